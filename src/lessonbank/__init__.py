@@ -1,0 +1,1 @@
+"""ReasoningBank for Python: agents that learn from finished tasks, and measure whether it helps."""

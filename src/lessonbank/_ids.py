@@ -1,0 +1,26 @@
+"""Ids, digests and the clock: the three facts every record is stamped with."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from datetime import UTC, datetime
+
+
+def new_id() -> str:
+    """A 128-bit, time-ordered id as 32 hex digits (RFC 9562 UUID version 7, sub-millisecond in `rand_a`)."""
+    ms, ns = divmod(time.time_ns(), 1_000_000)
+    tail = int.from_bytes(os.urandom(8), "big") >> 2
+    value = ms << 80 | 0x7 << 76 | (ns * 4096 // 1_000_000) << 64 | 0b10 << 62 | tail
+    return f"{value:032x}"
+
+
+def digest(text: str) -> str:
+    """SHA-256 of `text` as hex: proves later which exact words were shown or sent."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)

@@ -1,0 +1,63 @@
+"""Run async code from sync code on one private loop, whatever the caller's thread is doing.
+
+One loop for the process keeps pooled connections and locks alive between calls. It starts on first use, never at
+import, and is forgotten in a forked child, where its thread does not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from .errors import UsageError
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
+    """Wait for `coroutine` on the private loop; cancel it if the wait is interrupted.
+
+    Raises:
+        UsageError: called from the private loop itself (a sync hook or judge calling the sync bank).
+    """
+    loop = _private_loop()
+    if _running_loop() is loop:
+        coroutine.close()
+        raise UsageError("a synchronous bank was called from its own loop and would wait for itself: use the async bank")
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _private_loop() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="lessonbank", daemon=True).start()
+        return _loop
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _forget_loop() -> None:
+    global _loop, _lock
+    _loop, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_loop)

@@ -1,0 +1,134 @@
+"""Every error this package raises, sorted by what the reader can do next.
+
+LessonbankError
+├─ UsageError                fix the call
+│  ├─ MissingExtra           install the named extra
+│  ├─ PromptError            a prompt file has a missing, unused or malformed slot
+│  └─ FormatError            a file or message list is in no known format
+├─ ModelError                the model or embedding service failed
+│  └─ TransientModelError    try again (after `retry_after` seconds, where the service said so)
+│     └─ ModelTimeout        no answer within the time allowed
+├─ OutputError               the model answered, but not in the agreed form
+│  ├─ JudgeError
+│  └─ ExtractionError
+└─ StoreError
+   ├─ NotFound               no such id in this scope
+   ├─ SpaceMismatch          vectors of two spaces would meet
+   ├─ VersionMismatch        the file is newer than this package
+   ├─ Conflict               the change does not fit the bank's present state
+   └─ StoreUnavailable       file missing, read-only, locked, full or damaged
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LessonbankError(Exception):
+    """Base of all errors of this package. `code` is stable across releases."""
+
+    code: ClassVar[str] = "error"
+
+
+class UsageError(LessonbankError):
+    """The caller can fix this now."""
+
+    code = "usage"
+
+
+class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
+    """An optional dependency is not installed; the message is the pip line."""
+
+    code = "missing_extra"
+
+    def __init__(self, feature: str, /, *, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional dependency: pip install 'lessonbank[{extra}]'")
+        self.extra = extra
+
+
+class PromptError(UsageError):
+    """A prompt file has a missing, unused or malformed slot."""
+
+    code = "prompt"
+
+
+class FormatError(UsageError):
+    """A file or message list is in no format this package knows."""
+
+    code = "format"
+
+
+class ModelError(LessonbankError):
+    """The language model or the embedding service failed."""
+
+    code = "model"
+
+
+class TransientModelError(ModelError):
+    """The same request may succeed later."""
+
+    code = "model_transient"
+
+    def __init__(self, message: str, /, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ModelTimeout(TransientModelError):  # noqa: N818
+    """No answer within the time allowed."""
+
+    code = "model_timeout"
+
+
+class OutputError(LessonbankError):
+    """The model answered, but nothing usable was in the answer."""
+
+    code = "output"
+
+
+class JudgeError(OutputError):
+    """No verdict could be read from the judge's reply."""
+
+    code = "judge_output"
+
+
+class ExtractionError(OutputError):
+    """No lesson could be read from the extractor's reply."""
+
+    code = "extraction_output"
+
+
+class StoreError(LessonbankError):
+    """The store could not do what was asked; nothing was half done."""
+
+    code = "store"
+
+
+class NotFound(StoreError):  # noqa: N818
+    """No record of that id in this scope."""
+
+    code = "not_found"
+
+
+class SpaceMismatch(StoreError):  # noqa: N818
+    """Vectors of two embedding spaces would meet."""
+
+    code = "space_mismatch"
+
+
+class VersionMismatch(StoreError):  # noqa: N818
+    """The file was written by a newer release; nothing was changed."""
+
+    code = "version_mismatch"
+
+
+class Conflict(StoreError):  # noqa: N818
+    """The change does not fit the bank's present state."""
+
+    code = "conflict"
+
+
+class StoreUnavailable(StoreError):  # noqa: N818
+    """The file is missing, read-only, locked, full or damaged."""
+
+    code = "store_unavailable"

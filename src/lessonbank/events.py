@@ -1,0 +1,72 @@
+"""What happened, as typed values. A hook is a function of one event.
+
+Hooks are called in order on the bank's loop, must be quick, and may keep an event but not change it. An exception in
+a hook reaches the caller: a broken audit log is a failure, not a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .errors import LessonbankError
+from .types import Attempt, Change, Experience, Extraction, Recall, Settlement, Trajectory, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieved:
+    """A recall was made and recorded."""
+
+    recall: Recall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A trajectory got a verdict."""
+
+    trajectory: Trajectory
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    """Items were drawn from attempts."""
+
+    attempts: Sequence[Attempt]
+    extraction: Extraction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionFailed:
+    """No items could be drawn; the trajectories are kept and stay pending."""
+
+    attempts: Sequence[Attempt]
+    error: LessonbankError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidated:
+    """The bank changed."""
+
+    experience: Experience
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """A recall was joined with its outcome."""
+
+    settlement: Settlement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FellBack:
+    """A lesser way was taken because the better one was not to be had."""
+
+    what: str
+    why: str
+
+
+Event: TypeAlias = Retrieved | Judged | Extracted | ExtractionFailed | Consolidated | Settled | FellBack
+Hook: TypeAlias = Callable[[Event], None]

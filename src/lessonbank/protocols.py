@@ -1,0 +1,276 @@
+"""The ports: what a part must do to take a place in the loop.
+
+A port with one verb is a callable: a plain async function qualifies. Every port is proven by a shared suite in
+`lessonbank.testing`, which third-party implementations can run too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from pydantic import BaseModel
+
+from .types import (
+    Attempt,
+    Change,
+    Counts,
+    Experience,
+    Extraction,
+    JournalEntry,
+    Match,
+    Recall,
+    Record,
+    Settlement,
+    Trajectory,
+    Usage,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+    """Unit rows, shape (n, dimensions), or one row (dimensions,)."""
+else:
+    Vectors: TypeAlias = Any
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Message(Record):
+    """One message to a language model."""
+
+    role: Role
+    content: str
+
+
+class Completion(Record):
+    """A language model's answer."""
+
+    text: str
+    usage: Usage = Usage()
+    model: str = ""
+    """The model that answered, as the provider names it."""
+
+
+class LanguageModel(Protocol):
+    """Turns messages into text."""
+
+    @property
+    def name(self) -> str:
+        """`provider:model`, or what the caller chose; kept in provenance."""
+        ...
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """Answer `messages`. With `schema`, a provider that can is asked for JSON of that shape; the text is
+        returned as it came, and the caller parses it tolerantly either way.
+
+        Raises:
+            ModelError: the service refused; `TransientModelError` where trying again may help.
+        """
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors of one named space."""
+
+    @property
+    def space(self) -> str:
+        """Names the vector space (model, dimensions, pooling); vectors of two spaces never meet."""
+        ...
+
+    async def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
+        """Float32 unit rows, shape (len(texts), dimensions), in the order of `texts`."""
+        ...
+
+
+class Judge(Protocol):
+    """Says whether a run did its task. `unknown` when it cannot tell; it never raises for a bad reply."""
+
+    async def __call__(self, trajectory: Trajectory, /) -> Verdict: ...
+
+
+class Extractor(Protocol):
+    """Draws items from one attempt, or from the contrast of several attempts at one task.
+
+    Raises:
+        ExtractionError: the reply held nothing usable.
+        ModelError: the model failed.
+    """
+
+    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction: ...
+
+
+class Retriever(Protocol):
+    """Finds experiences with active items for a task, best first."""
+
+    @property
+    def name(self) -> str:
+        """Kept on every recall."""
+        ...
+
+    @property
+    def space(self) -> str | None:
+        """The embedding space it searches, or `None` when it is lexical."""
+        ...
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Sequence[Match]: ...
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """Vectors to be stored with new experiences, by experience id; empty when it needs none."""
+        ...
+
+
+class Consolidator(Protocol):
+    """Decides how a new experience changes the bank. Decides only: the store applies."""
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]: ...
+
+
+class Redactor(Protocol):
+    """Takes secrets and personal data out of text before it is judged, embedded, logged or stored."""
+
+    def __call__(self, text: str, /) -> str: ...
+
+
+class Agent(Protocol):
+    """The user's agent, as scaling and experiments see it: a task and the memory text in, a trajectory out."""
+
+    async def __call__(self, task: str, memory: str, /) -> Trajectory: ...
+
+
+class Environment(Protocol):
+    """A resettable world: `reset` gives the first observation, `step` an observation, a reward and whether it ended."""
+
+    def reset(self) -> str: ...
+
+    def step(self, action: str, /) -> tuple[str, float, bool]: ...
+
+
+class Store(Protocol):
+    """Keeps records. They are the truth; vectors, full text and counts can be rebuilt from them.
+
+    Every call names its scope, and nothing of another scope is ever read, written, ranked or counted. Whatever a
+    call acknowledged is on disk (where the store has one) before it returns. All methods may be called from several
+    tasks at once and never block the event loop.
+    """
+
+    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
+        """Record runs before anything can go wrong with them. Returns the new ids; known runs are untouched."""
+        ...
+
+    async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
+        """Those of the ids that belong to an experience already and are not pending."""
+        ...
+
+    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
+        """Kept runs that still wait for a verdict or for extraction, oldest first."""
+        ...
+
+    async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
+        """One kept run. Raises NotFound."""
+        ...
+
+    async def apply(
+        self,
+        changes: Sequence[Change],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        vectors: Mapping[str, Vectors] | None = None,
+        space: str | None = None,
+        settlement: Settlement | None = None,
+    ) -> Sequence[JournalEntry]:
+        """Do all of it or nothing, and append it to the journal.
+
+        `vectors` maps experience ids to unit vectors of `space`. `settlement` closes a recall in the same breath.
+        An experience whose attempts are all `unknown`, or whose metadata has `"pending": true`, leaves its
+        trajectories pending.
+
+        Raises:
+            NotFound: a change names an id this scope does not have.
+            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse.
+            SpaceMismatch: vectors of another dimension than the space has.
+        """
+        ...
+
+    async def get(self, id: str, /, *, scope: str) -> Experience:
+        """One experience, its items (retired ones included) in order. Raises NotFound."""
+        ...
+
+    async def owner(self, item_id: str, /, *, scope: str) -> Experience:
+        """The experience an item belongs to. Raises NotFound."""
+        ...
+
+    def scan(self, *, scope: str) -> AsyncIterator[Experience]:
+        """Every experience of the scope, oldest first, as one snapshot."""
+        ...
+
+    async def nearest(
+        self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
+    ) -> Sequence[Match]:
+        """The experiences with at least one active item whose task vectors are closest by cosine.
+
+        Filtered by scope, `exclude` (experience ids) and active items before ranking; equal scores newest first.
+        """
+        ...
+
+    async def search(
+        self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()
+    ) -> Sequence[Match]:
+        """The same, by the words of the tasks: BM25 with statistics of this scope only, scaled so that the query's
+        own text scores 1. Experiences without a common word are left out; equal scores newest first."""
+        ...
+
+    async def unindexed(self, *, scope: str, space: str, limit: int) -> Sequence[tuple[str, str]]:
+        """(experience id, task) of records that have no vector in `space` yet, oldest first."""
+        ...
+
+    async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
+        """Set vectors of existing experiences. Not journaled: vectors are rebuildable."""
+        ...
+
+    async def drop_index(self, *, scope: str, space: str) -> None:
+        """Forget every vector of a space in this scope."""
+        ...
+
+    async def record(self, recall: Recall, /) -> None:
+        """Keep a receipt. Acknowledged means kept, before its text leaves the process."""
+        ...
+
+    async def recall(self, id: str, /, *, scope: str) -> Recall:
+        """A kept receipt, without its items. Raises NotFound."""
+        ...
+
+    async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
+        """The latest settlement of a recall."""
+        ...
+
+    def journal(self, *, scope: str, since: int = 0) -> AsyncIterator[JournalEntry]:
+        """Entries of the scope with a sequence above `since`, oldest first."""
+        ...
+
+    async def counts(self, *, scope: str) -> Counts:
+        """How much the scope holds."""
+        ...
+
+    async def scopes(self) -> Sequence[str]:
+        """Every scope that holds anything, sorted. For the owner of the file, never for an agent."""
+        ...
+
+    async def setting(self, key: str, /) -> str | None:
+        """A choice kept with the bank, such as its embedder."""
+        ...
+
+    async def set_setting(self, key: str, value: str, /) -> None:
+        """Keep a choice with the bank."""
+        ...
+
+    async def close(self) -> None:
+        """Release files and threads. Calling it twice is fine; any other call afterwards raises StoreUnavailable."""
+        ...
