@@ -1,4 +1,4 @@
-"""Ids, digests and the clock: the three facts every record is stamped with."""
+"""What every record needs before it is one: an id, a digest, the time, and text that can be encoded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 from datetime import UTC, datetime
+from typing import Any, cast
 
 
 def new_id() -> str:
@@ -24,3 +25,14 @@ def digest(text: str) -> str:
 def now() -> datetime:
     """The present moment, in UTC."""
     return datetime.now(UTC)
+
+
+def mended(value: Any, /) -> Any:
+    """`value` with every lone surrogate in its strings replaced by U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    if isinstance(value, dict):
+        return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [mended(v) for v in cast("list[Any]", value)]
+    return value

@@ -29,7 +29,7 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
     loop = _private_loop()
     if _running_loop() is loop:
         coroutine.close()
-        raise UsageError("a synchronous bank was called from its own loop and would wait for itself: use the async bank")
+        raise UsageError("a sync bank was called from its own loop and would wait for itself: await the async one")
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()

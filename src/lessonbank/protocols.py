@@ -17,6 +17,7 @@ from .types import (
     Counts,
     Experience,
     Extraction,
+    Found,
     JournalEntry,
     Match,
     Recall,
@@ -118,10 +119,14 @@ class Retriever(Protocol):
         """The embedding space it searches, or `None` when it is lexical."""
         ...
 
-    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Sequence[Match]: ...
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found: ...
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
         """Vectors to be stored with new experiences, by experience id; empty when it needs none."""
+        ...
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Index up to `most` experiences that are not indexed yet; how many were done."""
         ...
 
 
@@ -165,6 +170,10 @@ class Store(Protocol):
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """Those of the ids that belong to an experience already and are not pending."""
+        ...
+
+    async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
+        """The newest experience that one of the runs belongs to."""
         ...
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
@@ -220,9 +229,7 @@ class Store(Protocol):
         """
         ...
 
-    async def search(
-        self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()
-    ) -> Sequence[Match]:
+    async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """The same, by the words of the tasks: BM25 with statistics of this scope only, scaled so that the query's
         own text scores 1. Experiences without a common word are left out; equal scores newest first."""
         ...
@@ -247,6 +254,10 @@ class Store(Protocol):
         """A kept receipt, without its items. Raises NotFound."""
         ...
 
+    def receipts(self, *, scope: str) -> AsyncIterator[Recall]:
+        """Every kept receipt of the scope, without items, oldest first."""
+        ...
+
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """The latest settlement of a recall."""
         ...
@@ -269,6 +280,10 @@ class Store(Protocol):
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """Keep a choice with the bank."""
+        ...
+
+    async def verify(self) -> Sequence[str]:
+        """What is wrong with the stored records, one sentence each; empty when all is sound."""
         ...
 
     async def close(self) -> None:

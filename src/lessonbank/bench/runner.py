@@ -1,0 +1,84 @@
+"""Plays a stream of tasks through an arm, one after the other: what is learned from a task is there for the next."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lessonbank.protocols import LanguageModel
+from lessonbank.types import Learned, Step, Trajectory
+
+from .agents import Agent, ScriptedAgent
+from .arms import ARMS, ArmName, Setting
+from .desk import SUBMIT, Desk, Task, World, stream, world
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One task played: what the agent was shown, what it did, how it went, what was learned."""
+
+    task: Task
+    memory: str
+    run: Trajectory
+    success: bool
+    """What the verifier says."""
+    learned: Learned | None
+
+    @property
+    def presses(self) -> int:
+        """Controls pressed."""
+        return len(self.run.steps) - 1
+
+
+def play(
+    arm: ArmName,
+    seed: int,
+    /,
+    *,
+    tasks: int = 80,
+    limit: int = 3,
+    agent: Agent | None = None,
+    model: LanguageModel | None = None,
+    judged: bool = False,
+    wrong_verdicts: float = 0.0,
+) -> Iterator[Episode]:
+    """Play world `seed` with `arm` as memory, yielding episodes as they end.
+
+    Args:
+        arm: one of `ARMS`.
+        seed: the world, its stream of tasks and the scripted agent's order of trying.
+        tasks: length of the stream.
+        limit: experiences retrieved per task.
+        agent: who plays; a `ScriptedAgent` by default.
+        model: who distils (and judges, with `judged`) for the arms that keep a bank.
+        judged: leave the verdict to the bank's judge, instead of telling it the verifier's.
+        wrong_verdicts: the share of verdicts told wrongly, to see what judge errors cost.
+    """
+    place, player = world(seed), agent or ScriptedAgent(seed)
+    memory = ARMS[arm](Setting(place, limit, seed, model))
+    error = random.Random(f"verdicts {seed}")
+    try:
+        for task in stream(seed, tasks):
+            text = memory.recall(task)
+            run, success = attempt(place, task, player, text)
+            told = success != (error.random() < wrong_verdicts)
+            learned = memory.learn(run, success=None if judged else told)
+            yield Episode(task, text, run, success, learned)
+    finally:
+        memory.close()
+
+
+def attempt(place: World, task: Task, agent: Agent, memory: str, /) -> tuple[Trajectory, bool]:
+    """One task done by `agent`: the run as a memory may see it, and the verifier's word."""
+    desk = Desk(place, task)
+    view, reward, over = desk.reset(), 0.0, False
+    agent.start(memory)
+    steps = [Step(observation=f"{view.message}\nControls: {', '.join(view.controls)}")]
+    control = ""
+    while not over:
+        control = agent.act(view)
+        view, reward, over = desk.step(control)
+        steps.append(Step(action=control, observation=view.message))
+    error = None if control == SUBMIT else f"stopped: all {len(steps) - 1} presses allowed were used"
+    return Trajectory(task=task.goal, steps=tuple(steps), error=error), reward == 1.0

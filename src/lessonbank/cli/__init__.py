@@ -1,0 +1,48 @@
+"""The command line: thin commands over the public API.
+
+Exit codes: 0 done; 1 it failed, one sentence on stderr says why; 2 the command was called wrongly; 3 done in part:
+some lines were skipped or some runs wait for another try, and the report says which.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.guard import one_line
+
+from .carry import export, import_
+from .demo import demo
+from .doctor import doctor
+from .learn import learn
+from .look import items, retrieve
+
+app = typer.Typer(
+    name="lessonbank",
+    help="Agents that learn from their finished tasks, the failed ones included.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command()(learn)
+app.command()(retrieve)
+app.command()(items)
+app.command()(export)
+app.command("import")(import_)
+app.command()(doctor)
+
+
+def main() -> None:
+    """Run a command; an error of this package is one sentence on stderr and an exit code, never a traceback."""
+    try:
+        app()
+    except LessonbankError as error:
+        print(f"lessonbank: {one_line(str(error), limit=2000)} [{error.code}]", file=sys.stderr)
+        sys.exit(2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

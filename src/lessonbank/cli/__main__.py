@@ -1,0 +1,5 @@
+"""`python -m lessonbank.cli`: the same command without the script on the path."""
+
+from lessonbank.cli import main
+
+main()

@@ -1,0 +1,53 @@
+"""`export` and `import`: carry a scope from one bank to another, losslessly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import _options as options
+from ._output import console, show_json
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to write the JSON lines.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    as_json: options.Json = False,
+) -> None:
+    """Write everything a scope holds to a file: runs, experiences, receipts, outcomes."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        written = memory.export(file)
+    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A file that `lessonbank export` wrote.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    as_json: options.Json = False,
+) -> None:
+    """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
+    import lessonbank
+
+    with lessonbank.connect(bank, scope=scope) as memory:
+        added = memory.import_(file)
+    _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
+
+
+def needs_bank(bank: Path) -> None:
+    """Reading commands do not make a bank: a mistyped path is an error."""
+    if not bank.exists():
+        raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
+
+
+def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:
+    if as_json:
+        show_json(value)
+    else:
+        console.print(sentence, markup=False)

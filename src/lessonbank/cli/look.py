@@ -1,0 +1,86 @@
+"""`retrieve` and `items`: see what a bank would tell an agent, and what it holds."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lessonbank.types import MemoryItem, Recall
+
+from . import _options as options
+from ._output import show_json, show_table, show_text, warn
+from .carry import needs_bank
+
+
+def retrieve(
+    task: Annotated[str, typer.Argument(help="The task, in the words the agent gets it.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    limit: Annotated[int, typer.Option("--limit", "-k", help="How many past experiences to draw on.")] = 1,
+    embedder: options.Embedder = None,
+    holdout: Annotated[float, typer.Option("--holdout", help="Withhold each item with this probability.")] = 0.0,
+    as_json: options.Json = False,
+) -> None:
+    """Print the text an agent would get for a task, and why.
+
+    Looking withholds nothing, so that one sees everything; the receipt is kept like any other.
+    """
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope, embedder=embedder, holdout=holdout or None) as memory:
+        recall = memory.retrieve(task, limit=limit)
+    if as_json:
+        show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})
+        return
+    for note in recall.notes:
+        warn(note)
+    show_text(recall.text or "(nothing to show: no past task of this scope is like this one)")
+    if recall.candidates:
+        show_table("\nWhy", ("#", "score", "shown", "item", "reason"), _reasons(recall))
+
+
+def _reasons(recall: Recall) -> list[tuple[object, ...]]:
+    titles = {item.id: item.title for item in recall.items}
+    return [(c.rank, f"{c.score:.3f}", "yes" if c.shown else "no", titles[c.item_id], c.why) for c in recall.candidates]
+
+
+def items(
+    bank: options.Bank,
+    scope: options.Scope,
+    item: Annotated[str | None, typer.Argument(help="An item's id: show that one whole, with its provenance.")] = None,
+    retired: Annotated[bool, typer.Option("--retired", help="List retired items too.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """List the lessons of a scope, or show one whole."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        found = (memory.get(item),) if item else memory.items(retired=retired)
+    if as_json:
+        show_json([one.model_dump(mode="json") for one in found])
+    elif item:
+        _show_whole(found[0])
+    else:
+        rows = [(i.id, i.kind + (" (retired)" if i.retired else ""), i.provenance.method, i.title) for i in found]
+        show_table(f"{len(found)} items in {scope}", ("id", "kind", "by", "title"), rows)
+
+
+def _show_whole(item: MemoryItem) -> None:
+    show_text(f"{item.kind}: {item.title}\n\nwhen: {item.description}\n\n{item.content}\n")
+    source = item.provenance
+    show_table(
+        "Provenance",
+        ("field", "value"),
+        (
+            ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+            ("model", source.model or "none"),
+            ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
+            ("runs", ", ".join(source.trajectory_ids)),
+            ("verdict", f"{source.verdict} ({source.verdict_source})"),
+            ("evidence", "; ".join(source.evidence) or "none named"),
+            ("created", item.created_at.isoformat()),
+        ),
+    )

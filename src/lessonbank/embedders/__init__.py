@@ -1,0 +1,1 @@
+"""Embedders: what turns texts into unit vectors of one named space."""

@@ -1,0 +1,51 @@
+"""What all embedders owe their callers: finite unit rows, one per text, made off the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from anyio.lowlevel import RunVar
+
+from ..errors import ModelError
+from ..protocols import Vectors
+
+T = TypeVar("T")
+
+# Embedding is work for the processor: more threads of it than this would only take turns.
+_limiter: RunVar[anyio.CapacityLimiter] = RunVar("embedding threads")
+
+
+async def off_loop(work: Callable[[], T], /) -> T:
+    """Run `work` in a thread, two at a time, none of them taken from the limit other blocking work has."""
+    try:
+        limiter = _limiter.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(2)
+        _limiter.set(limiter)
+    return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+
+def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:
+    """`raw` as float32 rows of length one, shape (count, dimensions).
+
+    Raises:
+        ModelError: another number of rows, rows of different lengths, values that are no finite numbers, a zero row.
+    """
+    try:
+        rows = np.asarray(raw if isinstance(raw, np.ndarray) else list(raw), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} gave something else than rows of numbers") from error
+    if count == 0 and rows.size == 0:
+        return np.zeros((0, rows.shape[1] if rows.ndim == 2 else 0), dtype=np.float32)
+    if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
+        raise ModelError(f"{name} gave vectors of shape {rows.shape} for {count} texts")
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        raise ModelError(f"{name} gave a vector with a value that is not a finite number")
+    if not (norms > 0.0).all():
+        raise ModelError(f"{name} gave a zero vector, which is similar to nothing")
+    return (rows / norms).astype(np.float32)

@@ -1,0 +1,94 @@
+"""What can be done with a bank's contents without judging or extracting: look, take back, bring back, carry over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from . import archive
+from .protocols import Retriever, Store
+from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
+
+
+class Holdings:
+    """The part of a bank that reads and curates. Every method acts in one scope: the bank's own, or the one named."""
+
+    def __init__(self, store: Store, /, *, retriever: Retriever, scope: str, writer: str) -> None:
+        self.store, self.scope, self.writer, self._retriever = store, scope, writer, retriever
+
+    async def items(self, *, scope: str | None = None, retired: bool = False) -> tuple[MemoryItem, ...]:
+        """Every item of the scope, oldest first; with `retired`, those taken back too."""
+        found = [i async for e in self.store.scan(scope=scope or self.scope) for i in e.items]
+        return tuple(i for i in found if retired or not i.retired)
+
+    async def get(self, id: str, /, *, scope: str | None = None) -> MemoryItem:
+        """One item. Raises NotFound."""
+        owner = await self.store.owner(id, scope=scope or self.scope)
+        return next(item for item in owner.items if item.id == id)
+
+    async def experience(self, id: str, /, *, scope: str | None = None) -> Experience:
+        """One experience. Raises NotFound."""
+        return await self.store.get(id, scope=scope or self.scope)
+
+    async def trajectory(self, id: str, /, *, scope: str | None = None) -> Trajectory:
+        """One run, as it was learned. Raises NotFound."""
+        return await self.store.trajectory(id, scope=scope or self.scope)
+
+    async def pending(self, *, scope: str | None = None) -> tuple[Trajectory, ...]:
+        """Runs that still wait for a verdict or for extraction; hand one to `learn` to try again."""
+        return tuple(await self.store.pending(scope=scope or self.scope))
+
+    async def counts(self, *, scope: str | None = None) -> Counts:
+        """How much the scope holds."""
+        return await self.store.counts(scope=scope or self.scope)
+
+    async def scopes(self) -> tuple[str, ...]:
+        """Every scope of the bank, sorted: for the owner of the file, never for an agent."""
+        return tuple(await self.store.scopes())
+
+    async def verify(self) -> tuple[str, ...]:
+        """What is wrong with the stored records, one sentence each; empty when all is sound."""
+        return tuple(await self.store.verify())
+
+    async def retire(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Stop showing items. They stay, and `restore` brings them back. Raises NotFound, Conflict."""
+        return await self._apply(Retire(item_ids=item_ids, reason=reason), scope)
+
+    async def restore(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Show retired items again. Raises NotFound, Conflict."""
+        return await self._apply(Restore(item_ids=item_ids, reason=reason), scope)
+
+    async def export(self, path: str | Path, /, *, scope: str | None = None) -> int:
+        """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly."""
+        return await archive.write(self.store, Path(path), scope=scope or self.scope)
+
+    async def import_(self, path: str | Path, /, *, scope: str | None = None) -> int:
+        """Add what an export holds and this scope does not have yet; how many records were new."""
+        return await archive.read(self.store, Path(path), scope=scope or self.scope, writer="import")
+
+    async def reindex(self, *, scope: str | None = None, progress: Callable[[int], None] | None = None) -> int:
+        """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
+
+        `progress` is called with the number done so far. Raises ModelError.
+        """
+        done = 0
+        while batch := await self._retriever.catch_up(scope=scope or self.scope, most=256):
+            done += batch
+            if progress:
+                progress(done)
+        return done
+
+    async def close(self) -> None:
+        """Release the store. Calling it twice is fine."""
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
+        await self.store.apply([change], scope=scope or self.scope, writer=self.writer)
+        return (change,)

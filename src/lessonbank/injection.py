@@ -1,0 +1,123 @@
+"""Turn what was found into a receipt and the text that goes into a prompt: pure, fenced, under a hard budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ._ids import digest
+from .guard import clean, fence, one_line
+from .prompts import Prompt
+from .rendering import estimate_tokens
+from .types import Candidate, Experience, Found, MemoryItem, Recall
+
+Style = Literal["full", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Injector:
+    """How items become text. `full` shows kind, title, description and content; `paper` title and content."""
+
+    prompt: Prompt
+    style: Style = "full"
+    budget: int = 1500
+    """The most tokens (estimated) a recall's text may take. An item that does not fit is left out whole."""
+
+    def recall(
+        self,
+        found: Found,
+        /,
+        *,
+        id: str,
+        task: str,
+        scope: str,
+        held: frozenset[str],
+        holdout: float | None,
+        retriever: str,
+        space: str | None,
+    ) -> Recall:
+        """The receipt for `found`: which items are shown, which are `held` back (drawn with probability `holdout`),
+        and the text. The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
+        ranked = [(m.experience, m.score, item) for m in found.matches for item in m.experience.active_items]
+        shown, text, left_out = self._fit([i for *_, i in ranked], held, nonce=digest(id)[:8])
+        return Recall(
+            id=id,
+            scope=scope,
+            task=task,
+            text=text,
+            text_digest=digest(text),
+            items=tuple(i for *_, i in ranked),
+            candidates=tuple(
+                _candidate(e, score, item, rank, shown=shown, held=held, left_out=left_out, holdout=holdout or 0.0)
+                for rank, (e, score, item) in enumerate(ranked, 1)
+            ),
+            holdout=holdout,
+            retriever=retriever,
+            space=space,
+            notes=found.notes,
+        )
+
+    def _fit(
+        self, items: Sequence[MemoryItem], held: frozenset[str], *, nonce: str
+    ) -> tuple[frozenset[str], str, dict[str, str]]:
+        """Best first, whole items only; what is repeated or does not fit is left out with its reason."""
+        shown: list[MemoryItem] = []
+        text, left_out, words = "", dict[str, str](), set[str]()
+        for item in items:
+            if item.id in held:
+                continue
+            if item.wording in words:
+                left_out[item.id] = "says the same as an item above it"
+                continue
+            longer = self._text([*shown, item], nonce)
+            if estimate_tokens(longer) > self.budget:
+                left_out[item.id] = f"does not fit the budget of {self.budget} tokens"
+                continue
+            shown.append(item)
+            words.add(item.wording)
+            text = longer
+        return frozenset(i.id for i in shown), text, left_out
+
+    def _text(self, items: Sequence[MemoryItem], nonce: str) -> str:
+        lines = "\n".join(_lines(number, item, self.style) for number, item in enumerate(items, 1))
+        return self.prompt.render(items=fence(lines, label="lessons", nonce=nonce))[-1].content.strip()
+
+
+def _lines(number: int, item: MemoryItem, style: Style) -> str:
+    """One item. Only its own `[n]` starts a line: whatever its fields hold is indented below."""
+    if style == "paper":
+        return f"[{number}] {one_line(item.title)}\n{_indent(item.content)}"
+    when = f"  when: {one_line(item.description)}\n" if item.description.strip() else ""
+    return f"[{number}] {item.kind}: {one_line(item.title)}\n{when}{_indent(item.content)}"
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"  {line}" for line in clean(text).strip().split("\n"))
+
+
+def _candidate(
+    experience: Experience,
+    score: float,
+    item: MemoryItem,
+    rank: int,
+    *,
+    shown: frozenset[str],
+    held: frozenset[str],
+    left_out: dict[str, str],
+    holdout: float,
+) -> Candidate:
+    origin = f"its task scored {score:.3f}"
+    why = (
+        f"withheld at random (probability {holdout:g}); {origin}" if item.id in held else left_out.get(item.id, origin)
+    )
+    return Candidate(
+        item_id=item.id,
+        experience_id=experience.id,
+        score=score,
+        rank=rank,
+        shown=item.id in shown,
+        withheld=item.id in held,
+        probability=holdout,
+        why=why,
+    )

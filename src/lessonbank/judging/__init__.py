@@ -1,0 +1,9 @@
+"""Says whether a run did its task: the truth where it is known, else a model's opinion, which may be `unknown`."""
+
+from .evidence import error_verdict as error_verdict
+from .evidence import truth_verdict as truth_verdict
+from .llm import JudgeReply as JudgeReply
+from .llm import LLMJudge as LLMJudge
+from .paper import PaperJudge as PaperJudge
+from .parsing import Reading as Reading
+from .parsing import parse_verdict as parse_verdict

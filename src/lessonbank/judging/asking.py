@@ -1,0 +1,56 @@
+"""Where a judge meets its model: a failure of either, or a reply nobody can read, becomes an `unknown` verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pydantic import BaseModel
+
+from lessonbank.errors import ModelError, ModelTimeout, OutputError
+from lessonbank.guard import one_line
+from lessonbank.prompts import Prompt
+from lessonbank.protocols import Completion, LanguageModel, Message
+from lessonbank.types import Trajectory, Usage, Verdict
+
+from .parsing import Reading
+
+
+async def ask(
+    model: LanguageModel,
+    messages: Sequence[Message],
+    /,
+    *,
+    prompt: Prompt,
+    read: Callable[[str], Reading],
+    decide: Callable[[Reading], Verdict],
+    temperature: float,
+    schema: type[BaseModel] | None = None,
+) -> Verdict:
+    """The verdict of a model's reply, with the model, the prompt and the usage on it.
+
+    What a `LanguageModel` may raise as its port says is caught; a `UsageError` (no key, no such model) is the caller's to
+    fix and passes through.
+    """
+    reply = Completion(text="")
+    try:
+        reply = await model.generate(messages, temperature=temperature, schema=schema)
+        verdict = decide(read(reply.text))
+    except OutputError as error:
+        verdict = unknown(str(error))
+    except (ModelTimeout, TimeoutError):
+        verdict = unknown("The judge's model did not answer in time.")
+    except ModelError as error:
+        verdict = unknown(f"The judge's model failed: {one_line(str(error) or type(error).__name__, limit=300)}")
+    name = reply.model or model.name
+    return verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
+
+
+def unknown(reason: str, /, *, usage: Usage | None = None) -> Verdict:
+    """No verdict, and why."""
+    return Verdict(outcome="unknown", confidence=0.0, reason=reason, usage=usage or Usage())
+
+
+def is_blank(trajectory: Trajectory, /) -> bool:
+    """Whether the agent did nothing that could be judged."""
+    acted = any(step.thought or step.action.text or step.action.calls for step in trajectory.steps)
+    return not acted and not (trajectory.answer or "").strip()

@@ -1,0 +1,125 @@
+"""Lets a caller hand over the messages they already have, in the shape their SDK gave them, and get them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json, Trajectory
+
+from ._assembly import assemble
+from ._dialects import turns_of
+from ._plain import plain, same
+from ._rebuild import rebuild
+from ._turns import Turn, text_of
+
+__all__ = ["to_messages", "trajectory_from"]
+
+_SHAPES = "a Trajectory, the answer as text, or a list of messages"
+
+
+def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory:
+    """The run that `source` records.
+
+    `source` is a `Trajectory` (returned as it is), the agent's answer as text (needs `task`), a list of messages, or a
+    mapping with the list under `messages` and the agent's instructions under `system`. Messages may be mappings or SDK
+    objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or plain `{"role", "content"}`; shapes
+    may be mixed, and no SDK is imported. System and developer messages become `instructions`; what came before the
+    agent's first turn becomes one step with an empty action; each turn of the agent is a step, and what followed it
+    its observations. A role nobody knows is an observation of the environment under that name; an image is `[image]`.
+
+    Args:
+        source: The run, in any of the shapes above.
+        task: What the agent was asked. Without it, the `task` of the mapping, or the first user message.
+
+    Returns:
+        A trajectory with a fresh id. `answer` is the last thing the agent said, unless that turn made calls. Code
+        points that are no text (lone surrogates) are replaced, because no store could keep them.
+
+    Raises:
+        FormatError: the messages have no known shape (the sentence names the index), or no task can be found.
+    """
+    if isinstance(source, Trajectory):
+        return _retitled(source, task)
+    if isinstance(source, str):
+        return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
+    if isinstance(source, Mapping):
+        return _from_mapping(cast("Mapping[str, object]", source), task)
+    if isinstance(source, Iterable):
+        return _build(list(cast("Iterable[object]", source)), system="", task=task)
+    raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
+
+
+def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
+    """The run as OpenAI chat messages, or the very messages it was made from.
+
+    A trajectory made from messages gives those messages back exactly, in their own shape. Where they came with a
+    separate system prompt (Anthropic), that is `trajectory.instructions`.
+    """
+    if trajectory.original:
+        return [cast("dict[str, Json]", plain(message)) for message in trajectory.original]
+    return rebuild(trajectory)
+
+
+def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
+    messages = source.get("messages")
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+        raise FormatError(f"a mapping needs its list of messages under 'messages': pass {_SHAPES}")
+    named = source.get("task")
+    system = text_of(plain(source.get("system")))
+    task = task if task is not None or not isinstance(named, str) or not named.strip() else named
+    return _build(list(cast("Iterable[object]", messages)), system=system, task=task)
+
+
+def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
+    if not messages:
+        raise FormatError(f"the list of messages is empty: pass {_SHAPES}")
+    data, turns = _read(messages)
+    if system:
+        turns.insert(0, Turn("instructions", system))
+    story = assemble(turns)
+    trajectory = Trajectory(
+        task=_checked(story.first_request if task is None else task, "no user message says it"),
+        instructions=story.instructions,
+        steps=story.steps,
+        answer=story.answer,
+    )
+    if same(rebuild(trajectory), data):
+        return trajectory
+    return trajectory.model_copy(update={"original": tuple(data)})
+
+
+def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
+    data: list[Json] = []
+    turns: list[Turn] = []
+    for index, message in enumerate(messages):
+        try:
+            data.append(plain(message))
+            turns.extend(turns_of(data[-1]))
+        except FormatError as error:
+            raise FormatError(f"messages[{index}] {error}") from None
+    return data, turns
+
+
+def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
+    if task is None or task.strip() == trajectory.task:
+        return trajectory
+    return trajectory.model_copy(update={"task": _checked(task, "it is blank")})
+
+
+def _checked(task: str | None, why: str) -> str:
+    """`task`, stripped, or the one sentence that says it is missing."""
+    found = _text(task or "").strip()
+    if not found:
+        raise FormatError(f"what was the task? {why}: pass task=")
+    return found
+
+
+def _text(value: str) -> str:
+    return cast("str", plain(value))
+
+
+def _kind(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,287 @@
+"""Every provider's models, through pydantic-ai: no provider client is written here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+from pydantic import BaseModel
+
+from ..errors import MissingExtra, ModelError, TransientModelError, UsageError
+from ..guard import one_line
+from ..protocols import Completion, Message
+from ..types import Usage
+
+try:
+    import httpx2
+    from pydantic_ai.direct import model_request
+    from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior, UserError
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        ModelResponse,
+        SystemPromptPart,
+        TextPart,
+        UserPromptPart,
+    )
+    from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+    from pydantic_ai.settings import ModelSettings
+except ImportError as missing:
+    raise MissingExtra("a model named `provider:model`", extra="models") from missing
+
+_COMPATIBLE = frozenset({"openai", "openai-chat", "ollama", "vllm", "litellm"})
+_OUR_EXTRAS = frozenset({"openai", "anthropic", "google"})
+_AGAIN = frozenset({408, 409, 425, 429})
+_OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+_SCHEMA_WORDS = ("response_format", "json_schema", "text.format", "output_config", "structured output", "schema")
+
+
+class PydanticAIModel:
+    """A provider's model.
+
+    Structured output is asked for where the model is known to have it. What a model turns out to refuse (a
+    temperature, a schema) is left out from then on. The SDK's own retries are off: `Retrying` does that, and counts.
+
+    Args:
+        model: `provider:model` (or `provider/model`), or a ready pydantic-ai `Model`.
+        base_url: an OpenAI-compatible server (Chat Completions). The model is then named as that server names it.
+        api_key: instead of the provider's environment variable (with `base_url`: of `OPENAI_API_KEY`).
+
+    Raises:
+        UsageError: no such provider, no key, or a name without a provider.
+        MissingExtra: the provider's SDK is not installed.
+    """
+
+    def __init__(self, model: str | Model, /, *, base_url: str | None = None, api_key: str | None = None) -> None:
+        if base_url is not None and not base_url.startswith(("http://", "https://")):
+            raise UsageError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+        self._source = _model_id(model, base_url) if isinstance(model, str) else model
+        self._base_url = base_url
+        self._api_key = api_key
+        # Built here so that a wrong name fails now. The first loop takes it; another loop, or a forked child, gets its
+        # own: pooled connections must not be shared by two of them.
+        built = self._build()
+        self._spare: Model | None = built
+        self._name = _name(model, built, base_url)
+        self._without: set[str] = {"temperature"} if _ignores_temperature(built) else set()
+        self._models: RunVar[Model] = RunVar("models")
+
+    @property
+    def name(self) -> str:
+        """`provider:model`; with `base_url`, as the caller named it."""
+        return self._name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """One request, not streamed.
+
+        Raises:
+            ModelError: the provider refused, or its answer could not be read.
+            TransientModelError: overloaded, rate limited (with its Retry-After), unreachable or failing.
+        """
+        model, history = await self._here(), _history(messages)
+        response = await self._request(model, history, temperature, schema)
+        return Completion(
+            text=(response.text or "").encode("utf-8", "replace").decode("utf-8"),
+            usage=_usage(response),
+            model=response.model_name or self._name,
+        )
+
+    async def _request(
+        self, model: Model, history: list[ModelMessage], temperature: float, schema: type[BaseModel] | None
+    ) -> ModelResponse:
+        settings, parameters = self._settings(temperature), self._parameters(model, schema)
+        try:
+            return await model_request(model, history, model_settings=settings, model_request_parameters=parameters)
+        except ModelAPIError as error:
+            if not self._learned_from(error, asked_schema=parameters.output_object is not None):
+                raise _translated(error, self._name) from error
+        except UserError as error:
+            raise UsageError(f"{self._name}: {_first_sentence(error)}") from error
+        except UnexpectedModelBehavior as error:
+            raise ModelError(_unreadable(self._name, error)) from error
+        except Exception as error:  # an SDK may raise anything
+            raise ModelError(f"{self._name} failed: {_said(error)}") from error
+        return await self._request(model, history, temperature, schema)
+
+    async def _here(self) -> Model:
+        try:
+            return self._models.get()
+        except LookupError:
+            model, self._spare = self._spare, None
+            if model is None:
+                model = await anyio.to_thread.run_sync(self._build)
+            self._models.set(model)
+            return model
+
+    def _build(self) -> Model:
+        if not isinstance(self._source, str):
+            return self._source
+        try:
+            return infer_model(self._source, provider_factory=self._provider)
+        except ImportError as error:
+            raise _missing(self._source, error) from error
+        except (UserError, ValueError) as error:
+            raise _unusable(self._source, error) from error
+
+    def _provider(self, name: str) -> Provider[Any]:
+        if self._base_url is None and self._api_key is None:
+            return infer_provider(name)
+        provider: Any = infer_provider_class(name)
+        if self._base_url is None:
+            return provider(api_key=self._api_key)
+        # A local or self-hosted server: a new connection costs nothing beside an answer, and none is left open.
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        client = httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(600.0, connect=10.0))
+        return provider(base_url=self._base_url, api_key=self._api_key, http_client=client)
+
+    def _settings(self, temperature: float) -> ModelSettings:
+        if "temperature" in self._without:
+            return ModelSettings(max_retries=0)
+        return ModelSettings(temperature=temperature, max_retries=0)
+
+    def _parameters(self, model: Model, schema: type[BaseModel] | None) -> ModelRequestParameters:
+        if schema is None or "schema" in self._without or not model.profile.get("supports_json_schema_output", False):
+            return ModelRequestParameters()
+        shape = OutputObjectDefinition(json_schema=schema.model_json_schema(), name=schema.__name__)
+        return ModelRequestParameters(output_mode="native", output_object=shape)
+
+    def _learned_from(self, error: ModelAPIError, *, asked_schema: bool) -> bool:
+        """Whether the refusal names something the request can do without; it is left out from now on."""
+        if getattr(error, "status_code", None) not in (400, 422):
+            return False
+        said = _body(error).lower()
+        if "temperature" in said and "temperature" not in self._without:
+            self._without.add("temperature")
+            return True
+        if asked_schema and any(word in said for word in _SCHEMA_WORDS):
+            self._without.add("schema")
+            return True
+        return False
+
+
+def _model_id(model: str, base_url: str | None, /) -> str:
+    if base_url is not None:
+        provider, colon, rest = model.partition(":")
+        return f"openai-chat:{rest if colon and provider in _COMPATIBLE else model}"
+    if ":" in model:
+        return model
+    provider, slash, rest = model.partition("/")
+    if not slash or not rest:
+        raise UsageError(
+            f"the model {model!r} does not say whose it is: write `provider:model`, such as 'openai:{model}', "
+            "or give the `base_url` of an OpenAI-compatible server"
+        )
+    return f"{provider}:{rest}"
+
+
+def _name(given: str | Model, built: Model, base_url: str | None) -> str:
+    if not isinstance(given, str):
+        return f"{built.system}:{built.model_name}"
+    return given if base_url is not None else _model_id(given, None)
+
+
+def _ignores_temperature(model: Model, /) -> bool:
+    """Models that reason by default take none; pydantic-ai would warn with every request and drop it."""
+    profile: Any = model.profile
+    reasons = profile.get("openai_supports_reasoning", False) and profile.get("thinking_enabled_by_default", False)
+    return bool(reasons or profile.get("anthropic_disallows_sampling_settings", False))
+
+
+def _history(messages: Sequence[Message], /) -> list[ModelMessage]:
+    history: list[ModelMessage] = []
+    parts: list[SystemPromptPart | UserPromptPart] = []
+    for message in messages:
+        if message.role != "assistant":
+            part = SystemPromptPart if message.role == "system" else UserPromptPart
+            parts.append(part(content=message.content))
+            continue
+        if parts:
+            history.append(ModelRequest(parts=parts))
+            parts = []
+        history.append(ModelResponse(parts=[TextPart(content=message.content)]))
+    if parts:
+        history.append(ModelRequest(parts=parts))
+    return history
+
+
+def _usage(response: ModelResponse, /) -> Usage:
+    try:
+        cost = float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        cost = None  # no price is known for it
+    return Usage(
+        requests=1,
+        input_tokens=response.usage.input_tokens,
+        output_tokens=response.usage.output_tokens,
+        cost=cost,
+    )
+
+
+def _translated(error: ModelAPIError, name: str, /) -> ModelError:
+    status: int | None = getattr(error, "status_code", None)
+    again = status is None or status >= 500 or status in _AGAIN
+    if error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA:
+        again = False
+    if status is None:
+        said = f"{name} could not be reached: {_said(error)}"
+    else:
+        said = f"{name} answered HTTP {status}{_advice(status)}: {one_line(_body(error), limit=300)}"
+    return TransientModelError(said, retry_after=error.retry_after) if again else ModelError(said)
+
+
+def _advice(status: int, /) -> str:
+    if status in (401, 403):
+        return " (check the API key and what it may use)"
+    return " (check the model's name and the base URL)" if status == 404 else ""
+
+
+def _body(error: ModelAPIError, /) -> str:
+    """What the service said, without the wrapping: its `message` and `param`, where it is JSON."""
+    body = _inner(error.body, "error") or error.body
+    message, param = _inner(body, "message"), _inner(body, "param")
+    if isinstance(message, str):
+        return f"{message} ({param})" if isinstance(param, str) and param not in message else message
+    return str(body) if body else error.message
+
+
+def _inner(body: object, key: str, /) -> object:
+    return cast("dict[str, object]", body).get(key) if isinstance(body, dict) else None
+
+
+def _said(error: Exception, /) -> str:
+    return one_line(f"{type(error).__name__}: {error}", limit=300)
+
+
+def _unreadable(name: str, error: Exception, /) -> str:
+    return f"{name} answered in a form that cannot be read (is it a Chat Completions server?): {_said(error)}"
+
+
+def _first_sentence(error: Exception, /) -> str:
+    return one_line(str(error).partition(" To try Pydantic AI")[0], limit=300)
+
+
+def _missing(model: str, error: ImportError, /) -> UsageError:
+    provider = model.partition(":")[0]
+    named = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
+    extra = named[1] if named else provider
+    if extra in _OUR_EXTRAS:
+        return MissingExtra(f"the provider {provider!r}", extra=extra)
+    return UsageError(f"the provider {provider!r} needs a package: pip install 'pydantic-ai-slim[{extra}]'")
+
+
+def _unusable(model: str, error: Exception, /) -> UsageError:
+    said = _first_sentence(error)
+    if not said.startswith(("Unknown model", "Unknown provider")):
+        return UsageError(f"the model {model!r} cannot be used: {said}")
+    return UsageError(
+        f"no provider is known for {model!r}: write `provider:model` with one of openai, anthropic, google, groq, "
+        "mistral, openrouter, ollama, bedrock, azure, deepseek or another of pydantic-ai's, "
+        "or give the `base_url` of an OpenAI-compatible server"
+    )

@@ -1,0 +1,179 @@
+"""Answers kept in a file, so that a run can be repeated, shipped and tested without the model that gave them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+from pydantic import BaseModel, ValidationError
+
+from ..errors import FormatError, ModelError, UsageError
+from ..protocols import Completion, LanguageModel, Message
+from ..types import Json, Record
+
+_FENCE = re.compile(r"<<<(?:end )?[^\n<>]{1,80} ([0-9a-f]{8})>>>")
+_PLACEHOLDER = re.compile(r"\bnonce-(\d{1,6})\b")
+
+
+class _Exchange(Record):
+    key: str
+    name: str
+    request: dict[str, Json]
+    response: Completion
+
+
+class Recorded:
+    """A model whose answers are kept in a cassette, so that a run can be repeated without the model.
+
+    A cassette is JSON Lines, one exchange per line: `key`, `name`, `request`, `response`. The key is a hash of the
+    name, the messages and the schema's name. The answers to one request are replayed in the order they were
+    recorded. When they are used up, a recording (with a model) asks the model again and appends; a replay (without)
+    repeats the last one. The nonces of fences, drawn anew for every prompt, are numbered before a request is compared
+    or an answer kept, and put back when it is replayed.
+
+    Args:
+        model: the model to record, or `None` to replay only.
+        cassette: the file; it is read here, once, and created when there is something to record.
+        name: the name to replay under, where the cassette holds more than one.
+
+    Raises:
+        UsageError: nothing to replay: no such file, or its name is not clear.
+        FormatError: the file holds something else.
+    """
+
+    def __init__(self, model: LanguageModel | None, /, *, cassette: Path, name: str | None = None) -> None:
+        if model is None and not cassette.exists():
+            raise UsageError(f"there is no cassette at {cassette}: record one with a model first")
+        self._model = model
+        self._cassette = cassette
+        exchanges = _read(cassette)
+        self._name = name or (model.name if model is not None else _only_name(exchanges, cassette))
+        self._answers: dict[str, list[Completion]] = {}
+        self._served: dict[str, int] = {}
+        for exchange in exchanges:
+            self._answers.setdefault(exchange.key, []).append(exchange.response)
+
+    @property
+    def name(self) -> str:
+        """The model's name, or the one in the cassette."""
+        return self._name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The next recorded answer to `messages`, or the model's own, then recorded.
+
+        Raises:
+            ModelError: replaying, and this request was never recorded.
+        """
+        nonces = _nonces(messages)
+        request = {
+            "messages": [{"role": m.role, "content": _numbered(m.content, nonces)} for m in messages],
+            "schema": schema.__name__ if schema is not None else None,
+        }
+        key = _key(self._name, request)
+        completion = self._next(key)
+        if completion is None:
+            completion = await self._record(key, {**request, "temperature": temperature}, messages, nonces, schema)
+        return completion.model_copy(update={"text": _restored(completion.text, nonces)})
+
+    def _next(self, key: str) -> Completion | None:
+        answers, turn = self._answers.get(key, []), self._served.get(key, 0)
+        if self._model is None and answers:
+            turn = min(turn, len(answers) - 1)
+        if turn >= len(answers):
+            return None
+        self._served[key] = turn + 1
+        return answers[turn]
+
+    async def _record(
+        self,
+        key: str,
+        request: Mapping[str, Any],
+        messages: Sequence[Message],
+        nonces: Sequence[str],
+        schema: type[BaseModel] | None,
+    ) -> Completion:
+        if self._model is None:
+            raise ModelError(f"the cassette {self._cassette.name} has no answer to this request ({key})")
+        completion = await self._model.generate(messages, temperature=request["temperature"], schema=schema)
+        kept = completion.model_copy(update={"text": _numbered(completion.text, nonces)})
+        exchange = _Exchange(key=key, name=self._name, request=dict(request), response=kept)
+        await anyio.to_thread.run_sync(_append, self._cassette, exchange.model_dump_json())
+        self._answers.setdefault(key, []).append(kept)
+        self._served[key] = len(self._answers[key])
+        return kept
+
+
+def _key(name: str, request: Mapping[str, Any], /) -> str:
+    return hashlib.sha256(json.dumps([name, request], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _nonces(messages: Sequence[Message], /) -> list[str]:
+    """Every fence nonce, in order of first appearance."""
+    found = (match[1] for message in messages for match in _FENCE.finditer(message.content))
+    return list(dict.fromkeys(found))
+
+
+def _numbered(text: str, nonces: Sequence[str], /) -> str:
+    for position, nonce in enumerate(nonces, start=1):
+        text = text.replace(nonce, f"nonce-{position}")
+    return text
+
+
+def _restored(text: str, nonces: Sequence[str], /) -> str:
+    def nonce(match: re.Match[str]) -> str:
+        position = int(match[1])
+        return nonces[position - 1] if 1 <= position <= len(nonces) else match[0]
+
+    return _PLACEHOLDER.sub(nonce, text)
+
+
+def _read(cassette: Path, /) -> list[_Exchange]:
+    """Every exchange of the file. Lines torn by a process that died while writing are passed over."""
+    if not cassette.exists():
+        return []
+    lines = [line for line in cassette.read_text(encoding="utf-8", errors="replace").split("\n") if line.strip()]
+    exchanges = [exchange for line in lines if (exchange := _exchange(line)) is not None]
+    if lines and not exchanges:
+        raise FormatError(f"{cassette} is no cassette: no line of it is an exchange (key, name, request, response)")
+    return exchanges
+
+
+def _exchange(line: str, /) -> _Exchange | None:
+    try:
+        return _Exchange.model_validate_json(line)
+    except ValidationError:
+        return None
+
+
+def _only_name(exchanges: Sequence[_Exchange], cassette: Path, /) -> str:
+    names = sorted({exchange.name for exchange in exchanges})
+    if len(names) != 1:
+        raise UsageError(
+            f"say which model to replay from {cassette} with `name=`: it holds {', '.join(names) or 'none'}"
+        )
+    return names[0]
+
+
+def _append(cassette: Path, line: str, /) -> None:
+    """One write of one whole line: two recorders cannot mix theirs, and a torn line before it is closed first."""
+    cassette.parent.mkdir(parents=True, exist_ok=True)
+    torn = cassette.exists() and cassette.stat().st_size > 0 and not _ends_with_newline(cassette)
+    file = os.open(cassette, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(file, (("\n" if torn else "") + line + "\n").encode("utf-8"))
+    finally:
+        os.close(file)
+
+
+def _ends_with_newline(cassette: Path, /) -> bool:
+    with cassette.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

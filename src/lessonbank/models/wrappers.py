@@ -1,0 +1,168 @@
+"""What every model needs and no model should contain: retries, a time limit, a concurrency limit, a cap on replies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+
+import anyio
+from anyio.lowlevel import RunVar
+from pydantic import BaseModel
+
+from ..errors import ModelTimeout, TransientModelError, UsageError
+from ..protocols import Completion, LanguageModel, Message
+
+
+def standard(
+    model: LanguageModel, /, *, seconds: float = 120.0, attempts: int = 4, concurrency: int = 8
+) -> LanguageModel:
+    """`model` as the bank uses it: replies capped, each try limited in time, tried again, few at once."""
+    return Limited(Retrying(TimeLimited(Clipped(model), seconds=seconds), attempts=attempts), concurrency=concurrency)
+
+
+class Clipped:
+    """A model whose replies end after `characters`: nothing that follows reads megabytes of rubbish."""
+
+    def __init__(self, model: LanguageModel, /, *, characters: int = 200_000) -> None:
+        self._model = model
+        self._characters = characters
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The wrapped model's answer, cut."""
+        completion = await self._model.generate(messages, temperature=temperature, schema=schema)
+        if len(completion.text) <= self._characters:
+            return completion
+        return completion.model_copy(update={"text": completion.text[: self._characters]})
+
+
+class TimeLimited:
+    """A model that answers within `seconds` or not at all."""
+
+    def __init__(self, model: LanguageModel, /, *, seconds: float) -> None:
+        self._model = model
+        self._seconds = seconds
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The wrapped model's answer.
+
+        Raises:
+            ModelTimeout: there was none in time; the call was abandoned.
+        """
+        with anyio.move_on_after(self._seconds):
+            return await self._model.generate(messages, temperature=temperature, schema=schema)
+        raise ModelTimeout(f"{self.name} gave no answer within {self._seconds:g} s")
+
+
+class Limited:
+    """A model that works on at most `concurrency` requests at once; the others wait their turn."""
+
+    def __init__(self, model: LanguageModel, /, *, concurrency: int) -> None:
+        if concurrency < 1:
+            raise UsageError(f"a model needs a concurrency of at least 1, got {concurrency}")
+        self._model = model
+        self._concurrency = concurrency
+        # One set of slots per event loop: a semaphore belongs to the loop (and the process) it was first used in.
+        self._slots: RunVar[anyio.Semaphore] = RunVar("slots")
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The wrapped model's answer, when a slot is free."""
+        async with self._free_slot():
+            return await self._model.generate(messages, temperature=temperature, schema=schema)
+
+    def _free_slot(self) -> anyio.Semaphore:
+        try:
+            return self._slots.get()
+        except LookupError:
+            slots = anyio.Semaphore(self._concurrency)
+            self._slots.set(slots)
+            return slots
+
+
+class Retrying:
+    """A model that is asked again after a failure that may pass.
+
+    Only `TransientModelError` is tried again: after `first_wait` seconds, doubling, with jitter, at most
+    `longest_wait`; never sooner than the service asked for. A service that asks for more than `longest_wait` is not
+    waited for. A request that ran out of time is tried `timeouts` times in all: it has cost its whole limit already.
+
+    Args:
+        model: the model to ask.
+        attempts: how often a request is sent at most.
+        timeouts: how often a request may run out of time.
+        first_wait: seconds before the second attempt.
+        longest_wait: seconds no wait exceeds.
+        sleep: how to wait.
+        chance: uniform numbers in [0, 1) for the jitter.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        /,
+        *,
+        attempts: int = 4,
+        timeouts: int = 2,
+        first_wait: float = 0.5,
+        longest_wait: float = 60.0,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        if attempts < 1:
+            raise UsageError(f"a request needs at least 1 attempt, got {attempts}")
+        self._model = model
+        self._attempts = attempts
+        self._timeouts = timeouts
+        self._first_wait = first_wait
+        self._longest_wait = longest_wait
+        self._sleep = sleep
+        self._chance = chance
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The wrapped model's answer.
+
+        Raises:
+            ModelError: at once if trying again cannot help; else the last failure.
+        """
+        attempt = timeouts = 0
+        while True:
+            try:
+                return await self._model.generate(messages, temperature=temperature, schema=schema)
+            except TransientModelError as error:
+                attempt += 1
+                timeouts += isinstance(error, ModelTimeout)
+                wait = max(self._backoff(attempt), error.retry_after or 0.0)
+                if attempt >= self._attempts or timeouts >= self._timeouts or wait > self._longest_wait:
+                    raise
+            await self._sleep(wait)
+
+    def _backoff(self, attempt: int) -> float:
+        longest = min(self._longest_wait, self._first_wait * 2.0 ** (attempt - 1))
+        return longest * (0.5 + 0.5 * self._chance())

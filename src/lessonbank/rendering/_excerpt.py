@@ -1,0 +1,144 @@
+"""Cuts one text to a size in bytes: head, tail and the lines that speak of errors stay, each behind `| `."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+
+BYTES_PER_TOKEN = 3
+"""English and code take three to five bytes a token, numbers and most other scripts about three."""
+
+_PREFIX = 2  # "| " before every line
+_MARK = 48  # room for one "[… 12,345,678 characters cut …]" line
+_BREAKS = ("\r\n", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
+_ERROR = re.compile(
+    r"[Ee]rror\b|ERROR|Exception|Traceback|FAIL|[Ff]ailed|[Ff]atal|[Dd]enied|[Nn]ot found|No such|[Ii]nvalid|[Rr]efused"
+    r"|[Uu]nable to|[Cc]annot |[Cc]ould not|[Tt]imed out|[Pp]anic"
+)
+
+
+def estimate_tokens(text: str, /) -> int:
+    """About how many tokens a model needs for `text`, rather too many than too few: one per three UTF-8 bytes.
+
+    No tokenizer is loaded. Prose and code come out up to a half above the true count, JSON and Chinese close to it;
+    only long runs of random characters (keys, base64) can be above the estimate.
+    """
+    return -(-width(text) // BYTES_PER_TOKEN)
+
+
+def excerpt(text: str, /, *, budget: int) -> str:
+    """`text` as lines behind `| ` in at most `budget` tokens, head, tail and error lines kept."""
+    return clip(unify(text), budget * BYTES_PER_TOKEN)
+
+
+def width(text: str, /) -> int:
+    """Size in UTF-8 bytes."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+
+
+def unify(text: str, /) -> str:
+    """`text` with every line break, the rare ones included, as `\\n`, and none at the ends."""
+    for mark in _BREAKS:
+        if mark in text:
+            text = text.replace(mark, "\n")
+    return text.strip("\n").rstrip()
+
+
+def block_size(text: str, /) -> int:
+    """Bytes `text` takes as a block: itself, and the prefix of each line."""
+    return width(text) + _PREFIX * (text.count("\n") + 1) if text else 0
+
+
+def block(text: str, /) -> str:
+    """`text` with `| ` before each line."""
+    return "| " + text.replace("\n", "\n| ") if text else ""
+
+
+def is_troubled(text: str, /) -> bool:
+    """Whether a text speaks of an error in the words tools commonly use."""
+    return _ERROR.search(text) is not None
+
+
+def error_line(text: str, /) -> str:
+    """The first line that speaks of an error, or nothing."""
+    spot = next(_error_spots(text, 0, len(text), most=1), None)
+    return text[slice(*spot)] if spot else ""
+
+
+def clip(text: str, limit: int, /) -> str:
+    """The block of `text` (its breaks unified) in at most `limit` bytes; what was cut is said where it was cut."""
+    if block_size(text) <= limit:
+        return block(text)
+    if limit < 3 * _MARK:
+        return block(_head(text, limit - 4) + "…") if limit > 8 else ""
+    room = limit - _MARK
+    head, tail = _head(text, room // 3), _tail(text, room // 3)
+    spots = _affordable(_error_spots(text, len(head), len(text) - len(tail)), text, room // 3)
+    rest = room - sum(_cost(text, spot) for spot in spots)
+    head, tail = _head(text, rest - rest // 2), _tail(text, rest // 2)
+    return "\n".join(part for part in (block(head), *_middle(text, spots, len(head), len(tail)), block(tail)) if part)
+
+
+def _affordable(spots: Iterator[tuple[int, int]], text: str, limit: int, /) -> list[tuple[int, int]]:
+    """The spots that fit into `limit` bytes, each line once."""
+    kept: dict[str, tuple[int, int]] = {}
+    for spot in spots:
+        line = text[slice(*spot)]
+        cost = _cost(text, spot)
+        if line not in kept and cost <= limit:
+            limit -= cost
+            kept[line] = spot
+    return list(kept.values())
+
+
+def _cost(text: str, spot: tuple[int, int], /) -> int:
+    return block_size(text[slice(*spot)]) + _MARK
+
+
+def _middle(text: str, spots: list[tuple[int, int]], head: int, tail: int, /) -> Iterator[str]:
+    at, end = head, len(text) - tail
+    for start, stop in spots:
+        if at <= start and stop <= end:
+            yield from _cut(text, at, start)
+            yield block(text[start:stop])
+            at = stop
+    yield from _cut(text, at, end)
+
+
+def _cut(text: str, start: int, stop: int, /) -> Iterator[str]:
+    if text[start:stop].strip("\n"):
+        yield f"[… {stop - start:,} characters cut …]"
+
+
+def _error_spots(text: str, at: int, end: int, /, *, most: int = 6, reach: int = 240) -> Iterator[tuple[int, int]]:
+    """Where the first lines that speak of an error lie, long lines only as far as `reach` around the word."""
+    for _ in range(most):
+        found = _ERROR.search(text, at, end)
+        if found is None:
+            return
+        floor, ceiling = max(at, found.start() - reach), min(end, found.end() + reach)
+        start = max(text.rfind("\n", floor, found.start()) + 1, floor)
+        stop = text.find("\n", found.end(), ceiling)
+        at = ceiling if stop < 0 else stop
+        yield start, at
+
+
+def _head(text: str, limit: int, /) -> str:
+    window = text[: max(limit, 0)]
+    kept = window[: _longest(lambda n: window[:n], len(window), limit)]
+    line = kept.rfind("\n") + 1
+    return kept[: line - 1] if line > len(kept) * 0.7 else kept
+
+
+def _tail(text: str, limit: int, /) -> str:
+    window = text[-limit:] if limit > 0 else ""
+    size = len(window)
+    kept = window[size - _longest(lambda n: window[size - n :], size, limit) :]
+    line = kept.find("\n") + 1
+    return kept[line:] if 0 < line < len(kept) * 0.3 else kept
+
+
+def _longest(part: Callable[[int], str], size: int, limit: int, /) -> int:
+    """The largest n up to `size` whose part fits into `limit` bytes as a block."""
+    return max(bisect_right(range(size + 1), limit, key=lambda n: block_size(part(n))) - 1, 0)

@@ -1,0 +1,83 @@
+"""Find the experiences whose tasks are most like this one (paper section 3.2: cosine between task texts)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .errors import ModelError
+from .protocols import Embedder, Store, Vectors
+from .types import Experience, Found
+
+CATCH_UP = 256
+"""How many experiences without a vector one retrieval embeds before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalRetriever:
+    """By the words of the tasks (BM25 inside the scope): needs no model."""
+
+    store: Store
+    name: str = "experience/lexical"
+    space: str | None = None
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """The best `limit` experiences that share a word with `task`."""
+        return Found(matches=tuple(await self.store.search(task, scope=scope, limit=limit)))
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """Nothing to index: the store keeps the words."""
+        return {}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Never behind."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class DenseRetriever:
+    """By the cosine between task embeddings, as the paper does.
+
+    When the embedder fails it answers by words and says so: a recall is late or lexical, never missing.
+    """
+
+    store: Store
+    embedder: Embedder
+    floor: float | None = None
+    """Experiences below this cosine are left out. The paper has none."""
+    name: str = "experience/dense"
+
+    @property
+    def space(self) -> str | None:
+        """The embedder's space."""
+        return self.embedder.space
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """The `limit` experiences whose tasks are closest to `task`."""
+        try:
+            behind = await self.catch_up(scope=scope, most=CATCH_UP) == CATCH_UP
+            vector = (await self.embedder.embed([task], role="query"))[0]
+        except ModelError as error:
+            matches = await self.store.search(task, scope=scope, limit=limit)
+            return Found(
+                matches=tuple(matches), notes=(f"searched by words only, because the embedder failed: {error}",)
+            )
+        notes = (f"not every experience has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
+        near = await self.store.nearest(vector, scope=scope, space=self.embedder.space, limit=limit)
+        return Found(matches=tuple(m for m in near if self.floor is None or m.score >= self.floor), notes=notes)
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """One vector per experience, of its task."""
+        if not experiences:
+            return {}
+        rows = await self.embedder.embed([e.task for e in experiences], role="document")
+        return {experience.id: rows[i] for i, experience in enumerate(experiences)}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Embed up to `most` experiences that have no vector in the embedder's space; how many were done."""
+        missing = await self.store.unindexed(scope=scope, space=self.embedder.space, limit=most)
+        if missing:
+            rows = await self.embedder.embed([task for _, task in missing], role="document")
+            vectors = {id: rows[i] for i, (id, _) in enumerate(missing)}
+            await self.store.index(vectors, scope=scope, space=self.embedder.space)
+        return len(missing)

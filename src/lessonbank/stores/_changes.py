@@ -1,0 +1,153 @@
+"""What a batch of changes makes of a scope, decided before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Restore, Retire, Settlement
+
+
+class View(Protocol):
+    """The present state of one scope, as far as a change needs to know it."""
+
+    def knows(self, id: str, /) -> bool:
+        """Whether the scope has this experience."""
+        ...
+
+    def experience(self, id: str, /) -> Experience | None:
+        """The experience of that id."""
+        ...
+
+    def owner(self, item_id: str, /) -> str | None:
+        """The id of the experience that holds this item."""
+        ...
+
+
+class Draft:
+    """A batch of changes laid over the present state; each change sees the ones before it.
+
+    `written` is what has to be stored, each experience once and in its last form; `added` names those that are new.
+    """
+
+    def __init__(self, present: View, /, *, scope: str) -> None:
+        self._present = present
+        self._scope = scope
+        self._owners: dict[str, str | None] = {}
+        self.written: dict[str, Experience] = {}
+        self.added: set[str] = set()
+
+    def knows(self, id: str, /) -> bool:
+        """Whether the experience exists once the changes so far are made."""
+        return id in self.written or self._present.knows(id)
+
+    def do(self, change: Change, /) -> None:
+        """Make one change.
+
+        Raises:
+            NotFound, Conflict: it does not fit; see `Store.apply`.
+            UsageError: it carries an experience of another scope.
+        """
+        match change:
+            case Add():
+                self._add(change.experience)
+            case Replace():
+                self._replace(change.experience)
+            case Retire():
+                self._flip(change.item_ids, retired=True)
+            case Restore():
+                self._flip(change.item_ids, retired=False)
+            case Merge():
+                self._flip(change.source_item_ids, retired=True)
+                self._add(change.experience)
+
+    def _add(self, experience: Experience) -> None:
+        if self.knows(experience.id):
+            raise Conflict(
+                f"the experience {experience.id!r} is in this scope already: replace it instead of adding it"
+            )
+        self._put(experience)
+        self.added.add(experience.id)
+
+    def _replace(self, experience: Experience) -> None:
+        earlier = self._experience(experience.id)
+        for item in earlier.items:
+            self._owners[item.id] = None
+        self._put(experience)
+
+    def _put(self, experience: Experience) -> None:
+        if experience.scope != self._scope:
+            raise UsageError(
+                f"the experience {experience.id!r} belongs to the scope {experience.scope!r} "
+                f"and cannot be written to {self._scope!r}"
+            )
+        for item in experience.items:
+            if self._owner(item.id) is not None:
+                raise Conflict(f"the item {item.id!r} is in this scope already: items keep one id and one experience")
+            self._owners[item.id] = experience.id
+        self.written[experience.id] = experience
+
+    def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
+        by_experience: dict[str, set[str]] = {}
+        for item_id in item_ids:
+            owner = self._owner(item_id)
+            if owner is None:
+                raise NotFound(f"no item {item_id!r} in this scope")
+            by_experience.setdefault(owner, set()).add(item_id)
+        for owner, flipped in by_experience.items():
+            experience = self._experience(owner)
+            items = tuple(_flipped(i, retired=retired) if i.id in flipped else i for i in experience.items)
+            self.written[owner] = experience.model_copy(update={"items": items})
+
+    def _experience(self, id: str) -> Experience:
+        experience = self.written.get(id) or self._present.experience(id)
+        if experience is None:
+            raise NotFound(f"no experience {id!r} in this scope")
+        return experience
+
+    def _owner(self, item_id: str) -> str | None:
+        if item_id in self._owners:
+            return self._owners[item_id]
+        return self._present.owner(item_id)
+
+
+def _flipped(item: MemoryItem, *, retired: bool) -> MemoryItem:
+    if item.retired == retired:
+        state = "retired already" if retired else "not retired"
+        raise Conflict(f"the item {item.id!r} is {state}: nothing was changed")
+    return item.model_copy(update={"retired": retired})
+
+
+def planned(changes: Sequence[Change], present: View, /, *, scope: str) -> Draft:
+    """All of `changes`, made on paper.
+
+    Raises:
+        NotFound, Conflict, UsageError: one of them does not fit; the store must then write nothing.
+    """
+    draft = Draft(present, scope=scope)
+    for change in changes:
+        draft.do(change)
+    return draft
+
+
+def open_attempts(experience: Experience, /) -> dict[str, bool]:
+    """Trajectory id to whether this experience leaves it pending: no verdict yet, or marked `"pending": true`."""
+    waiting = experience.metadata.get("pending") is True
+    found: dict[str, bool] = {}
+    for attempt in experience.attempts:
+        undecided = waiting or attempt.verdict.outcome == "unknown"
+        found[attempt.trajectory_id] = found.get(attempt.trajectory_id, False) or undecided
+    return found
+
+
+def check_settlement(settlement: Settlement | None, /, *, scope: str) -> None:
+    """Refuse a settlement of another scope.
+
+    Raises:
+        UsageError: it names another scope.
+    """
+    if settlement is not None and settlement.scope != scope:
+        raise UsageError(
+            f"the settlement of {settlement.recall_id!r} belongs to the scope {settlement.scope!r}, not to {scope!r}"
+        )

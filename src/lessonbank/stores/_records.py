@@ -1,0 +1,96 @@
+"""Records as text and back: what is written can always be read again, whatever strangers put into it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+from pydantic import ValidationError
+
+from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.types import Record
+
+R = TypeVar("R", bound=Record)
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def encodable(text: str, /) -> str:
+    """`text` with every lone surrogate replaced by U+FFFD; text without one is returned as it is."""
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def checked_scope(scope: str, /) -> str:
+    """`scope` itself. A lone surrogate is refused, not replaced: two scopes must never become one.
+
+    Raises:
+        UsageError: the scope cannot be written as UTF-8.
+    """
+    if encodable(scope) != scope:
+        raise UsageError(f"the scope {scope!r} holds a lone surrogate and cannot be kept: use plain text")
+    return scope
+
+
+def dumped(record: R, /) -> tuple[R, str]:
+    """The record as it is kept, and its JSON. They differ from what was given only in lone surrogates.
+
+    Raises:
+        UsageError: the record has no JSON form.
+    """
+    try:
+        return record, record.model_dump_json()
+    except ValueError:
+        clean = type(record).model_validate(_encodable_value(record.model_dump()))
+    try:
+        return clean, clean.model_dump_json()
+    except ValueError as error:
+        raise UsageError(f"this {type(record).__name__} cannot be written as JSON: {error}") from None
+
+
+def loaded(kind: type[R], text: str | bytes, /) -> R:
+    """The record that `text` holds.
+
+    Raises:
+        StoreUnavailable: the text is no such record; the file was damaged or edited.
+    """
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError:
+        return _loaded_slowly(kind, text)
+
+
+def _loaded_slowly(kind: type[R], text: str | bytes) -> R:
+    # pydantic's own JSON reader stops at a nesting depth that its writer still accepts.
+    try:
+        return kind.model_validate(json.loads(text))
+    except (ValueError, RecursionError):
+        raise StoreUnavailable(
+            f"a kept {kind.__name__} cannot be read: the file is damaged or was edited by hand; restore a backup"
+        ) from None
+
+
+def _encodable_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
+        return {_encodable_value(key): _encodable_value(inner) for key, inner in pairs}
+    if isinstance(value, list | tuple):
+        return [_encodable_value(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
+def microseconds(moment: datetime, /) -> int:
+    """Microseconds since 1970 in UTC, exactly; a moment without a zone is taken as UTC."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(microseconds: int, /) -> datetime:
+    """The inverse of `microseconds`."""
+    return _EPOCH + timedelta(microseconds=microseconds)

@@ -1,0 +1,282 @@
+"""The connections to one file: who may use them when, and what their failures mean."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from lessonbank.errors import StoreUnavailable, UsageError
+
+from ._schema import prepare
+
+T = TypeVar("T")
+
+CLOSED: Final = "this store is closed: open it again"
+_FORK_PATIENCE: Final = 5.0
+"""Seconds a fork waits for the calls of other threads."""
+
+_SHARED: Final = ("PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -8192")
+_WRITER: Final = (*_SHARED, "PRAGMA synchronous = FULL", "PRAGMA journal_size_limit = 67108864")
+_READER: Final = (*_SHARED, "PRAGMA query_only = ON")
+
+_CAUSES: Final = {
+    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
+    sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
+    sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
+    sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
+    sqlite3.SQLITE_IOERR: "{path} cannot be read or written ({error}): check the disk and its free space",
+    sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its folder exists and may be written",
+    sqlite3.SQLITE_PERM: "{path} may not be opened: check its permissions",
+    sqlite3.SQLITE_CORRUPT: "{path} is damaged ({error}): rebuild its indexes, or restore a backup",
+    sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file",
+}
+
+
+def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
+    """One sentence for what SQLite said."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if "no such module: fts5" in str(error):
+        return StoreUnavailable("this Python's SQLite was built without FTS5: use another Python build")
+    cause = _CAUSES.get(code, "{path} cannot be used: {error}")
+    return StoreUnavailable(cause.format(path=path, error=error))
+
+
+class Stream:
+    """Rows of one query, read in portions from one snapshot that stays open in between."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, sql: str, values: Sequence[Any], /) -> None:
+        self._turn = threading.Lock()
+        self._path = path
+        self.connection: sqlite3.Connection | None = connection
+        connection.execute("BEGIN")
+        self._cursor = connection.execute(sql, values)
+
+    def take(self, count: int, /) -> list[Any]:
+        """The next rows; none at the end.
+
+        Raises:
+            StoreUnavailable: the store was closed in the meantime, or the file cannot be read.
+        """
+        with self._turn:
+            if self.connection is None:
+                raise StoreUnavailable(CLOSED)
+            try:
+                return self._cursor.fetchmany(count)
+            except sqlite3.Error as error:
+                raise unavailable(error, self._path) from error
+
+    def close(self) -> None:
+        """Give the snapshot back."""
+        with self._turn:
+            connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+
+class Database:
+    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread.
+
+    Readers are opened `query_only`, so that nothing that ranks can ever write. Nothing is left open across a fork,
+    because SQLite's locks do not survive one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float) -> None:
+        if str(path) in {"", ":memory:"}:
+            raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
+        self.path = Path(path).absolute()
+        self._busy_timeout = busy_timeout
+        self._identity: tuple[int, int] | None = None
+        self._closed = False
+        self._begin_afresh()
+
+    def _begin_afresh(self) -> None:
+        self._state = threading.Condition()
+        self._write_turn = threading.Lock()
+        self._writers: list[sqlite3.Connection] = []
+        self._readers: list[sqlite3.Connection] = []
+        self._streams: set[Stream] = set()
+        self._leased = 0
+        self._paused = False
+
+    def open(self) -> None:
+        """Create or check the file.
+
+        Raises:
+            StoreUnavailable, VersionMismatch: see `prepare`.
+        """
+        if not self.path.parent.is_dir():
+            raise StoreUnavailable(f"the folder {self.path.parent} does not exist: create it first")
+        if self.path.is_dir():
+            raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
+        with self._lease(self._writers) as connection:
+            prepare(connection, self.path, patience=self._busy_timeout)
+            self._identity = self._identity_now()
+        _databases.add(self)
+
+    def read(self, work: Callable[[sqlite3.Connection], T], /) -> T:
+        """What `work` finds in one snapshot."""
+        with self._lease(self._readers) as connection:
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                connection.execute("ROLLBACK")
+
+    def write(self, work: Callable[[sqlite3.Connection], T], /) -> T:
+        """What `work` returns, once everything it wrote is on disk; if anything fails, nothing was written."""
+        if not self._write_turn.acquire(timeout=self._busy_timeout):
+            raise StoreUnavailable(f"{self.path} is busy with other writes of this process: try again")
+        try:
+            with self._lease(self._writers) as connection, _transaction(connection):
+                return work(connection)
+        finally:
+            self._write_turn.release()
+
+    def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
+        """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
+        with self._lease(self._readers, keep=False) as connection:
+            stream = Stream(connection, self.path, sql, values)
+            self._streams.add(stream)
+            return stream
+
+    def done(self, stream: Stream, /) -> None:
+        """Close a stream."""
+        stream.close()
+        self._streams.discard(stream)
+
+    def close(self) -> None:
+        """Wait for calls under way, then close every connection."""
+        with self._state:
+            self._closed = True
+            self._state.wait_for(lambda: not self._leased)
+            self._close_idle()
+        for stream in tuple(self._streams):
+            self.done(stream)
+
+    @contextmanager
+    def _lease(self, idle: list[sqlite3.Connection], *, keep: bool = True) -> Iterator[sqlite3.Connection]:
+        self._enter()
+        connection: sqlite3.Connection | None = None
+        sound = False
+        try:
+            connection = self._connection(idle)
+            yield connection
+            sound = True
+        except sqlite3.Error as error:
+            raise unavailable(error, self.path) from error
+        except BaseException:
+            sound = connection is not None and not connection.in_transaction
+            raise
+        finally:
+            self._leave(connection, idle, sound=sound, keep=keep)
+
+    def _enter(self) -> None:
+        with self._state:
+            self._state.wait_for(lambda: not self._paused)
+            if self._closed:
+                raise StoreUnavailable(CLOSED)
+            self._leased += 1
+
+    def _connection(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
+        if self._identity not in (None, self._identity_now()):
+            raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
+        try:
+            return idle.pop()
+        except IndexError:
+            return self._connect(writing=idle is self._writers)
+
+    def _connect(self, *, writing: bool) -> sqlite3.Connection:
+        mode = "rwc" if self._identity is None else "rw"
+        connection = sqlite3.connect(
+            f"{self.path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        for pragma in _WRITER if writing else _READER:
+            connection.execute(pragma)
+        return connection
+
+    def _leave(
+        self, connection: sqlite3.Connection | None, idle: list[sqlite3.Connection], *, sound: bool, keep: bool
+    ) -> None:
+        with self._state:
+            self._leased -= 1
+            if connection is not None and sound and keep:
+                idle.append(connection)
+            elif connection is not None and not sound:
+                connection.close()
+            self._state.notify_all()
+
+    def _close_idle(self) -> None:
+        for connection in (*self._readers, *self._writers):
+            connection.close()
+        self._readers.clear()
+        self._writers.clear()
+
+    def _identity_now(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def before_fork(self) -> None:
+        """Let the calls under way finish, start no new ones, and close what is idle."""
+        with self._state:
+            self._paused = True
+            if self._state.wait_for(lambda: not self._leased, timeout=_FORK_PATIENCE):
+                self._close_idle()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; connections are opened again as they are needed."""
+        with self._state:
+            self._paused = False
+            self._state.notify_all()
+
+    def after_fork_in_child(self) -> None:
+        """Forget, without touching them, whatever connections and locks the parent still held."""
+        _inherited.extend([*self._readers, *self._writers, *self._streams])
+        self._begin_afresh()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has ended it already after some failures, such as a full disk.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_inherited: list[object] = []
+"""Kept alive for good: finalising an inherited connection would use the parent's locks."""
+
+
+def _each(step: Callable[[Database], None]) -> Callable[[], None]:
+    def run() -> None:
+        for database in tuple(_databases):
+            step(database)
+
+    return run
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_each(Database.before_fork),
+        after_in_parent=_each(Database.after_fork_in_parent),
+        after_in_child=_each(Database.after_fork_in_child),
+    )

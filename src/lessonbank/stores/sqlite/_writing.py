@@ -1,0 +1,257 @@
+"""What a write does to the tables; each function runs inside one transaction and is all or nothing with it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lessonbank._ids import now
+from lessonbank.errors import NotFound
+from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._lexical import words
+from lessonbank.stores._records import loaded, microseconds, moment
+from lessonbank.stores._vectors import placeable, to_blob
+from lessonbank.types import Change, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
+
+from ._derived import derive, index_words, set_sums, settle_pending, unindex_words
+from ._rows import NOWHERE, ScopeRow, find_scope, find_space, make_scope, numbers_of
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The arguments of one `apply`, ready to be written: lone surrogates gone, JSON made."""
+
+    scope: str
+    writer: str
+    changes: Sequence[Change]
+    entries: Sequence[tuple[Change | Settle, str]]
+    vectors: Mapping[str, Vectors]
+    space: str | None
+    settlement: Settlement | None
+
+
+class Present:
+    """A scope's state as this transaction sees it; the `View` that changes are planned on."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: ScopeRow, /) -> None:
+        self._connection = connection
+        self._scope = scope
+
+    def knows(self, id: str, /) -> bool:
+        """See `View.knows`."""
+        return self._one("SELECT 1 FROM experiences WHERE scope = ? AND id = ?", id) is not None
+
+    def experience(self, id: str, /) -> Experience | None:
+        """See `View.experience`."""
+        record = self._one("SELECT record FROM experiences WHERE scope = ? AND id = ?", id)
+        return None if record is None else loaded(Experience, record)
+
+    def owner(self, item_id: str, /) -> str | None:
+        """See `View.owner`."""
+        return self._one(
+            "SELECT e.id FROM items i JOIN experiences e ON e.number = i.experience WHERE i.scope = ? AND i.id = ?",
+            item_id,
+        )
+
+    def _one(self, sql: str, id: str) -> Any:
+        row = self._connection.execute(sql, (self._scope.number, id)).fetchone()
+        return row[0] if row else None
+
+
+def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[str, bytes]], /) -> list[str]:
+    """Insert packed trajectories by id; the ids that were new."""
+    scope = make_scope(connection, scope_name)
+    at = microseconds(now())
+    new = [id for id, blob in rows if _insert_trajectory(connection, scope, id, blob, at)]
+    settle_pending(connection, scope.number, new)
+    return new
+
+
+def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, id: str, blob: bytes, at: int) -> bool:
+    done = connection.execute(
+        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record) VALUES (?, ?, 1, ?, ?)",
+        (scope.number, at, id, blob),
+    )
+    return done.rowcount == 1
+
+
+def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]:
+    """Make the changes, place the vectors, settle the recall, write the journal.
+
+    Raises:
+        NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
+    """
+    scope = make_scope(connection, batch.scope)
+    draft = planned(batch.changes, Present(connection, scope), scope=batch.scope)
+    space = find_space(connection, scope, batch.space or "")
+    rows = placeable(
+        batch.vectors, space=batch.space, dimensions=space.dimensions if space else None, known=draft.knows
+    )
+    if draft.written:
+        _write(connection, scope, draft)
+    if rows:
+        _place(connection, scope, rows, batch.space or "")
+    if batch.settlement is not None:
+        _settle(connection, scope, batch.settlement)
+    return _journal(connection, scope, batch)
+
+
+def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
+    """Set vectors of existing experiences."""
+    scope = find_scope(connection, scope_name)
+    space = find_space(connection, scope, space_name)
+    rows = placeable(
+        vectors,
+        space=space_name,
+        dimensions=space.dimensions if space else None,
+        known=Present(connection, scope).knows,
+    )
+    if rows:
+        _place(connection, scope, rows, space_name)
+
+
+def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str, /) -> None:
+    """Forget the vectors of a space, and how many numbers they had."""
+    space = find_space(connection, find_scope(connection, scope_name), space_name)
+    if space is not None:
+        connection.execute("DELETE FROM vectors WHERE space = ?", (space.number,))
+        connection.execute(
+            "UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space.number,)
+        )
+
+
+def record(connection: sqlite3.Connection, recall: Recall, text: str, /) -> None:
+    """Keep a receipt; a known one stays as it is."""
+    scope = find_scope(connection, recall.scope)
+    if scope is NOWHERE:
+        scope = make_scope(connection, recall.scope)
+    connection.execute(
+        "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
+        (scope.number, microseconds(recall.created_at), recall.id, text),
+    )
+
+
+def _settle(connection: sqlite3.Connection, scope: ScopeRow, settlement: Settlement) -> None:
+    known = connection.execute(
+        "SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, settlement.recall_id)
+    ).fetchone()
+    if known is None:
+        raise NotFound(f"no recall {settlement.recall_id!r} in this scope")
+    connection.execute(
+        "INSERT OR REPLACE INTO settlements (scope, recall, record) VALUES (?, ?, ?)",
+        (scope.number, settlement.recall_id, settlement.model_dump_json()),
+    )
+
+
+def _journal(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch) -> list[JournalEntry]:
+    # Through microseconds and back, so that the entry returned equals the entry read later.
+    at = microseconds(now())
+    first = scope.sequence + 1
+    connection.executemany(
+        "INSERT INTO journal (scope, sequence, at, writer, entry) VALUES (?, ?, ?, ?, ?)",
+        [(scope.number, s, at, batch.writer, text) for s, (_, text) in enumerate(batch.entries, first)],
+    )
+    connection.execute(
+        "UPDATE scopes SET sequence = sequence + ? WHERE number = ?", (len(batch.entries), scope.number)
+    )
+    return [
+        JournalEntry(sequence=s, at=moment(at), scope=batch.scope, writer=batch.writer, entry=entry)
+        for s, (entry, _) in enumerate(batch.entries, first)
+    ]
+
+
+def _write(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft) -> None:
+    old = _old_rows(connection, scope, [id for id in draft.written if id not in draft.added])
+    touched = _clear(connection, scope, old, draft)
+    (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM experiences").fetchone()
+    numbers = {id: row.number for id, row in old.items()}
+    numbers.update((id, last + place) for place, id in enumerate(filter(draft.added.__contains__, draft.written), 1))
+    fresh = {
+        numbers[id]: experience
+        for id, experience in draft.written.items()
+        if id in draft.added or old[id].task != experience.task
+    }
+    for id, experience in draft.written.items():
+        _put_row(connection, scope, numbers[id], experience, new=id in draft.added)
+    derive(connection, scope.number, {numbers[id]: experience for id, experience in draft.written.items()})
+    index_words(connection, scope.number, fresh)
+    set_sums(connection, scope.number, revision=scope.revision + 1)
+    touched.update(attempt.trajectory_id for e in draft.written.values() for attempt in e.attempts)
+    settle_pending(connection, scope.number, touched)
+
+
+@dataclass(frozen=True, slots=True)
+class _OldRow:
+    number: int
+    task: str
+
+
+def _old_rows(connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str]) -> dict[str, _OldRow]:
+    sql = "SELECT number, task FROM experiences WHERE scope = ? AND id = ?"
+    return {id: _OldRow(*connection.execute(sql, (scope.number, id)).fetchone()) for id in ids}
+
+
+def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _OldRow], draft: Draft) -> set[str]:
+    """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
+    touched: set[str] = set()
+    for id, row in old.items():
+        attempts = connection.execute("SELECT trajectory FROM attempts WHERE experience = ?", (row.number,))
+        touched.update(trajectory for (trajectory,) in attempts)
+        connection.execute("DELETE FROM attempts WHERE experience = ?", (row.number,))
+        connection.execute("DELETE FROM items WHERE experience = ?", (row.number,))
+        if row.task != draft.written[id].task:
+            unindex_words(connection, scope.number, row.number, row.task)
+            connection.execute("DELETE FROM vectors WHERE experience = ?", (row.number,))
+    return touched
+
+
+def _put_row(
+    connection: sqlite3.Connection, scope: ScopeRow, number: int, experience: Experience, *, new: bool
+) -> None:
+    values = (
+        microseconds(experience.created_at),
+        bool(experience.active_items),
+        len(words(experience.task)),
+        scope.revision + 1,
+        experience.task,
+        experience.model_dump_json(),
+        number,
+    )
+    if not new:
+        connection.execute(_UPDATE, values)
+        return
+    connection.execute(_INSERT, (*values, scope.number, experience.id))
+
+
+_UPDATE = (
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, revision = ?, task = ?, record = ? WHERE number = ?"
+)
+_INSERT = (
+    "INSERT INTO experiences (created_at, active, words, revision, task, record, number, scope, id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
+def _place(connection: sqlite3.Connection, scope: ScopeRow, rows: Mapping[str, Vectors], space_name: str) -> None:
+    dimensions = int(next(iter(rows.values())).size)
+    connection.execute("INSERT OR IGNORE INTO spaces (scope, name) VALUES (?, ?)", (scope.number, space_name))
+    connection.execute(
+        "UPDATE spaces SET dimensions = ? WHERE scope = ? AND name = ?", (dimensions, scope.number, space_name)
+    )
+    space = find_space(connection, scope, space_name)
+    numbers = numbers_of(connection, scope, rows)
+    revision = scope.revision + 1
+    connection.executemany(
+        "INSERT OR REPLACE INTO vectors (space, experience, vector) VALUES (?, ?, ?)",
+        [(space.number if space else 0, numbers[id], to_blob(row)) for id, row in rows.items()],
+    )
+    connection.executemany(
+        "UPDATE experiences SET revision = ? WHERE number = ? AND revision <> ?",
+        [(revision, number, revision) for number in numbers.values()],
+    )
+    connection.execute("UPDATE scopes SET revision = ? WHERE number = ?", (revision, scope.number))

@@ -1,0 +1,169 @@
+"""Strings and settings become objects here, and nowhere else are concrete classes named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, ParamSpec
+
+from lessonbank._portal import run_sync
+from lessonbank.bank import AsyncReasoningBank
+from lessonbank.consolidation import SkipDuplicates, append
+from lessonbank.errors import UsageError
+from lessonbank.events import Hook
+from lessonbank.protocols import Consolidator, Extractor, Judge, Retriever
+from lessonbank.retrieval import DenseRetriever, LexicalRetriever
+from lessonbank.sync import ReasoningBank
+
+from ._embedders import Choice as EmbedderChoice
+from ._embedders import choose as choose_embedder
+from ._models import ModelChoice as ModelChoice
+from ._models import Roles
+from ._models import resolve as resolve_models
+from ._profiles import Profile as Profile
+from ._profiles import equip
+from ._stores import open_store
+
+P = ParamSpec("P")
+Consolidation = Literal["append", "skip_duplicates"]
+DEFAULT_HOLDOUT = 0.1
+_SCOPE = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*")
+
+
+async def connect_async(
+    where: str | Path,
+    /,
+    *,
+    scope: str,
+    model: ModelChoice = None,
+    embedder: EmbedderChoice = None,
+    profile: Profile = "default",
+    domain: str = "general",
+    holdout: float | Literal["default"] | None = "default",
+    limit: int = 1,
+    budget: int = 1500,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout: float = 120.0,
+    judge: Judge | None = None,
+    extractor: Extractor | None = None,
+    retriever: Retriever | None = None,
+    consolidation: Consolidation | Consolidator = "append",
+    hooks: Sequence[Hook] = (),
+    writer: str = "learn",
+) -> AsyncReasoningBank:
+    """Open a bank, and make it if it is not there yet.
+
+    Args:
+        where: a file, or `:memory:` for a bank that ends with the process.
+        scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
+        model: who judges and extracts: `provider:model`, a plain function of a prompt, a `LanguageModel`, or a mapping
+            of the roles `judge`, `extractor` and `contrast` to any of these. `None`: only ground truth and errors
+            decide, and items are drawn from the runs' own words (their provenance says `extractive`).
+        embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
+            `Embedder`. `None`: what this bank was made with; for a new one the best there is.
+        profile: `default`, or `paper` for exactly the published method.
+        domain: which prompts: `general`, `web` or `code`.
+        holdout: the probability with which each item is withheld so that its effect can be measured; `None` for never.
+            By default 0.1, and never in the paper profile.
+        limit: how many experiences a recall draws on (the paper's k).
+        budget: the most tokens a recall's text may take.
+        base_url: an OpenAI-compatible server for `model`; `api_key` and `timeout` (seconds per call) go with it.
+        judge, extractor, retriever, consolidation, hooks: parts of your own in the place of the standard ones.
+        writer: kept in the journal with every change.
+
+    Raises:
+        UsageError: an argument that cannot be; the message says which and what to do.
+        MissingExtra: an optional dependency is not installed.
+        StoreUnavailable, VersionMismatch: the file cannot be used.
+    """
+    check_scope(scope)
+    withhold = _holdout(holdout, profile)
+    if limit < 1 or budget < 100:
+        raise UsageError("connect needs a limit of at least 1 experience and a budget of at least 100 tokens")
+    roles = resolve_models(model, base_url=base_url, api_key=api_key, timeout=timeout)
+    store = await open_store(where)
+    try:
+        chosen = await choose_embedder(embedder, store=store, model=model, base_url=base_url)
+        kit = equip(profile, domain=domain, roles=roles, budget=budget)
+    except BaseException:
+        await store.close()
+        raise
+    search = retriever or (DenseRetriever(store, chosen.embedder) if chosen.embedder else LexicalRetriever(store))
+    return AsyncReasoningBank(
+        store,
+        scope=scope,
+        retriever=search,
+        judge=judge or kit.judge,
+        extractor=extractor or kit.extractor,
+        consolidator=_consolidator(consolidation, search),
+        injector=kit.injector,
+        holdout=withhold,
+        limit=limit,
+        writer=writer,
+        hooks=hooks,
+        parts=_parts(where, profile, domain, roles, chosen.description, search, kit.description, withhold),
+    )
+
+
+def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> Callable[P, ReasoningBank]:
+    def connect(*args: P.args, **kwargs: P.kwargs) -> ReasoningBank:
+        return ReasoningBank(run_sync(make(*args, **kwargs)))
+
+    connect.__doc__ = make.__doc__
+    connect.__wrapped__ = make  # type: ignore[attr-defined]  # so that help() shows the parameters
+    return connect
+
+
+connect = _waiting(connect_async)
+
+
+def check_scope(scope: str, /) -> str:
+    """`scope` itself, if it can be one.
+
+    Raises:
+        UsageError: not a path of letters, digits and `._@+-`, or longer than 200 characters.
+    """
+    if len(scope) > 200 or not _SCOPE.fullmatch(scope):
+        raise UsageError(f"{scope[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
+    return scope
+
+
+def _holdout(holdout: float | Literal["default"] | None, profile: Profile) -> float | None:
+    if holdout == "default":
+        return None if profile == "paper" else DEFAULT_HOLDOUT
+    if holdout is not None and not 0.0 <= holdout < 1.0:
+        raise UsageError(f"holdout is a probability from 0 to below 1, or None; got {holdout!r}")
+    return holdout
+
+
+def _consolidator(choice: Consolidation | Consolidator, retriever: Retriever) -> Consolidator:
+    if callable(choice):
+        return choice
+    if choice == "append":
+        return append
+    if choice == "skip_duplicates":
+        return SkipDuplicates(retriever)
+    raise UsageError(f"consolidation is 'append', 'skip_duplicates' or a function; got {choice!r}")
+
+
+def _parts(
+    where: str | Path,
+    profile: str,
+    domain: str,
+    roles: Roles,
+    embedder: str,
+    retriever: Retriever,
+    kit: Mapping[str, str],
+    holdout: float | None,
+) -> dict[str, str]:
+    return {
+        "store": str(where),
+        "profile": f"{profile} ({domain} prompts)",
+        "model": roles.description,
+        "embedder": embedder,
+        "retriever": retriever.name,
+        **kit,
+        "holdout": "off" if holdout is None else f"{holdout:g}",
+    }

@@ -1,0 +1,118 @@
+"""Which embedding space a bank lives in: chosen once, kept with the bank, never changed by itself."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TypeAlias
+
+from lessonbank.errors import LessonbankError, MissingExtra, UsageError
+from lessonbank.protocols import Embedder, Store
+
+Choice: TypeAlias = str | Embedder | None
+LEXICAL = "lexical"
+LOCAL = "fastembed:BAAI/bge-small-en-v1.5"
+OF_PROVIDER = {
+    "openai": "openai:text-embedding-3-small",
+    "openai-chat": "openai:text-embedding-3-small",
+    "openai-responses": "openai:text-embedding-3-small",
+    "google": "google:gemini-embedding-001",
+    "google-gla": "google:gemini-embedding-001",
+}
+"""Providers whose embeddings come with the same key as the model."""
+_SETTING = "embedder"
+_PROVIDERS = ("openai", "google", "google-gla", "google-vertex", "cohere", "voyageai", "bedrock")
+log = logging.getLogger("lessonbank")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An embedder (`None`: search by words) and one sentence on why it is this one."""
+
+    embedder: Embedder | None
+    description: str
+
+
+async def choose(choice: Choice, /, *, store: Store, model: object, base_url: str | None) -> Chosen:
+    """What the caller names; else what the bank was made with; else the best that answers here.
+
+    Raises:
+        UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
+    """
+    kept = await store.setting(_SETTING)
+    if isinstance(choice, str):
+        await _keep(store, choice, kept)
+        return Chosen(_make(choice), f"{choice} (named by the caller)")
+    if choice is not None:
+        await _keep(store, choice.space, kept)
+        return Chosen(choice, f"{choice.space} (given by the caller)")
+    if kept is not None:
+        return Chosen(_again(kept), f"{kept} (kept with the bank)")
+    best, why = await _best(model, base_url)
+    await store.set_setting(_SETTING, best)
+    return Chosen(_make(best), f"{best} ({why})")
+
+
+async def _keep(store: Store, choice: str, kept: str | None) -> None:
+    if kept == choice:
+        return
+    if kept is not None:
+        log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
+    await store.set_setting(_SETTING, choice)
+
+
+def _again(kept: str) -> Embedder | None:
+    try:
+        return _make(kept)
+    except MissingExtra:
+        raise
+    except UsageError as error:
+        raise UsageError(f"this bank was made with the embedder {kept!r}: pass that object as embedder=") from error
+
+
+async def _best(model: object, base_url: str | None) -> tuple[str, str]:
+    """The first candidate that really embeds a word here, and why the better ones did not."""
+    provider = model.split(":")[0] if isinstance(model, str) and base_url is None else ""
+    candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
+    if find_spec("fastembed"):
+        candidates.append(LOCAL)
+    problems: list[str] = []
+    for candidate in candidates:
+        try:
+            embedder = _make(candidate)
+            if embedder:
+                await embedder.embed(["hello"], role="query")
+        except LessonbankError as error:
+            problems.append(f"{candidate} failed: {error}")
+            continue
+        return candidate, "the best there was when the bank was made"
+    why = "; ".join(problems) or "no embedding model is named or installed: pip install 'lessonbank[local]' has one"
+    log.info("this bank is searched by words: %s", why)
+    return LEXICAL, f"by words, because {why}" if problems else why
+
+
+def _make(name: str) -> Embedder | None:
+    kind, _, rest = name.partition(":")
+    if name == LEXICAL:
+        return None
+    if kind in ("hashing", "hashing-v1"):
+        from lessonbank.embedders.hashing import HashingEmbedder
+
+        return HashingEmbedder()
+    if kind == "sentence-transformers" and rest:
+        from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
+
+        return SentenceTransformersEmbedder(rest)
+    if kind == "fastembed" and rest:
+        from lessonbank.embedders.fastembed import FastembedEmbedder
+
+        return FastembedEmbedder(rest)
+    if kind in _PROVIDERS and rest:
+        from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
+
+        return PydanticAIEmbedder(name)
+    raise UsageError(
+        f"there is no embedder {name!r}: use 'lexical', 'hashing', 'fastembed:NAME', 'sentence-transformers:NAME', "
+        f"or a provider's as in 'openai:text-embedding-3-small'; an Embedder object of your own works too"
+    )

@@ -1,0 +1,78 @@
+"""Who judges and who extracts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from lessonbank.errors import UsageError
+from lessonbank.protocols import LanguageModel
+
+OneModel: TypeAlias = str | LanguageModel | Callable[..., Any]
+ModelChoice: TypeAlias = OneModel | Mapping[str, OneModel] | None
+ROLES = ("judge", "extractor", "contrast")
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """One model for each role; `None` where no model was given."""
+
+    judge: LanguageModel | None = None
+    extractor: LanguageModel | None = None
+    contrast: LanguageModel | None = None
+
+    @property
+    def description(self) -> str:
+        """For `doctor`: who plays what."""
+        names = {r: m.name for r in ROLES if (m := cast("LanguageModel | None", getattr(self, r)))}
+        if not names:
+            return "none (ground truth and errors decide; items are extractive)"
+        if len(set(names.values())) == 1 and len(names) == len(ROLES):
+            return next(iter(names.values()))
+        return ", ".join(f"{role} {name}" for role, name in names.items())
+
+
+def resolve(choice: ModelChoice, /, *, base_url: str | None, api_key: str | None, timeout: float) -> Roles:
+    """The models of a choice, each with time limit, retries and a limit on calls at once.
+
+    Raises:
+        UsageError: an unknown role or provider, or a function of no usable signature.
+    """
+    if choice is None:
+        if base_url:
+            raise UsageError("base_url needs a model: name one that the server offers, as in model='NAME'")
+        return Roles()
+    if isinstance(choice, Mapping):
+        named = cast("Mapping[str, OneModel]", choice)
+        if unknown := sorted(set(named) - set(ROLES)):
+            raise UsageError(f"there is no role {unknown[0]!r}: the roles are judge, extractor and contrast")
+        made = {role: _one(one, base_url, api_key, timeout) for role, one in named.items()}
+        made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
+        return Roles(**made)
+    one = _one(choice, base_url, api_key, timeout)
+    return Roles(judge=one, extractor=one, contrast=one)
+
+
+def _one(choice: OneModel, base_url: str | None, api_key: str | None, timeout: float) -> LanguageModel:
+    from lessonbank.models.wrappers import standard
+
+    return standard(_bare(choice, base_url, api_key), seconds=timeout)
+
+
+def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:
+    if isinstance(choice, str):
+        from lessonbank.models.pydantic_ai import PydanticAIModel
+
+        return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
+    if hasattr(choice, "generate"):
+        return cast("LanguageModel", choice)
+    if type(choice).__module__.startswith("pydantic_ai"):
+        from lessonbank.models.pydantic_ai import PydanticAIModel
+
+        return PydanticAIModel(cast("Any", choice))
+    if callable(choice):
+        from lessonbank.models.function import FunctionModel
+
+        return FunctionModel(choice)
+    raise UsageError(f"a model is 'provider:model', a function or a LanguageModel; got {type(choice).__name__}")

@@ -1,0 +1,93 @@
+"""The two ways to run the loop: the published method as it is, and the default with its defects mended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from lessonbank.errors import UsageError
+from lessonbank.extraction import ExtractiveExtractor, LLMExtractor
+from lessonbank.injection import Injector
+from lessonbank.judging import LLMJudge, PaperJudge
+from lessonbank.prompts import for_domain, load
+from lessonbank.protocols import Extractor, Judge
+from lessonbank.types import Trajectory, Verdict
+
+from ._models import Roles
+
+Profile = Literal["default", "paper"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The parts a profile decides, and a description of each."""
+
+    judge: Judge
+    extractor: Extractor
+    injector: Injector
+    description: Mapping[str, str]
+
+
+def equip(profile: Profile, /, *, domain: str, roles: Roles, budget: int) -> Kit:
+    """The parts of `profile`.
+
+    Raises:
+        UsageError: no such profile or domain.
+    """
+    if profile not in ("default", "paper"):
+        raise UsageError(f"there is no profile {profile!r}: use 'default' or 'paper'")
+    if domain not in ("general", "web", "code"):
+        raise UsageError(f"there is no domain {domain!r}: use 'general', 'web' or 'code'")
+    paper = profile == "paper"
+    judge = _judge(roles, domain, paper=paper)
+    extractor = _extractor(roles, domain, paper=paper)
+    style = Injector(load("paper/inject"), style="paper", budget=budget) if paper else None
+    injector = style or Injector(for_domain(domain, "inject"), budget=budget)
+    described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
+    return Kit(judge, extractor, injector, described)
+
+
+async def abstain(trajectory: Trajectory, /) -> Verdict:
+    """The judge of a bank without a model: it cannot tell."""
+    return Verdict(
+        outcome="unknown", confidence=0.0, reason="there is no model to judge with: pass outcome= or reward="
+    )
+
+
+def _judge(roles: Roles, domain: str, *, paper: bool) -> Judge:
+    if roles.judge is None:
+        return abstain
+    if paper:
+        return PaperJudge(roles.judge)
+    return LLMJudge(roles.judge, prompt=for_domain(domain, "judge"))
+
+
+def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
+    if roles.extractor is None:
+        return ExtractiveExtractor()
+    if not paper:
+        return LLMExtractor(
+            roles.extractor,
+            success=for_domain(domain, "extract_success"),
+            failure=for_domain(domain, "extract_failure"),
+            contrast=for_domain(domain, "contrast"),
+            contrast_model=roles.contrast,
+        )
+    kind = "code" if domain == "code" else "web"
+    return LLMExtractor(
+        roles.extractor,
+        success=load(f"paper/extract_success_{kind}"),
+        failure=load(f"paper/extract_failure_{kind}"),
+        contrast=load("paper/contrast"),
+        contrast_model=roles.contrast,
+        view="messages" if kind == "code" else "thoughts",
+        show_labels=False,
+        grounding=False,
+        structured=False,
+    )
+
+
+def _of(part: object, model: object) -> str:
+    name = getattr(part, "__name__", type(part).__name__)
+    return f"{name} with {getattr(model, 'name', model)}" if model else name

@@ -1,0 +1,317 @@
+"""The rules this project keeps, each a function from a project root to a list of problems, empty when the rule holds.
+
+They are functions so that the tests can run them twice: on the project, and on a copy with a break planted in it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+MAX_FILE_LINES = 400
+MAX_MEDIAN_LINES = 150
+MAX_BANK_LINES = 200
+MAX_FUNCTION_MEDIAN = 15
+MAX_PUBLIC_NAMES = 30
+MAX_MODULES = 260
+MAX_FILE_BYTES = 1_000_000
+
+HEAVY_FOR_IMPORT = ("numpy", "httpx2", "openai", "anthropic", "pydantic_ai", "typer", "rich", "starlette")
+HEAVY_FOR_HELP = ("numpy", "pydantic_ai", "openai", "anthropic", "httpx2")
+RECORD_HEADINGS = ("Context", "Decision", "Consequences", "What would change our mind")
+MAX_RECORD_WORDS = 600
+
+_CODE = ("src", "tests", "examples", "bench")
+_SKIPPED = {".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist", "build", "site"}
+
+# Brackets around one letter keep these patterns from finding themselves.
+_FORBIDDEN_TEXT = {
+    "a machine's own path": r"/wor[k]/(main|shared)|(?<![\w.])/roo[t]/|/hom[e]/(?!user/|agent/)\w|/User[s]/\w",
+    "a package index": r"index-ur[l]|find-link[s]|artifactor[y]|/simpl[e]/|PIP_INDE[X]|registr[y] = \"http",
+    "a secret": r"\bsk-(?!test|fake|example)[\w-]{24,}|\bgh[pousr]_\w{30,}|\bAKI[A][0-9A-Z]{16}\b|\bAIz[a][\w-]{30,}"
+    r"|\bhf_\w{30,}|\bxox[abp]-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KE[Y]",
+}
+_FORBIDDEN_CODE = {"a mock": r"unittest[.]m[o]ck|from unittest import m[o]ck|\b(Magic|Async)M[o]ck\b|pytest_m[o]ck"}
+
+
+# --- tools -----------------------------------------------------------------------------------------------------------
+
+
+def lint(root: Path) -> list[str]:
+    """Ruff's findings, imports inside functions and banned modules among them."""
+    return _ruff(root, "check")
+
+
+def encodings(root: Path) -> list[str]:
+    """Text files opened without saying in which encoding. A rule ruff calls preview, so it runs alone."""
+    return _ruff(root, "check", "--preview", "--select=PLW1514")
+
+
+def _ruff(root: Path, *arguments: str) -> list[str]:
+    run = ("-m", "ruff", *arguments, "--no-cache", "--output-format=concise")
+    done = _tool(root, *run, *_present(root, _CODE))
+    return [] if done.returncode == 0 else _lines(done)
+
+
+def formatting(root: Path) -> list[str]:
+    """Files that `ruff format` would change."""
+    return _ruff(root, "format", "--check")
+
+
+def types(root: Path) -> list[str]:
+    """Type errors under basedpyright's strict mode, and deliberate errors that it failed to see.
+
+    A line that ends in `# expect: rule` must get that finding; findings on other lines are problems. Reads the whole
+    project, so callers run it once.
+    """
+    found = _type_findings(root)
+    expected = {(path, line, rule) for path in _typing_tests(root) for line, rule in _expectations(path)}
+    marked = {(path, line) for path, line, _ in expected}
+    unseen = expected - {(path, line, rule) for path, line, rule, _ in found}
+    problems = [f"{_name(root, p)}:{n}: {text} ({rule})" for p, n, rule, text in found if (p, n) not in marked]
+    return problems + [f"{_name(root, p)}:{n}: nothing found, expected {rule}" for p, n, rule in sorted(unseen)]
+
+
+def _type_findings(root: Path) -> list[tuple[Path, int, str, str]]:
+    places = _present(root, ("src", "examples", "tests/typing"))
+    done = _tool(root, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, *places)
+    try:
+        report: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"basedpyright did not run: {done.stdout}{done.stderr}") from None
+    if report["summary"]["filesAnalyzed"] == 0:
+        raise RuntimeError(f"basedpyright found nothing to read under {root}")
+    return [
+        (Path(d["file"]), d["range"]["start"]["line"] + 1, d.get("rule", "syntax"), d["message"].replace("\n", " "))
+        for d in report["generalDiagnostics"]
+        if d["severity"] == "error"
+    ]
+
+
+def _typing_tests(root: Path) -> list[Path]:
+    return sorted((root / "tests" / "typing").glob("*.py"))
+
+
+def _expectations(path: Path) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(_read(path).splitlines(), start=1):
+        if mark := re.search(r"# expect: (\w+)$", line):
+            yield number, mark[1]
+
+
+def imports(root: Path) -> list[str]:
+    """Broken import contracts: who may import whom is written in pyproject.toml."""
+    run = "from importlinter.cli import lint_imports_command as main; main()"
+    done = _tool(root, "-c", run, "--no-logo", "--no-cache")
+    return [] if done.returncode == 0 else _lines(done)
+
+
+# --- size and text ---------------------------------------------------------------------------------------------------
+
+
+def sizes(root: Path) -> list[str]:
+    """Source files over their budget: the loop, any one file, the median."""
+    lengths = {path: len(_read(path).splitlines()) for path in _source(root)}
+    limits = {path: MAX_BANK_LINES if _is_loop(root, path) else MAX_FILE_LINES for path in lengths}
+    problems = [f"{_name(root, p)}: {n} lines, at most {limits[p]}" for p, n in lengths.items() if n > limits[p]]
+    median = statistics.median(lengths.values())
+    if median > MAX_MEDIAN_LINES:
+        problems.append(f"src: the median file has {median:.0f} lines, at most {MAX_MEDIAN_LINES}")
+    return problems
+
+
+def function_lengths(root: Path) -> list[str]:
+    """The median function, docstring aside, is short. (Single long ones are ruff's: C901 and PLR0915.)"""
+    lengths = sorted(length for path in _source(root) for length in _function_lengths(path))
+    median = statistics.median(lengths) if lengths else 0
+    if median <= MAX_FUNCTION_MEDIAN:
+        return []
+    return [f"src: the median function has {median:.0f} lines, at most {MAX_FUNCTION_MEDIAN}"]
+
+
+def _function_lengths(path: Path) -> Iterator[int]:
+    for node in ast.walk(ast.parse(_read(path))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+            yield (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def text(root: Path) -> list[str]:
+    """Lines of the project's files that hold what none of them may: machine paths, package indexes, secrets, mocks."""
+    problems: list[str] = []
+    for path in project_files(root):
+        rules = _FORBIDDEN_TEXT | _FORBIDDEN_CODE if path.suffix == ".py" else _FORBIDDEN_TEXT
+        problems += [f"{_name(root, path)}:{finding}" for finding in _forbidden(_read(path), rules)]
+    return problems
+
+
+def _forbidden(content: str, rules: dict[str, str]) -> Iterator[str]:
+    for what, pattern in rules.items():
+        for found in re.finditer(pattern, content):
+            yield f"{content.count(chr(10), 0, found.start()) + 1}: {what}: {found[0]!r}"
+
+
+def file_weights(root: Path) -> list[str]:
+    """Files too heavy for a clone."""
+    heavy = [(path, path.stat().st_size) for path in project_files(root)]
+    return [f"{_name(root, p)}: {n} bytes, at most {MAX_FILE_BYTES}" for p, n in heavy if n > MAX_FILE_BYTES]
+
+
+def project_files(root: Path) -> list[Path]:
+    """What a clone would hold: what git tracks or would add, or without git every file outside the usual litter."""
+    done = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode == 0:
+        paths = [root / name for name in done.stdout.split("\0") if name]
+        return sorted(path for path in paths if path.is_file())
+    return sorted(p for p in root.rglob("*") if p.is_file() and not _SKIPPED.intersection(p.relative_to(root).parts))
+
+
+# --- the public face -------------------------------------------------------------------------------------------------
+
+
+def public_names(root: Path) -> list[str]:
+    """The public API against its snapshot, its size, and the two banks against each other."""
+    now = describe_api(root)
+    if not now:
+        return ["lessonbank: the public API could not be read; import lessonbank fails"]
+    kept = _read(root / "tests" / "architecture" / "public_api.txt").splitlines()
+    problems = [f"not in public_api.txt (run `just api`): {line}" for line in now if line not in kept]
+    problems += [f"only in public_api.txt (run `just api`): {line}" for line in kept if line not in now]
+    names = [line for line in now if line.startswith("name ")]
+    if len(names) > MAX_PUBLIC_NAMES:
+        problems.append(f"lessonbank.__all__ has {len(names)} names, at most {MAX_PUBLIC_NAMES}")
+    return problems + _unpaired(now)
+
+
+def describe_api(root: Path) -> list[str]:
+    """Public names and signatures, one per line; see describe_api.py."""
+    return _tool(root, str(Path(__file__).with_name("describe_api.py"))).stdout.splitlines()
+
+
+def _unpaired(api: list[str]) -> list[str]:
+    def methods(owner: str) -> set[str]:
+        return {found[1] for line in api if (found := re.match(rf"method {owner}\.(\w+)", line))}
+
+    waiting, awaited = methods("ReasoningBank"), methods("AsyncReasoningBank")
+    return [f"only one of ReasoningBank and AsyncReasoningBank has {name!r}" for name in sorted(waiting ^ awaited)]
+
+
+def import_cost(root: Path) -> list[str]:
+    """`import lessonbank` in a fresh interpreter loads few modules and none of the heavy ones."""
+    loaded = _loaded(root, "import lessonbank")
+    problems = [f"import lessonbank loads {name}" for name in HEAVY_FOR_IMPORT if name in loaded]
+    if len(loaded) > MAX_MODULES:
+        problems.append(f"import lessonbank loads {len(loaded)} modules, at most {MAX_MODULES}")
+    return problems
+
+
+def help_cost(root: Path) -> list[str]:
+    """`lessonbank --help` answers without loading what only a run needs."""
+    run = "import contextlib, io, sys; sys.argv = ['lessonbank', '--help']\nfrom lessonbank.cli import main\n"
+    run += "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit): main()"
+    loaded = _loaded(root, run)
+    return [f"lessonbank --help loads {name}" for name in HEAVY_FOR_HELP if name in loaded]
+
+
+def _loaded(root: Path, code: str) -> set[str]:
+    done = _tool(root, "-c", f"{code}\nimport sys; print('\\n' + ' '.join(sys.modules))")
+    if done.returncode:
+        raise RuntimeError(f"{code!r} failed: {done.stderr}")
+    return set(done.stdout.splitlines()[-1].split())
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def decision_records(root: Path) -> list[str]:
+    """Every record is numbered without gaps, has the four headings in order, and fits a page."""
+    records = sorted((root / "docs" / "decisions").glob("*.md"))
+    problems = [] if records else ["docs/decisions: no records"]
+    for number, path in enumerate(records, start=1):
+        content = _read(path)
+        headings = re.findall(r"^## (.+)$", content, re.MULTILINE)
+        if not path.name.startswith(f"{number:04}-") or not content.startswith(f"# {number}. "):
+            problems.append(f"{_name(root, path)}: name and title must begin with its number, {number:04}")
+        if tuple(headings) != RECORD_HEADINGS:
+            problems.append(f"{_name(root, path)}: headings must be {', '.join(RECORD_HEADINGS)}")
+        if len(content.split()) > MAX_RECORD_WORDS:
+            problems.append(f"{_name(root, path)}: over a page ({MAX_RECORD_WORDS} words)")
+    return problems
+
+
+def commands(root: Path) -> list[str]:
+    """The README's test command, CONTRIBUTING's and the one .ci/run runs are one line, the same."""
+    run = next((line for line in _read(root / ".ci" / "run").splitlines() if "/pytest" in line), "")
+    if not run:
+        return [".ci/run: runs no pytest"]
+    problems = [
+        f"{name}: no fenced block has the command of .ci/run: {run}"
+        for name in ("README.md", "CONTRIBUTING.md")
+        if run not in _fenced_lines(_read(root / name))
+    ]
+    if not os.access(root / ".ci" / "run", os.X_OK):
+        problems.append(".ci/run: not executable")
+    return problems
+
+
+def _fenced_lines(markdown: str) -> list[str]:
+    blocks = re.findall(r"^```\w*\n(.*?)^```", markdown, re.MULTILINE | re.DOTALL)
+    return [line.strip() for block in blocks for line in block.splitlines()]
+
+
+# --- plumbing --------------------------------------------------------------------------------------------------------
+
+
+def _tool(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run this interpreter in `root`, so that a copy of the project is read instead of the installed one."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=300,
+    )
+
+
+def _lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    return lines or [f"{' '.join(done.args[1:4])} ended with {done.returncode}"]
+
+
+def _present(root: Path, places: tuple[str, ...]) -> list[str]:
+    return [place for place in places if (root / place).is_dir()]
+
+
+def _source(root: Path) -> list[Path]:
+    return sorted((root / "src").rglob("*.py"))
+
+
+def _is_loop(root: Path, path: Path) -> bool:
+    return path == root / "src" / "lessonbank" / "bank.py"
+
+
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""

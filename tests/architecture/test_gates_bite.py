@@ -1,0 +1,248 @@
+"""Each gate catches the break it is there for: planted in a copy, named in the message."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import gates
+import pytest
+
+Gate = Callable[[Path], list[str]]
+PACKAGE = Path("src") / "lessonbank"
+MEMBERS = ("src", "pyproject.toml", "tests/architecture/public_api.txt")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The library and what the gates read beside it, free to be broken."""
+    for member in MEMBERS:
+        source, target = gates.ROOT / member, tmp_path / member
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.is_file():
+            shutil.copy(source, target)
+    return tmp_path
+
+
+def plant(root: Path, name: str, text: str) -> None:
+    """Add `text` to the end of a file of the package, which need not exist yet."""
+    path = root / PACKAGE / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def one_that_names(problems: list[str], *words: str) -> bool:
+    return any(all(word in problem for word in words) for problem in problems)
+
+
+def check(gate: Gate, root: Path, *words: str) -> None:
+    problems = gate(root)
+    assert one_that_names(problems, *words), f"no problem names {words} in:\n" + "\n".join(problems)
+
+
+# --- ruff ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("errors.py", "\nimport os\n", "F401"),
+        ("bank.py", "\n\ndef late() -> object:\n    import json\n\n    return json\n", "PLC0415"),
+        ("types.py", "\nimport pickle\n\nPICKLE = pickle\n", "TID251"),
+        ("types.py", "\n\ntry:\n    pass\nexcept Exception:\n    raise ValueError from None\n", "BLE001"),
+        (
+            "types.py",
+            "\n\ndef words(path: str) -> str:\n    with open(path) as file:\n        return file.read()\n",
+            "PTH123",
+        ),
+    ],
+    ids=["unused import", "import inside a function", "pickle", "blind except", "open"],
+)
+def test_a_lint_error_is_caught(copy: Path, name: str, text: str, rule: str) -> None:
+    plant(copy, name, text)
+    check(gates.lint, copy, f"lessonbank/{name}", rule)
+
+
+def test_a_text_file_opened_without_its_encoding_is_caught(copy: Path) -> None:
+    plant(copy, "errors.py", '\n\nfrom pathlib import Path\n\nTEXT = Path("x").read_text()\n')
+    check(gates.encodings, copy, "lessonbank/errors.py", "encoding")
+
+
+def test_a_mock_in_the_code_is_caught_by_ruff_and_by_the_text_gate(copy: Path) -> None:
+    plant(copy, "events.py", "\nfrom unittest import " + "mock\n")
+    check(gates.lint, copy, "lessonbank/events.py", "TID251")
+    check(gates.text, copy, "lessonbank/events.py", "a mock")
+
+
+def test_a_file_nobody_formatted_is_caught(copy: Path) -> None:
+    plant(copy, "errors.py", "\nCODES = [ 'a',\n  'b' ]\n")
+    check(gates.formatting, copy, "lessonbank/errors.py")
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_type_error_is_caught_and_so_is_a_misuse_that_passes(tmp_path: Path) -> None:
+    for name in ("__init__.py", "errors.py", "_ids.py", "types.py"):
+        (tmp_path / PACKAGE).mkdir(parents=True, exist_ok=True)
+        shutil.copy(gates.ROOT / PACKAGE / name, tmp_path / PACKAGE / name)
+    (tmp_path / PACKAGE / "__init__.py").write_text('"""Empty, so that only this tree is read."""\n', encoding="utf-8")
+    shutil.copy(gates.ROOT / "pyproject.toml", tmp_path)
+    plant(tmp_path, "planted.py", "from lessonbank.types import Usage\n\nTOKENS: str = Usage().input_tokens\n")
+    typing = tmp_path / "tests" / "typing"
+    typing.mkdir(parents=True)
+    (typing / "misuse.py").write_text('NUMBER: int = "1"  # expect: reportAssignmentType\n', encoding="utf-8")
+    (typing / "passes.py").write_text("NUMBER: int = 1  # expect: reportAssignmentType\n", encoding="utf-8")
+
+    problems = gates.types(tmp_path)
+
+    assert one_that_names(problems, "lessonbank/planted.py:3", "reportAssignmentType")
+    assert one_that_names(problems, "passes.py:1", "nothing found")
+    assert not one_that_names(problems, "misuse.py")
+
+
+# --- imports ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "culprit"),
+    [
+        ("stores/memory.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
+        ("bank.py", "from lessonbank.stores import memory\n", "lessonbank.stores.memory"),
+        ("consolidation.py", "import numpy\n", "numpy"),
+        ("bench/__init__.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
+        ("types.py", "from lessonbank import bank\n", "lessonbank.bank"),
+        ("helpers.py", '"""Unplaced."""\n', "helpers"),
+    ],
+    ids=["store to store", "bank to store", "numpy in a step", "bench to store", "upwards", "unplaced module"],
+)
+def test_a_forbidden_import_is_caught(copy: Path, name: str, text: str, culprit: str) -> None:
+    plant(copy, name, text)
+    problems = gates.imports(copy)
+    offender = "lessonbank." + name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    assert one_that_names(problems, offender.removeprefix("lessonbank.") if culprit == "helpers" else offender, culprit)
+
+
+# --- budgets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_of_401_lines_is_caught(copy: Path) -> None:
+    plant(copy, "long.py", '"""Long."""\n' + "\n" * 400)
+    check(gates.sizes, copy, "lessonbank/long.py", "401 lines, at most 400")
+
+
+def test_a_loop_of_201_lines_is_caught(copy: Path) -> None:
+    (copy / PACKAGE / "bank.py").write_text("\n" * 201, encoding="utf-8")
+    check(gates.sizes, copy, "lessonbank/bank.py", "201 lines, at most 200")
+
+
+def test_files_that_grow_on_average_are_caught(copy: Path) -> None:
+    for number in range(2 * len(list((copy / "src").rglob("*.py")))):
+        plant(copy, f"grown_{number}.py", "\n" * 151)
+    check(gates.sizes, copy, "median file has 151 lines")
+
+
+def test_functions_that_grow_on_average_are_caught(tmp_path: Path) -> None:
+    plant(tmp_path, "grown.py", "def f():\n" + "    pass\n" * 16)
+    check(gates.function_lengths, tmp_path, "median function has 16 lines")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("see /ho" + "me/ada/notes.txt", "a machine's own path"),
+        ("pip install --index" + "-url https://mirror.example/pypi", "a package index"),
+        ("key = 'sk" + "-abcdefghijklmnopqrstuvwxyz012345'", "a secret"),
+        ("-----BEGIN RSA PRIVATE" + " KEY-----", "a secret"),
+    ],
+)
+def test_text_no_file_may_hold_is_caught(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "notes.md").write_text(f"# Notes\n\n{text}\n", encoding="utf-8")
+    check(gates.text, tmp_path, "notes.md:3", what)
+
+
+def test_a_heavy_file_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(bytes(1_000_001))
+    check(gates.file_weights, tmp_path, "model.bin", "1000001 bytes")
+
+
+# --- the public face -------------------------------------------------------------------------------------------------
+
+
+def test_a_new_public_name_is_caught(copy: Path) -> None:
+    plant(copy, "__init__.py", "\nSURPRISE = 1\n__all__ = [*__all__, 'SURPRISE']\n")
+    check(gates.public_names, copy, "not in public_api.txt", "SURPRISE")
+
+
+def test_a_removed_public_name_is_caught(copy: Path) -> None:
+    plant(copy, "__init__.py", "\n__all__ = [name for name in __all__ if name != 'connect']\n")
+    check(gates.public_names, copy, "only in public_api.txt", "name connect")
+
+
+def test_more_than_thirty_public_names_are_caught(copy: Path) -> None:
+    plant(
+        copy,
+        "__init__.py",
+        "\nfor _n in range(31):\n    globals()[f'n{_n}'] = _n\n__all__ = [f'n{n}' for n in range(31)]\n",
+    )
+    check(gates.public_names, copy, "31 names, at most 30")
+
+
+def test_a_method_that_only_one_bank_has_is_caught(copy: Path) -> None:
+    plant(copy, "bank.py", "\n\nasync def _extra(self: object) -> None: ...\n\n\nAsyncReasoningBank.extra = _extra\n")
+    check(gates.public_names, copy, "only one of", "'extra'")
+
+
+def test_an_eager_import_of_numpy_is_caught(copy: Path) -> None:
+    plant(copy, "__init__.py", "\nimport numpy\n")
+    check(gates.import_cost, copy, "import lessonbank loads numpy")
+    check(gates.import_cost, copy, "modules, at most 260")
+    check(gates.help_cost, copy, "--help loads numpy")
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_record_without_its_parts_is_caught(tmp_path: Path) -> None:
+    records = tmp_path / "docs" / "decisions"
+    records.mkdir(parents=True)
+    (records / "0002-later.md").write_text("# 2. Later\n\n## Context\n" + "word " * 601, encoding="utf-8")
+    check(gates.decision_records, tmp_path, "0002-later.md", "0001")
+    check(gates.decision_records, tmp_path, "0002-later.md", "What would change our mind")
+    check(gates.decision_records, tmp_path, "0002-later.md", "over a page")
+
+
+def test_a_build_that_runs_another_command_than_the_readme_is_caught(tmp_path: Path) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_text("set -eu\n.venv/bin/pytest -k fast\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("```bash\n.venv/bin/pytest\n```\n", encoding="utf-8")
+    check(gates.commands, tmp_path, "README.md", "-k fast")
+    check(gates.commands, tmp_path, "not executable")
+
+
+# --- the network -----------------------------------------------------------------------------------------------------
+
+FAR = ("192.0.2.1", 443)  # TEST-NET-1: reserved for documentation, never routed
+
+
+def test_a_socket_that_leaves_the_machine_is_refused() -> None:
+    for dial in (socket.socket.connect, socket.socket.connect_ex):
+        with socket.socket() as far, pytest.raises(RuntimeError, match=r"192\.0\.2\.1.*not on this machine"):
+            dial(far, FAR)
+    with socket.socket(type=socket.SOCK_DGRAM) as far, pytest.raises(RuntimeError, match="offline"):
+        far.sendto(b"x", FAR)
+
+
+def test_a_name_that_would_be_looked_up_elsewhere_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"api\.example\.org.*not on this machine"):
+        socket.create_connection(("api.example.org", 443))
+
+
+def test_loopback_stays_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()[:2]) as near:
+        assert near.getpeername() == server.getsockname()

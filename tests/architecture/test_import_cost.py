@@ -1,0 +1,15 @@
+"""Importing the library is cheap, and asking the command for help is too."""
+
+from __future__ import annotations
+
+import gates
+
+
+def test_importing_lessonbank_loads_little() -> None:
+    problems = gates.import_cost(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
+def test_help_loads_neither_arrays_nor_providers() -> None:
+    problems = gates.help_cost(gates.ROOT)
+    assert not problems, "\n".join(problems)

@@ -1,0 +1,10 @@
+"""Who may import whom is drawn in pyproject.toml, and the code keeps to it."""
+
+from __future__ import annotations
+
+import gates
+
+
+def test_the_import_contracts_hold() -> None:
+    problems = gates.imports(gates.ROOT)
+    assert not problems, "\n".join(problems)

@@ -1,0 +1,20 @@
+"""The code reads as one hand wrote it."""
+
+from __future__ import annotations
+
+import gates
+
+
+def test_ruff_finds_nothing() -> None:
+    problems = gates.lint(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
+def test_every_file_is_formatted() -> None:
+    problems = gates.formatting(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
+def test_every_text_file_is_opened_with_its_encoding() -> None:
+    problems = gates.encodings(gates.ROOT)
+    assert not problems, "\n".join(problems)

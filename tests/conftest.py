@@ -1,0 +1,96 @@
+"""What every test may count on: no network, no keys, no model hub, one event loop library, repeatable examples."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_KEY_ENDINGS = ("_API_KEY", "_AUTH_TOKEN", "_ACCESS_TOKEN", "_SECRET_KEY")
+_OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    # Output is compared as text: no colours, no terminal of the developer's own width.
+    "NO_COLOR": "1",
+    "COLUMNS": "120",
+}
+_OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
+
+
+class OfflineError(RuntimeError):
+    """A test tried to leave this machine. Not an OSError, so that no retry or fallback can swallow it."""
+
+    def __init__(self, target: object, /) -> None:
+        super().__init__(f"tests are offline: {target!r} is not on this machine; use a fake of lessonbank.testing")
+
+
+def _close_network() -> None:
+    """Let sockets reach loopback and nothing else, in every thread of the test process."""
+    socket.socket.connect = _guarded(socket.socket.connect)  # type: ignore[method-assign]
+    socket.socket.connect_ex = _guarded(socket.socket.connect_ex)  # type: ignore[method-assign]
+    socket.socket.sendto = _guarded(socket.socket.sendto)  # type: ignore[method-assign]
+    look_up = socket.getaddrinfo
+
+    def local_look_up(host: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_far(host)
+        return look_up(host, *args, **kwargs)
+
+    socket.getaddrinfo = local_look_up
+
+
+def _guarded(call: Callable[..., Any], /) -> Callable[..., Any]:
+    def guarded(self: socket.socket, *args: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            _refuse_far(args[-1][0])  # the address comes last in all three
+        return call(self, *args)
+
+    return guarded
+
+
+def _refuse_far(host: Any, /) -> None:
+    name = host.decode("ascii", "replace") if isinstance(host, bytes) else (host or "")
+    if name in _OPEN_HOSTS:
+        return
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        raise OfflineError(name) from None
+    if not (address.is_loopback or address.is_unspecified):
+        raise OfflineError(name)
+
+
+def _forget_keys_and_proxies() -> None:
+    """A developer's own keys must not make a test pass, and a proxy on loopback is a way out."""
+    for name in list(os.environ):
+        if name.endswith(_KEY_ENDINGS) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
+            del os.environ[name]
+    os.environ.update(_OFFLINE)
+
+
+_close_network()
+_forget_keys_and_proxies()
+
+# `derandomize`: a red build must mean a change, not bad luck. `just search` looks for new counterexamples.
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    max_examples=40,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Async tests run on asyncio, the loop our users have."""
+    return "asyncio"

@@ -1,0 +1,348 @@
+"""Reading lessons out of replies, shape by shape and by property."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lessonbank.errors import ExtractionError, UsageError
+from lessonbank.extraction.parsing import Draft, parse_items
+
+A = {"title": "Sort before reading the top", "description": "When a list has a top.", "content": "Sort it. Then read."}
+B = {"title": "Count the pages", "description": "Not for a single page.", "content": "Read the total, then every page."}
+C = {"title": "Reopen the order", "description": "After each change.", "content": "Open it again and compare."}
+TWO = json.dumps([A, B])
+
+MARKDOWN = """# Memory Item 1
+## Title Sort before reading the top
+## Description When a list has a top.
+## Content Sort it. Then read.
+
+# Memory Item 2
+## Title Count the pages
+## Description Not for a single page.
+## Content Read the total, then every page."""
+
+
+def titles(text: str, limit: int = 3) -> list[str]:
+    return [item.title for item in parse_items(text, limit=limit).items]
+
+
+BOTH = [A["title"], B["title"]]
+
+SHAPES = {
+    "plain array": TWO,
+    "fenced": f"```json\n{TWO}\n```",
+    "prose before": f"Here are the lessons I would keep:\n\n{TWO}",
+    "prose after": f"{TWO}\n\nThese should transfer to other tasks.",
+    "prose and fence": f"The run failed early [see step 3].\n```\n{TWO}\n```\nLet me know.",
+    "think block": f"<think>Maybe [{json.dumps(C)}]? No.</think>\n{TWO}",
+    "think block whose start is in the prompt": f"Maybe {json.dumps(C)}? No.\n</think>\n{TWO}",
+    "trailing commas": TWO.replace('"}', '",}').replace("}]", "},]"),
+    "single quotes": str([A, B]),
+    "wrapped as memories": json.dumps({"memories": [A, B]}),
+    "wrapped as items": json.dumps({"items": [A, B]}),
+    "wrapped as lessons, with more around": json.dumps({"analysis": "it stopped", "lessons": [A, B], "n": 2}),
+    "wrapped twice": json.dumps({"result": {"memory_items": {"1": A, "2": B}}}),
+    "capital keys": json.dumps([{k.title(): v for k, v in x.items()} for x in (A, B)]),
+    "one object after another": f"{json.dumps(A)}\n{json.dumps(B)}",
+    "numbered objects": f"1. {json.dumps(A)}\n2. {json.dumps(B, indent=2)}",
+    "json in a json string": json.dumps(TWO),
+    "truncated after complete items": json.dumps({"items": [A, B, C]})[:-30],
+    "truncated array": TWO[:-1],
+    "comments": TWO.replace("}, {", "}, // the second\n {"),
+    "byte order mark": "\ufeff" + TWO,
+    "unquoted keys": TWO.replace('"title"', "title").replace('"content"', "content"),
+    "stray brace before": f"Use {{slot}} or {{ as it's said: {TWO}",
+    "draft object around that is broken": '{"items": [' + TWO[1:-1] + '], "note": "says "hi" to"',
+    "markdown": MARKDOWN,
+    "markdown with preamble": f"The run succeeded because it sorted first.\n\n{MARKDOWN}",
+    "markdown in a fence": f"```markdown\n{MARKDOWN}\n```",
+    "markdown with colons": MARKDOWN.replace("Title ", "Title: ").replace("Content ", "Content: "),
+    "markdown with values below": MARKDOWN.replace("Title ", "Title\n").replace("Content ", "Content\n\n"),
+    "markdown in bold": MARKDOWN.replace("## Title", "**Title:**").replace("## Content", "**Content**:"),
+    "markdown, bold lines": MARKDOWN.replace("# Memory Item 1", "**Memory Item 1**")
+    .replace("## Title Sort before reading the top", "**Title: Sort before reading the top**")
+    .replace("## Content Sort it. Then read.", "- **Content**: Sort it. Then read."),
+    "markdown without item headings": "\n".join(x for x in MARKDOWN.split("\n") if "Memory Item" not in x),
+    "markdown with the title in the item heading": MARKDOWN.replace("\n## Title ", ": "),
+    "markdown after thoughts": f"<think>\n# Memory Item 1\n## Title No\n## Content No.\n</think>\n{MARKDOWN}",
+    "plain field lines": MARKDOWN.replace("# Memory", "Memory")
+    .replace("## Title", "Title:")
+    .replace("## Description", "Description:")
+    .replace("## Content", "Content:"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_both_items_are_read_from_each_shape(shape: str) -> None:
+    parsed = parse_items(SHAPES[shape], limit=3)
+    assert [item.title for item in parsed.items] == BOTH, parsed
+    assert [item.content for item in parsed.items] == [A["content"], B["content"]]
+
+
+def test_a_single_object_is_one_item() -> None:
+    assert parse_items(json.dumps(A), limit=3).items == (Draft(**A),)
+
+
+def test_a_raw_line_break_inside_a_string_is_read() -> None:
+    reply = '[{"title": "Sort first", "description": "d", "content": "Sort it.\nThen read."}]'
+    assert parse_items(reply, limit=3).items[0].content == "Sort it.\nThen read."
+
+
+def test_a_truncated_reply_keeps_its_complete_items_only() -> None:
+    reply = json.dumps([A, B, C])
+    cut = reply[: reply.index("Open it again") + 8]
+    assert titles(cut) == BOTH
+
+
+def test_unescaped_quotes_inside_a_string_do_not_lose_the_other_items() -> None:
+    broken = '{"title": "Use the 5" disk", "description": "d", "content": "Take the disk."}'
+    found = titles(f"[{json.dumps(A)}, {broken}, {json.dumps(B)}]", limit=9)
+    assert found[0] == A["title"]
+    assert B["title"] in found
+
+
+def test_a_markdown_item_cut_off_in_mid_sentence_is_left_out() -> None:
+    assert titles(MARKDOWN[:-12]) == BOTH[:1]
+
+
+def test_remarks_after_markdown_items_are_not_part_of_them() -> None:
+    parsed = parse_items(f"{MARKDOWN}\n\nI hope these help you.", limit=3)
+    assert parsed.items[1].content == B["content"]
+
+
+def test_a_list_in_markdown_content_belongs_to_it() -> None:
+    reply = "# Memory Item 1\n## Title Steps\n## Content Do this:\n\n- sort it\n- read it"
+    assert parse_items(reply, limit=3).items[0].content == "Do this:\n- sort it\n- read it"
+
+
+def test_null_list_dict_and_number_never_become_text() -> None:
+    bad = [{**A, "title": None}, {**A, "content": {"x": "y"}}, {**A, "content": 7}, {**A, "title": ["x"]}, B]
+    parsed = parse_items(json.dumps(bad), limit=3)
+    assert [item.title for item in parsed.items] == [B["title"]]
+    assert len(parsed.problems) >= 3
+    assert not any(word in repr(parsed.items) for word in ("None'", "{'x'", "['x'"))
+
+
+def test_a_null_description_is_an_empty_one() -> None:
+    assert parse_items(json.dumps({**A, "description": None}), limit=1).items[0].description == ""
+
+
+def test_a_list_of_sentences_is_joined_for_the_content() -> None:
+    assert parse_items(json.dumps({**A, "content": ["Sort it.", "Read it."]}), limit=1).items[0].content == (
+        "Sort it. Read it."
+    )
+
+
+def test_the_cap_counts_valid_items() -> None:
+    bad = {"title": "", "content": "x"}
+    parsed = parse_items(json.dumps([bad, A, bad, B, C, {**C, "title": "Fourth"}]), limit=3)
+    assert [item.title for item in parsed.items] == [*BOTH, C["title"]]
+    assert any("beyond the limit of 3" in problem for problem in parsed.problems)
+
+
+@pytest.mark.parametrize("junk", ["...", "…", "N/A", "title here", "<title>", "[Title]", "Title", "none", "{{title}}"])
+def test_placeholders_are_dropped(junk: str) -> None:
+    parsed = parse_items(json.dumps([{**A, "title": junk}, {**A, "content": junk}, B]), limit=3)
+    assert [item.title for item in parsed.items] == [B["title"]]
+
+
+def test_an_echoed_schema_is_no_item() -> None:
+    schema = {"type": "object", "properties": {"title": {"type": "string"}, "content": {"type": "string"}}}
+    with pytest.raises(ExtractionError):
+        parse_items(json.dumps(schema), limit=3)
+
+
+def test_a_repeated_item_counts_once() -> None:
+    assert titles(f"Draft: {json.dumps(A)}\nFinal: {TWO}") == BOTH
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "[]",
+        "```json\n[]\n```",
+        '{"items": []}',
+        'Nothing stands out.\n{"items": [], "why": "routine"}',
+        "<think>routine run</think>[ ]",
+        "No lessons.",
+        "There are no reusable lessons in this run.",
+        "None.",
+        "Answer: []",
+    ],
+)
+def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
+    parsed = parse_items(reply, limit=3)
+    assert (parsed.items, parsed.problems) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "   ",
+        "null",
+        "{}",
+        "42",
+        "I cannot help with that.",
+        '[{"evidence": [], "title": "Sort',
+        '{"items": [',
+        '[{"title": "no lessons',
+        '["Always sort", "Never guess"]',
+        '{"items": null}',
+        "<think>first I look at [] and",
+        '{"title": "...", "content": "..."}',
+        "The agent found no items in the cart and stopped, so the task failed.",
+    ],
+)
+def test_a_reply_with_nothing_usable_is_an_error(reply: str) -> None:
+    with pytest.raises(ExtractionError):
+        parse_items(reply, limit=3)
+
+
+def test_an_error_says_what_was_wrong_and_does_not_repeat_the_reply() -> None:
+    with pytest.raises(ExtractionError, match="item 1 was dropped: it has no content") as caught:
+        parse_items('[{"title": "secret-token", "content": null}]', limit=3)
+    assert "secret-token" not in str(caught.value)
+
+
+def test_a_limit_below_one_is_refused() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        parse_items(TWO, limit=0)
+
+
+def test_long_fields_are_cut_at_a_sentence_end() -> None:
+    sentence = "Open the report and read the total before you answer. "
+    draft = parse_items(
+        json.dumps({"title": "Long " * 100, "description": sentence * 20, "content": sentence * 99}), limit=1
+    )
+    item = draft.items[0]
+    assert len(item.title) <= 200
+    assert "\n" not in item.title
+    assert len(item.description) <= 500
+    assert item.description.endswith("answer.")
+    assert 1_900 < len(item.content) <= 2_000
+    assert item.content.endswith("answer.")
+
+
+def test_control_and_direction_characters_are_taken_out() -> None:
+    item = parse_items(json.dumps({"title": "Sort\u202e\nfirst\x1b[2J", "content": "Do\ud83d it.\x00"}), limit=1).items[
+        0
+    ]
+    assert item.title == "Sort first[2J"
+    assert item.content == "Do it."
+
+
+def test_kind_and_evidence_are_read_where_they_are() -> None:
+    reply = [{**A, "kind": "Guardrail", "evidence": ["step 7", 9, {"run": 2, "step": 3}, None]}, {**B, "kind": 1}]
+    first, second = parse_items(json.dumps(reply), limit=3).items
+    assert (first.kind, first.evidence) == ("guardrail", ("step 7", "step 9", "run 2, step 3"))
+    assert (second.kind, second.evidence) == (None, ())
+
+
+def test_a_thought_tag_inside_an_answer_does_not_hide_it() -> None:
+    items = [{**A, "content": "Close it with </think> always."}, B]
+    assert titles(json.dumps(items)[:-1]) == BOTH
+
+
+RUBBISH = {
+    "opening braces": "{" * 5_000_000,
+    "pairs": "{}" * 2_500_000,
+    "nested objects": '{"a":' * 1_000_000 + "}" * 1_000_000,
+    "quotes": '"' * 5_000_000,
+    "escaped quotes": '{"' + '\\"' * 2_500_000,
+    "small broken objects": '{"title": "x", "content": "y"' + '{"title": x "content": y"}' * 190_000,
+    "brackets": "[" * 5_000_000,
+    "headings": "# Title\n" * 600_000,
+    "markdown items": "# Memory Item 1\n## Title\n" * 200_000,
+    "thoughts": "<think>" * 700_000,
+    "blanks": "{" + " " * 5_000_000,
+    "prose": "no lesson was there " * 250_000,
+}
+
+
+@pytest.mark.parametrize("kind", RUBBISH)
+def test_five_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
+    started = time.process_time()
+    with suppress(ExtractionError):
+        parse_items(RUBBISH[kind], limit=3)
+    assert time.process_time() - started < 8
+
+
+words = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Cf", "Co", "Cn", "Zs", "Zl", "Zp"]), min_size=3, max_size=40
+)
+nasty = st.sampled_from(
+    ['say "x"} now', "use {a} or }]} b", "it's {'q'} 'z'", 'a\\"}', "[]", "```", "{{{", "no lessons", "a </think> b"]
+)
+phrases = st.lists(words | nasty, min_size=1, max_size=4).map(lambda parts: " ".join(["do", *parts]))
+items_st = st.lists(
+    st.fixed_dictionaries({"title": phrases, "description": phrases, "content": phrases}),
+    min_size=1,
+    max_size=4,
+    unique_by=(lambda d: d["title"].casefold(), lambda d: d["content"].casefold()),
+)
+
+
+def shown(items: list[dict[str, str]]) -> list[tuple[str, str]]:
+    whole = parse_items(json.dumps(items), limit=9)
+    return [(item.title, item.content) for item in whole.items]
+
+
+@given(
+    st.text()
+    | st.lists(
+        st.sampled_from(
+            [
+                '{"title":',
+                '"a"',
+                "}",
+                "[",
+                "]",
+                ",",
+                "'",
+                "\\",
+                "# Title x\n",
+                "Content: y\n",
+                "<think>",
+                "</think>",
+                '{"title": "a", "content": "b"}',
+                "null",
+            ]
+        ),
+        max_size=30,
+    ).map("".join)
+)
+def test_any_text_gives_items_or_an_extraction_error(text: str) -> None:
+    try:
+        parsed = parse_items(text, limit=3)
+    except ExtractionError:
+        return
+    assert all(item.title and item.content for item in parsed.items)
+
+
+@given(items_st, st.sampled_from([None, 2]), st.booleans())
+def test_valid_json_round_trips(items: list[dict[str, str]], indent: int | None, ascii_only: bool) -> None:
+    parsed = parse_items(json.dumps(items, indent=indent, ensure_ascii=ascii_only), limit=9)
+    assert [item.content for item in parsed.items] == [item["content"] for item in items]
+
+
+@settings(max_examples=300)
+@given(items_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"]))
+def test_a_truncated_reply_never_yields_a_partial_item(
+    items: list[dict[str, str]], data: st.DataObject, form: str
+) -> None:
+    whole = shown(items)
+    reply = form.format(json.dumps(items))
+    cut = reply[: data.draw(st.integers(0, len(reply)))]
+    try:
+        kept = parse_items(cut, limit=9).items
+    except ExtractionError:
+        return
+    assert [(item.title, item.content) for item in kept] == whole[: len(kept)]

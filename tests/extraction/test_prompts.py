@@ -1,0 +1,59 @@
+"""The words sent to the extractor are reviewed when they change: `UPDATE_SNAPSHOTS=1 pytest tests/extraction`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lessonbank.prompts import Prompt, available, load
+
+SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
+SLOTS = {"nonce": "0a1b2c3d", "verdict": "(how it ended)", "run": "(the fenced run)", "limit": "3"}
+OURS = [
+    f"{domain}/{role}"
+    for domain in ("general", "web", "code")
+    for role in ("extract_failure", "extract_success", "contrast")
+]
+PAPER = [f"paper/extract_{outcome}_{domain}" for outcome in ("success", "failure") for domain in ("web", "code")]
+PAPER = [*PAPER, "paper/contrast"]
+
+
+def words(prompt: Prompt) -> str:
+    messages = prompt.render(**{name: SLOTS[name] for name in prompt.slots})
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in messages) + "\n"
+
+
+@pytest.mark.parametrize("id", [*OURS, *PAPER])
+def test_the_words_are_those_that_were_reviewed(id: str) -> None:
+    path = SNAPSHOTS / f"extract_{id.replace('/', '_').replace('_extract', '')}.md"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(words(load(id)), encoding="utf-8")
+    assert words(load(id)) == path.read_text(encoding="utf-8"), f"{id} changed: raise its version, then update"
+
+
+@pytest.mark.parametrize("id", [*OURS, *PAPER])
+def test_a_prompt_is_compact(id: str) -> None:
+    assert len(words(load(id))) < 2_950, "about 700 tokens"
+
+
+@pytest.mark.parametrize("id", OURS)
+def test_ours_fence_the_run_and_ask_for_evidence_before_anything_else(id: str) -> None:
+    prompt = load(id)
+    assert set(prompt.slots) == {"nonce", "verdict", "run", "limit"}
+    assert prompt.user.index('"evidence"') < prompt.user.index('"cause"') < prompt.user.index('"title"')
+    assert '{"items": []}' in prompt.user
+
+
+@pytest.mark.parametrize("id", PAPER)
+def test_the_papers_are_not_given_a_verdicts_reason(id: str) -> None:
+    prompt = load(id)
+    assert set(prompt.slots) == {"nonce", "run", "limit"}
+    assert "## Description" in prompt.system
+
+
+def test_every_extraction_prompt_is_under_review() -> None:
+    found = [id for id in available() if "extract" in id or id.endswith("contrast")]
+    assert sorted([*OURS, *PAPER]) == found
