@@ -98,4 +98,4 @@ def test_any_items_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
     assert sum(line == body[-1] for line in body) == 1
     starts = [line for line in inside if not line.startswith("  ")]
     assert [line.split("]")[0] for line in starts] == [f"[{n}" for n in range(1, len(receipt.shown) + 1)]
-    assert not any(ord(c) < 32 and c != "\n" or 0x202A <= ord(c) <= 0x202E for c in receipt.text.replace("\t", ""))
+    assert not any((ord(c) < 32 and c != "\n") or 0x202A <= ord(c) <= 0x202E for c in receipt.text.replace("\t", ""))

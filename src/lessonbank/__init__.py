@@ -1,8 +1,10 @@
 """ReasoningBank for Python: agents that learn from finished tasks, and measure whether it helps."""
 
-from .bank import AsyncReasoningBank as AsyncReasoningBank
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from ._version import VERSION
 from .errors import LessonbankError as LessonbankError
-from .sync import ReasoningBank as ReasoningBank
 from .types import Action as Action
 from .types import Attempt as Attempt
 from .types import Experience as Experience
@@ -16,8 +18,12 @@ from .types import ToolCall as ToolCall
 from .types import Trajectory as Trajectory
 from .types import Usage as Usage
 from .types import Verdict as Verdict
-from .wiring import connect as connect
-from .wiring import connect_async as connect_async
+
+if TYPE_CHECKING:
+    from .bank import AsyncReasoningBank as AsyncReasoningBank
+    from .sync import ReasoningBank as ReasoningBank
+    from .wiring import connect as connect
+    from .wiring import connect_async as connect_async
 
 __all__ = [
     "Action",
@@ -41,4 +47,23 @@ __all__ = [
     "connect_async",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION
+
+_ON_FIRST_USE = {
+    "AsyncReasoningBank": ".bank",
+    "ReasoningBank": ".sync",
+    "connect": ".wiring",
+    "connect_async": ".wiring",
+}
+"""The loop and asyncio under it are loaded when first asked for, so that records alone import fast."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'lessonbank' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_ON_FIRST_USE[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

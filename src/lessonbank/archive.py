@@ -7,9 +7,11 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 
@@ -19,6 +21,7 @@ from .types import Add, Experience, Recall, Record, Settlement, Trajectory
 
 FORMAT = "lessonbank-export"
 VERSION = 1
+_BATCH = 64
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -36,21 +39,23 @@ async def write(store: Store, path: Path, /, *, scope: str) -> int:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     written, checksum = 0, hashlib.sha256()
     try:
-        with partial.open("w", encoding="utf-8") as out:
-            out.write(json.dumps({"format": FORMAT, "version": VERSION, "scope": scope}) + "\n")
-            async for kind, record in _records(store, scope):
-                line = json.dumps({"kind": kind, "record": record.model_dump(mode="json")}) + "\n"
-                checksum.update(line.encode())
-                await anyio.to_thread.run_sync(out.write, line)
-                written += 1
-            out.write(json.dumps({"end": True, "records": written, "sha256": checksum.hexdigest()}) + "\n")
-            out.flush()
-            await anyio.to_thread.run_sync(os.fsync, out.fileno())
-        partial.replace(path)
+        async with await anyio.open_file(partial, "w", encoding="utf-8") as out:
+            await out.write(_line({"format": FORMAT, "version": VERSION, "scope": scope}))
+            async for batch in _batches(_records(store, scope)):
+                lines = "".join(
+                    _line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch
+                )
+                checksum.update(lines.encode())
+                await out.write(lines)
+                written += len(batch)
+            await out.write(_line({"end": True, "records": written, "sha256": checksum.hexdigest()}))
+            await out.flush()
+            await anyio.to_thread.run_sync(os.fsync, out.wrapped.fileno())
+        await anyio.Path(partial).replace(path)
     except OSError as error:
         raise StoreUnavailable(f"cannot write the export {str(path)!r}: {error.strerror or error}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        await anyio.Path(partial).unlink(missing_ok=True)
     return written
 
 
@@ -63,9 +68,10 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
         FormatError: not an export, cut short, changed, or of a newer version.
     """
     await anyio.to_thread.run_sync(_check, path)
-    added = 0
-    for line in _lines(path):
-        added += await _add(store, _parse(line, path), scope=scope, writer=writer)
+    added, lines = 0, _lines(path)
+    while batch := await anyio.to_thread.run_sync(lambda: [_parse(line, path) for line in islice(lines, _BATCH)]):
+        for record in batch:
+            added += await _add(store, record, scope=scope, writer=writer)
     return added
 
 
@@ -99,9 +105,9 @@ async def _add(store: Store, record: Record, *, scope: str, writer: str) -> int:
         case Recall():
             return await _add_recall(store, record.model_copy(update={"scope": scope}))
         case Settlement():
-            if await store.settlement(record.recall_id, scope=scope) == record:
-                return 0
             settlement = record.model_copy(update={"scope": scope})
+            if await store.settlement(record.recall_id, scope=scope) == settlement:
+                return 0
             await store.apply([], scope=scope, writer=writer, settlement=settlement)
             return 1
         case _:
@@ -124,6 +130,21 @@ async def _add_recall(store: Store, recall: Recall) -> int:
         await store.record(recall)
         return 1
     return 0
+
+
+async def _batches(entries: AsyncIterator[tuple[str, Record]], /) -> AsyncIterator[list[tuple[str, Record]]]:
+    held: list[tuple[str, Record]] = []
+    async for entry in entries:
+        held.append(entry)
+        if len(held) == _BATCH:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value) + "\n"
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ from .injection import Injector
 from .judging import error_verdict
 from .ledger import withheld
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store, Vectors
-from .settling import changed, experience_of, new_items, runs_from, settlement_of, truths_of
+from .settling import changed, experience_of, new_items, nothing_drawn, runs_from, settlement_of, truths_of
 from .types import (
     Attempt,
     Change,
@@ -61,7 +61,7 @@ class AsyncReasoningBank(Holdings):
 
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
-        where, most = scope or self.scope, self.limit if limit is None else limit
+        where, most = self._within(scope), self.limit if limit is None else limit
         if not task.strip() or most < 1:
             raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
         found = await self._retriever(task, scope=where, limit=most)
@@ -97,7 +97,7 @@ class AsyncReasoningBank(Holdings):
         The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
         pending and `notes` says why. Raises UsageError, FormatError, StoreError.
         """
-        where = scope or self.scope
+        where = self._within(scope)
         receipt = await self._receipt(recall, where)
         runs = runs_from(source, task=task or (receipt.task if receipt else None))
         truths = truths_of(runs, outcome=outcome, reward=reward)
@@ -158,7 +158,7 @@ class AsyncReasoningBank(Holdings):
             return await self.extract(attempts), False
         except (ExtractionError, ModelError) as error:
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
-            return Extraction(notes=(f"no lesson was drawn, the run is kept for another try: {error}",)), True
+            return nothing_drawn(error), True
 
     async def _consolidate(
         self, experience: Experience, *, replace: bool = False, settlement: Settlement | None = None

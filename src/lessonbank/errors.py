@@ -21,7 +21,10 @@ LessonbankError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .types import Usage
 
 
 class LessonbankError(Exception):
@@ -81,9 +84,13 @@ class ModelTimeout(TransientModelError):  # noqa: N818
 
 
 class OutputError(LessonbankError):
-    """The model answered, but nothing usable was in the answer."""
+    """The model answered, but nothing usable was in the answer. `usage` is what the answer cost, where known."""
 
     code = "output"
+
+    def __init__(self, message: str, /, *, usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
 
 
 class JudgeError(OutputError):

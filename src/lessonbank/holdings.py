@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from . import archive
+from .guard import check_scope
 from .protocols import Retriever, Store
 from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
 
@@ -19,29 +20,29 @@ class Holdings:
 
     async def items(self, *, scope: str | None = None, retired: bool = False) -> tuple[MemoryItem, ...]:
         """Every item of the scope, oldest first; with `retired`, those taken back too."""
-        found = [i async for e in self.store.scan(scope=scope or self.scope) for i in e.items]
+        found = [i async for e in self.store.scan(scope=self._within(scope)) for i in e.items]
         return tuple(i for i in found if retired or not i.retired)
 
     async def get(self, id: str, /, *, scope: str | None = None) -> MemoryItem:
         """One item. Raises NotFound."""
-        owner = await self.store.owner(id, scope=scope or self.scope)
+        owner = await self.store.owner(id, scope=self._within(scope))
         return next(item for item in owner.items if item.id == id)
 
     async def experience(self, id: str, /, *, scope: str | None = None) -> Experience:
         """One experience. Raises NotFound."""
-        return await self.store.get(id, scope=scope or self.scope)
+        return await self.store.get(id, scope=self._within(scope))
 
     async def trajectory(self, id: str, /, *, scope: str | None = None) -> Trajectory:
         """One run, as it was learned. Raises NotFound."""
-        return await self.store.trajectory(id, scope=scope or self.scope)
+        return await self.store.trajectory(id, scope=self._within(scope))
 
     async def pending(self, *, scope: str | None = None) -> tuple[Trajectory, ...]:
         """Runs that still wait for a verdict or for extraction; hand one to `learn` to try again."""
-        return tuple(await self.store.pending(scope=scope or self.scope))
+        return tuple(await self.store.pending(scope=self._within(scope)))
 
     async def counts(self, *, scope: str | None = None) -> Counts:
         """How much the scope holds."""
-        return await self.store.counts(scope=scope or self.scope)
+        return await self.store.counts(scope=self._within(scope))
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the bank, sorted: for the owner of the file, never for an agent."""
@@ -61,11 +62,11 @@ class Holdings:
 
     async def export(self, path: str | Path, /, *, scope: str | None = None) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly."""
-        return await archive.write(self.store, Path(path), scope=scope or self.scope)
+        return await archive.write(self.store, Path(path), scope=self._within(scope))
 
     async def import_(self, path: str | Path, /, *, scope: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet; how many records were new."""
-        return await archive.read(self.store, Path(path), scope=scope or self.scope, writer="import")
+        return await archive.read(self.store, Path(path), scope=self._within(scope), writer="import")
 
     async def reindex(self, *, scope: str | None = None, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -73,7 +74,7 @@ class Holdings:
         `progress` is called with the number done so far. Raises ModelError.
         """
         done = 0
-        while batch := await self._retriever.catch_up(scope=scope or self.scope, most=256):
+        while batch := await self._retriever.catch_up(scope=self._within(scope), most=256):
             done += batch
             if progress:
                 progress(done)
@@ -89,6 +90,10 @@ class Holdings:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def _within(self, scope: str | None) -> str:
+        """The scope a call acts in. An empty or malformed one is refused, never taken for the bank's own."""
+        return self.scope if scope is None else check_scope(scope)
+
     async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
-        await self.store.apply([change], scope=scope or self.scope, writer=self.writer)
+        await self.store.apply([change], scope=self._within(scope), writer=self.writer)
         return (change,)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from typing import Any, cast
 
-from .errors import UsageError
+from .errors import ExtractionError, ModelError, UsageError
 from .judging import truth_verdict
 from .messages import trajectory_from
 from .types import (
@@ -25,8 +25,6 @@ from .types import (
     Usage,
     Verdict,
 )
-
-T = TypeVar("T", str, float)
 
 
 def runs_from(source: object, /, *, task: str | None) -> list[Trajectory]:
@@ -74,6 +72,12 @@ def truths_of(
     }
 
 
+def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
+    """The place of an extraction that failed: no items, what it cost, and why."""
+    usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
+    return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {error}",))
+
+
 def changed(changes: Sequence[Change], /) -> list[Experience]:
     """The experiences that changes bring in."""
     return [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
@@ -86,13 +90,14 @@ def new_items(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Mem
     return tuple(i for e in changed(changes) for i in e.items if i.id not in earlier)
 
 
-def _each(value: T | Sequence[T] | None, count: int, name: str, /) -> list[T | None]:
+def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if value is None or isinstance(value, str | int | float):
-        return [cast("T | None", value)] * count
-    if len(value) != count:
-        raise UsageError(f"{name} has {len(value)} values for {count} runs: give one, or one for each run")
-    return list(value)
+        return [value] * count
+    several = list(cast("Sequence[Any]", value))
+    if len(several) != count:
+        raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
+    return several
 
 
 def experience_of(

@@ -21,23 +21,17 @@ def describe() -> Iterator[str]:
             yield f"function {name}{inspect.signature(value)}"
     for owner in BANKS:
         if owner in names:
-            yield from (f"method {owner}.{line}" for line in methods(getattr(lessonbank, owner)))
+            yield from members(getattr(lessonbank, owner))
 
 
-def methods(owner: type[Any], /) -> Iterator[str]:
-    """Public attributes of a class, its way of being made and of being a context manager included."""
+def members(owner: type[Any], /) -> Iterator[str]:
+    """Public methods and properties of a class, and how it is made."""
     for name in sorted(dir(owner)):
         value = inspect.getattr_static(owner, name)
-        if name == "__init__" and inspect.isfunction(value):
-            yield f"{name}{inspect.signature(value)}"
-        if name.startswith("_"):
-            continue
-        if isinstance(value, property):
-            yield f"{name} (property)"
-        elif callable(value) or isinstance(value, classmethod | staticmethod):
-            yield f"{name}{inspect.signature(getattr(owner, name))}"
-        else:
-            yield name
+        if isinstance(value, property) and not name.startswith("_"):
+            yield f"property {owner.__name__}.{name}"
+        elif name == "__init__" or (callable(getattr(owner, name)) and not name.startswith("_")):
+            yield f"method {owner.__name__}.{name}{inspect.signature(getattr(owner, name))}"
 
 
 if __name__ == "__main__":

@@ -88,12 +88,10 @@ def test_a_file_nobody_formatted_is_caught(copy: Path) -> None:
 
 
 def test_a_type_error_is_caught_and_so_is_a_misuse_that_passes(tmp_path: Path) -> None:
-    for name in ("__init__.py", "errors.py", "_ids.py", "types.py"):
-        (tmp_path / PACKAGE).mkdir(parents=True, exist_ok=True)
-        shutil.copy(gates.ROOT / PACKAGE / name, tmp_path / PACKAGE / name)
-    (tmp_path / PACKAGE / "__init__.py").write_text('"""Empty, so that only this tree is read."""\n', encoding="utf-8")
+    plant(tmp_path, "__init__.py", '"""Small, so that checking it is quick."""\n')
+    shutil.copy(gates.ROOT / PACKAGE / "errors.py", tmp_path / PACKAGE)
     shutil.copy(gates.ROOT / "pyproject.toml", tmp_path)
-    plant(tmp_path, "planted.py", "from lessonbank.types import Usage\n\nTOKENS: str = Usage().input_tokens\n")
+    plant(tmp_path, "planted.py", "from lessonbank.errors import NotFound\n\nCODE: int = NotFound.code\n")
     typing = tmp_path / "tests" / "typing"
     typing.mkdir(parents=True)
     (typing / "misuse.py").write_text('NUMBER: int = "1"  # expect: reportAssignmentType\n', encoding="utf-8")
@@ -126,6 +124,11 @@ def test_a_forbidden_import_is_caught(copy: Path, name: str, text: str, culprit:
     problems = gates.imports(copy)
     offender = "lessonbank." + name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     assert one_that_names(problems, offender.removeprefix("lessonbank.") if culprit == "helpers" else offender, culprit)
+
+
+def test_a_folder_that_the_contracts_would_not_see_is_caught(copy: Path) -> None:
+    plant(copy, "stores/hidden/store.py", "from lessonbank.stores import memory\n")
+    check(gates.packages, copy, "lessonbank/stores/hidden", "no __init__.py")
 
 
 # --- budgets ---------------------------------------------------------------------------------------------------------
@@ -201,7 +204,20 @@ def test_a_method_that_only_one_bank_has_is_caught(copy: Path) -> None:
 def test_an_eager_import_of_numpy_is_caught(copy: Path) -> None:
     plant(copy, "__init__.py", "\nimport numpy\n")
     check(gates.import_cost, copy, "import lessonbank loads numpy")
+
+
+def test_an_import_of_too_many_modules_is_caught(copy: Path) -> None:
+    plant(copy, "__init__.py", "\nimport sys\n\nsys.modules.update({f'm{n}': sys for n in range(260)})\n")
     check(gates.import_cost, copy, "modules, at most 260")
+
+
+def test_a_heavy_import_behind_a_public_name_is_caught(copy: Path) -> None:
+    plant(copy, "bank.py", "\nimport rich\n")
+    check(gates.import_cost, copy, "import lessonbank loads rich")
+
+
+def test_a_help_page_that_needs_numpy_is_caught(copy: Path) -> None:
+    plant(copy, "cli/__init__.py", "\nimport numpy\n")
     check(gates.help_cost, copy, "--help loads numpy")
 
 

@@ -255,3 +255,17 @@ async def test_more_attempts_than_the_budget_can_show_are_thinned_out_on_both_si
     assert asked(model)[0].count(" (success) ") == 4, "two fences"
     assert asked(model)[0].count(" (failure) ") == 4
     assert "28 of 32 attempts were left out: the budget is too small" in extraction.notes
+
+
+async def test_instructions_that_all_runs_share_are_shown_once() -> None:
+    model = scripted([])
+    await extractor(model)([attempt("success"), attempt("failure"), attempt("failure", instructions="Guess freely.")])
+    assert asked(model)[0].count("You are a clerk. Never guess.") == 1
+    assert asked(model)[0].count("| (the same as in run 1)") == 1
+    assert asked(model)[0].count("| Guess freely.") == 1
+
+
+async def test_a_run_of_two_million_characters_fits_the_budget() -> None:
+    model = scripted([])
+    await extractor(model, budget=5_000)([attempt("failure", steps=40, seen="row " * 12_000)])
+    assert estimate_tokens(asked(model)[0]) < 6_200

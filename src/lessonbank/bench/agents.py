@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Protocol
 
 from lessonbank._portal import run_sync
@@ -20,6 +21,16 @@ READER_VERSION = "1"
 class Agent(Protocol):
     """Acts on what it is shown and nothing else."""
 
+    @property
+    def instructions(self) -> str:
+        """What it is told once and for all; part of the record of its runs."""
+        ...
+
+    @property
+    def thought(self) -> str:
+        """What it said about its last press, if it says anything."""
+        ...
+
     def start(self, memory: str, /) -> None:
         """Begin a task with this memory text in mind; `""` is no memory."""
         ...
@@ -35,6 +46,9 @@ class ScriptedAgent:
     Its skill: it opens the record the goal names, tells a message that reports progress from one that does not, never
     presses the same thing twice in one place, takes a newly offered choice, and submits once it has chosen.
     """
+
+    instructions = ""
+    thought = ""
 
     def __init__(self, seed: int, /) -> None:
         self._seed = seed
@@ -86,20 +100,20 @@ _RULES = (
     "You operate a web form by pressing one control at a time. You may press {budget} controls at most. "
     "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing. "
     "When the form is ready it offers a choice; choose, then press Submit. "
-    "Reply with the exact label of one control and nothing else."
+    "End your reply with the exact label of one control, alone on the last line."
 )
 
 
 class LLMAgent:
     """Asks `model` for every press, showing exactly what the scripted agent sees: memory, goal, message, controls.
 
-    A reply that names no control presses nothing useful: the first label found in it wins, else the reply itself is
-    pressed and the page ignores it. `usage` sums what the calls cost.
+    A reply that names no control is pressed as it is, and the page ignores it: a wasted press, as with any agent.
+    `usage` sums what the calls cost.
     """
 
     def __init__(self, model: LanguageModel, /, *, budget: int = 8) -> None:
         self._model = model
-        self._budget = budget
+        self.instructions = _RULES.format(budget=budget)
         self.usage = Usage()
         self.start("")
 
@@ -107,12 +121,14 @@ class LLMAgent:
         self._memory = memory
         self._pressed: str | None = None
         self._log: list[str] = []
+        self.thought = ""
 
     def act(self, view: View, /) -> str:
         if self._pressed is not None:
             self._log.append(f"{self._pressed} -> {view.message}")
         completion = run_sync(self._model.generate(self._prompt(view), temperature=0.0))
         self.usage += completion.usage
+        self.thought = clean(completion.text, limit=4000).strip()
         self._pressed = chosen(completion.text, view.controls)
         return self._pressed
 
@@ -123,7 +139,7 @@ class LLMAgent:
             parts.append("Pressed so far:\n" + "\n".join(self._log))
         parts += [f"Message: {view.message}", "Controls: " + ", ".join(view.controls)]
         return [
-            Message(role="system", content=_RULES.format(budget=self._budget)),
+            Message(role="system", content=self.instructions),
             Message(role="user", content="\n\n".join(parts)),
         ]
 
@@ -131,8 +147,8 @@ class LLMAgent:
 def chosen(reply: str, controls: tuple[str, ...], /) -> str:
     """The control a reply names: the one named last, since reasoning comes before the answer.
 
-    Falls back to the cut reply itself, which no page has as a control.
+    Falls back to the end of the reply itself, which no page has as a control.
     """
-    text = clean(reply, limit=4000).lower()
-    found = [(text.rfind(c.lower()), len(c), c) for c in controls if c.lower() in text]
-    return max(found)[2] if found else (text.strip()[:40] or "(no reply)")
+    text = clean(reply[-4000:]).strip()
+    named = [(m.start(), len(c), c) for c in controls for m in re.finditer(rf"\b{re.escape(c)}\b", text, re.IGNORECASE)]
+    return max(named)[2] if named else (text[-40:] or "(no reply)")

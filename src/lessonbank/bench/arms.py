@@ -13,6 +13,8 @@ from lessonbank.types import Learned, Recall, Trajectory
 
 from .desk import Task, World
 
+PATIENCE = 600.0
+"""Seconds allowed for one answer: a model in an experiment may be slow, or a person."""
 ArmName = Literal["none", "random", "shuffled", "success-only", "lessonbank", "oracle"]
 
 
@@ -70,7 +72,9 @@ class BankMemory:
 
     def __init__(self, setting: Setting, /, *, failures: bool = True) -> None:
         scope = f"desk/{setting.world.seed}"
-        self._bank = lessonbank.connect(":memory:", scope=scope, model=setting.model, embedder="lexical", holdout=None)
+        self._bank = lessonbank.connect(
+            ":memory:", scope=scope, model=setting.model, embedder="lexical", holdout=None, timeout=PATIENCE
+        )
         self._limit = setting.limit
         self._failures = failures
         self._recall: Recall | None = None

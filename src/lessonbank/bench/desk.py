@@ -7,7 +7,9 @@ Five sites of two vendors offer eight operations each. Every form hides an order
 * the choice belongs to the site and is silent: the form says "Saved." whatever is chosen, and only the verifier
   knows whether it was right. Nobody learns it from looking at the page.
 
-Record ids are drawn anew for every task, so repeating an earlier run by rote is worth nothing.
+A goal names its site in four words and its operation in two or three, so that what is close in words is mostly close
+in convention, as with the names of real sites. Record ids are drawn anew for every task, so repeating an earlier run
+by rote is worth nothing.
 """
 
 from __future__ import annotations

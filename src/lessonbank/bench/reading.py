@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-RELEVANCE_POWER = 4
+RELEVANCE_POWER = 3
 """How much more a close block counts than a distant one. Tuned on worlds 0-19, then frozen."""
 UNPLACED = 0.3
 """What a statement counts that does not say where in the procedure it applies."""

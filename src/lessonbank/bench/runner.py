@@ -79,6 +79,7 @@ def attempt(place: World, task: Task, agent: Agent, memory: str, /) -> tuple[Tra
     while not over:
         control = agent.act(view)
         view, reward, over = desk.step(control)
-        steps.append(Step(action=control, observation=view.message))
+        steps.append(Step(thought=agent.thought, action=control, observation=view.message))
     error = None if control == SUBMIT else f"stopped: all {len(steps) - 1} presses allowed were used"
-    return Trajectory(task=task.goal, steps=tuple(steps), error=error), reward == 1.0
+    run = Trajectory(task=task.goal, instructions=agent.instructions, steps=tuple(steps), error=error)
+    return run, reward == 1.0

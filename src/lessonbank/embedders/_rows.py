@@ -10,8 +10,8 @@ import anyio.to_thread
 import numpy as np
 from anyio.lowlevel import RunVar
 
-from ..errors import ModelError
-from ..protocols import Vectors
+from lessonbank.errors import ModelError
+from lessonbank.protocols import Vectors
 
 T = TypeVar("T")
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..errors import MissingExtra, UsageError
-from ..guard import one_line
-from ..protocols import Vectors
+from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Vectors
+
 from ._rows import off_loop, unit_rows
 
 try:
@@ -21,7 +22,7 @@ except ImportError as missing:
 DEFAULT = "BAAI/bge-small-en-v1.5"
 
 
-class FastEmbedEmbedder:
+class FastembedEmbedder:
     """A fastembed (ONNX) model, from a directory, the cache or the hub.
 
     Building one loads weights, which takes seconds (and downloads them once, unless `path` is given or HF_HUB_OFFLINE
@@ -38,7 +39,7 @@ class FastEmbedEmbedder:
 
     def __init__(self, model: str = DEFAULT, /, *, path: Path | None = None, threads: int | None = None) -> None:
         if Path(model).is_dir():
-            raise UsageError(f"say which model lies in {model}: FastEmbedEmbedder({DEFAULT!r}, path=Path({model!r}))")
+            raise UsageError(f"say which model lies in {model}: FastembedEmbedder({DEFAULT!r}, path=Path({model!r}))")
         self._model: Any = _loaded(model, path, threads or min(4, os.cpu_count() or 1))
         self._tokenizer: Any = getattr(self._model.model, "tokenizer", None)
         dimensions = self._encoded(["a"], "document").shape[1]

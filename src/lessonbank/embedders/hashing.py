@@ -15,8 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UsageError
-from ..protocols import Vectors
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Vectors
+
 from ._rows import off_loop, unit_rows
 
 # Scripts written without blanks: each character is a word, and pairs of them are the bigrams.
@@ -112,6 +113,8 @@ def _damped(count: int, /) -> float:
 
 
 def _gram_hashes(word: str, /) -> tuple[int, ...]:
+    if len(word) > _LONGEST_WORD // 2 and word.isascii():
+        return ()  # a piece of a blob, not of a script written without blanks
     return _remembered_grams(word) if len(word) <= 16 else _hashed_grams(word)
 
 

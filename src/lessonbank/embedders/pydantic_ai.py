@@ -10,15 +10,16 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from ..errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
-from ..guard import one_line
-from ..protocols import Vectors
+from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Vectors
+
 from ._rows import unit_rows
 
 try:
     import httpx2
     from pydantic_ai.embeddings import EmbeddingModel, EmbeddingSettings, infer_embedding_model
-    from pydantic_ai.exceptions import ModelAPIError, UserError
+    from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError, UserError
     from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
 except ImportError as missing:
     raise MissingExtra("an embedder named `provider:model`", extra="models") from missing
@@ -180,14 +181,16 @@ def _model_id(model: str, base_url: str | None, /) -> str:
 
 
 def _translated(error: ModelAPIError, name: str, /) -> ModelError:
-    status: int | None = getattr(error, "status_code", None)
     body = error.body
     message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
     said = one_line(str(message or error.message), limit=300)
-    if status is None:
+    if isinstance(error, ModelConnectionError):
         return TransientModelError(f"{name} could not be reached: {said}")
-    said = f"{name} answered HTTP {status}: {said}"
+    status: int | None = getattr(error, "status_code", None)
+    if status is None:
+        return ModelError(f"{name} answered in a form that cannot be read: {said}")
     again = status >= 500 or status in _AGAIN
+    said = f"{name} answered HTTP {status}: {said}"
     return TransientModelError(said, retry_after=error.retry_after) if again else ModelError(said)
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..errors import MissingExtra, UsageError
-from ..guard import one_line
-from ..protocols import Vectors
+from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Vectors
+
 from ._rows import off_loop, unit_rows
 
 try:
@@ -101,9 +102,10 @@ def _fingerprint(directory: Path, /) -> str:
 
 def _pooling(model: Any, /) -> str:
     for module in model:
-        mode = getattr(module, "get_pooling_mode_str", None)
+        named = getattr(module, "get_pooling_mode_str", None)  # up to release 5; an attribute since 6
+        mode = named() if named is not None else getattr(module, "pooling_mode", None)
         if mode is not None:
-            return str(mode())
+            return str(mode) if isinstance(mode, str) else "+".join(map(str, mode))
     return "own"
 
 

@@ -8,9 +8,10 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from .._ids import digest
-from ..errors import UsageError
-from ..protocols import Embedder, Vectors
+from lessonbank._ids import digest
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Embedder, Vectors
+
 from ._rows import off_loop, unit_rows
 
 Role = Literal["query", "document"]

@@ -132,10 +132,10 @@ def _effect(text: str, last: str, *, is_error: bool) -> Effect:
     if is_error or _OPENS_WITH_ERROR.match(text) or _EXIT.search(text[:_SHORT]) or _EXIT.search(text[-2 * _SHORT :]):
         return "error"
     if len(text) <= _SHORT:
-        if _INERT.search(text):
-            return "inert"
         if _ERROR.search(text):
             return "error"
+        if _INERT.search(text):
+            return "inert"
     says_something = len(_TAG.sub("", text).strip()) > 2 and not _ACKNOWLEDGED.match(text)
     return "inert" if says_something and text == last else "moved"
 
@@ -145,8 +145,10 @@ def _gist(text: str, effect: Effect) -> str:
     lines = [line for line in text.splitlines() if len(_TAG.sub("", line).strip(" \t`{}[]()-=")) > 2]
     if effect != "error":
         return _TAG.sub("", "".join(lines[:1])) if len(text) <= _SHORT and text[:1] not in "{[" else ""
-    told = [line for line in (*lines[:20], *lines[-20:]) if _ERROR.search(line) and "Traceback" not in line]
-    return next((line for line in reversed(told) if _NAMED_ERROR.search(line)), told[-1] if told else "")
+    ends = [line for line in (*lines[:20], *lines[-20:]) if "Traceback" not in line]
+    named = [line for line in ends if _NAMED_ERROR.search(line)]
+    told = named or [line for line in ends if _ERROR.search(line)]
+    return told[-1] if told else ""
 
 
 @dataclass(frozen=True, slots=True)

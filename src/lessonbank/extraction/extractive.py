@@ -19,7 +19,7 @@ from ._moves import Move, literals, moves
 
 _CONTENT = 600
 _TOPIC, _WHEN = 70, 240
-_MARKUP = re.compile(r"<[^<>\n]{1,80}>|[#*`]{1,6}")
+_MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
@@ -188,7 +188,7 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)]
     if not pairs:
         return
-    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` worked." for _, wrong, right in pairs[:3]]
+    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs[:3]]
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs[:3]) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, right in pairs[:3] for move in (wrong, right))
     yield _Lesson(kind, "Error and what fixed it", " ".join(told), shown_by)

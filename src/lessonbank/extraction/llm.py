@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import metadata
 
 from pydantic import BaseModel
 
+from lessonbank._version import VERSION
+from lessonbank.errors import ExtractionError
 from lessonbank.guard import fence, nonce, one_line
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
 from lessonbank.rendering import View, estimate_tokens, render
-from lessonbank.types import Attempt, Extraction, Kind, MemoryItem, Outcome, Provenance, Verdict, VerdictSource
+from lessonbank.types import (
+    Attempt,
+    Extraction,
+    Kind,
+    MemoryItem,
+    Outcome,
+    Provenance,
+    Trajectory,
+    Verdict,
+    VerdictSource,
+)
 
 from ._forms import ContrastLessons, Lessons
 from ._grounding import grounded, shown_steps
@@ -114,7 +124,10 @@ class LLMExtractor:
             temperature=self._temperature,
             schema=schema if self._structured else None,
         )
-        parsed = parse_items(completion.text, limit=limit * _SPARE)
+        try:
+            parsed = parse_items(completion.text, limit=limit * _SPARE)
+        except ExtractionError as error:
+            raise ExtractionError(str(error), usage=completion.usage) from error
         drafts, dropped = self._held_to(runs, parsed.items)
         if len(drafts) > limit:
             dropped.append(f"{len(drafts) - limit} item(s) beyond the limit of {limit} were dropped")
@@ -145,12 +158,13 @@ class LLMExtractor:
     def _rendered(self, attempts: Sequence[Attempt]) -> list[_Run]:
         """Each attempt under its share: short runs leave what they do not need to the long ones."""
         chosen = _balanced(attempts, most=max(1, self._budget // _LEAST_SHARE))
-        texts = [render(attempt.trajectory, budget=self._budget, view=self._view) for attempt in chosen]
+        shown = _instructed_once([attempt.trajectory for attempt in chosen])
+        texts = [render(run, budget=self._budget, view=self._view) for run in shown]
         wanted = [estimate_tokens(text) for text in texts]
         level = _level(wanted, self._budget)
         return [
-            _Run(attempt, text if want <= level else render(attempt.trajectory, budget=level, view=self._view))
-            for attempt, text, want in zip(chosen, texts, wanted, strict=True)
+            _Run(attempt, text if want <= level else render(run, budget=level, view=self._view))
+            for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
         ]
 
 
@@ -163,6 +177,16 @@ def _usable(attempts: Sequence[Attempt]) -> tuple[list[Attempt], list[str]]:
     if empty := len(judged) - len(kept):
         notes.append(f"{empty} attempt(s) left out: they have no steps")
     return kept, notes
+
+
+def _instructed_once(runs: Sequence[Trajectory]) -> list[Trajectory]:
+    """The runs; instructions that the first run has too are not shown again: they are long, and the same k times."""
+    return [
+        run.model_copy(update={"instructions": "(the same as in run 1)"})
+        if index and run.instructions and run.instructions == runs[0].instructions
+        else run
+        for index, run in enumerate(runs)
+    ]
 
 
 def _balanced(attempts: Sequence[Attempt], /, *, most: int) -> list[Attempt]:
@@ -217,15 +241,8 @@ def _item(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Mem
             verdict_source=next(source for source in _LEAST_SURE_FIRST if source in sources),
             prompts=(prompt.ref, *judged_with),
             model=model,
-            package_version=_package_version(),
+            package_version=VERSION,
             evidence=draft.evidence,
         ),
     )
 
-
-@cache
-def _package_version() -> str:
-    try:
-        return metadata.version("lessonbank")
-    except metadata.PackageNotFoundError:
-        return ""

@@ -31,6 +31,7 @@ _UNKNOWN: frozenset[str] = frozenset(
 _CONFIDENCE_WORDS = {
     "very high": 0.95, "high": 0.9, "medium": 0.7, "moderate": 0.7, "low": 0.4, "very low": 0.2,
 }  # fmt: skip
+_MARKS = re.compile(r"[*_`\"'“”‘’<>\[\]#]")
 _ANY = re.compile(r"success\w*|succeed\w*|fail\w*|unknown|partial\w*|unsuccess\w*|uncertain|not\b", re.IGNORECASE)
 _LEADING = re.compile(r"([^(),.;:!?–—]{1,40})[(),.;:!?–—]")
 _NUMBER = re.compile(r"(?<![\d.,-])(\d{1,6}(?:[.,]\d{1,6})?|\.\d{1,6})\s*(%|/\s*100?\b|(?:out\s)?of\s100?\b)?")
@@ -60,7 +61,7 @@ def _exact(words: str, /) -> Outcome | None:
 
 
 def _plain(value: str, /) -> str:
-    return " ".join(re.sub(r"[*_`\"'“”‘’<>\[\]#]", " ", value).lower().split()).strip(" .,;:!-")
+    return " ".join(_MARKS.sub(" ", value).lower().split()).strip(" .,;:!-")
 
 
 def confidence_of(value: object, /) -> float | None:
@@ -71,7 +72,7 @@ def confidence_of(value: object, /) -> float | None:
         return _scaled(float(value))
     if not isinstance(value, str):
         return None
-    words = _plain(value)
+    words = _MARKS.sub(" ", value).strip().lower()
     found = _NUMBER.search(words)
     if found is None:
         return _CONFIDENCE_WORDS.get(words.removesuffix(" confidence").strip())

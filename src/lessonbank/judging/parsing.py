@@ -99,7 +99,7 @@ def _from_lines(said: str, /) -> Reading | None:
     return Reading(
         outcome=outcomes[-1],
         confidence=confidence_of(sure[-1]) if sure else None,
-        reason=one_line(reasons[-1] if reasons else "", limit=_REASON),
+        reason=one_line(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
     )
 
 

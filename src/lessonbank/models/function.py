@@ -16,10 +16,10 @@ import anyio
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from ..errors import LessonbankError, ModelError, TransientModelError, UsageError
-from ..guard import one_line
-from ..protocols import Completion, Message
-from ..types import Usage
+from lessonbank.errors import LessonbankError, ModelError, TransientModelError, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Completion, Message
+from lessonbank.types import Usage
 
 _OFFERED = ("system", "temperature", "schema")
 _SEQUENCE_NAMES = frozenset({"list", "List", "tuple", "Tuple", "Sequence", "Iterable", "Collection", "MutableSequence"})

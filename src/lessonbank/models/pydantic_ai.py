@@ -10,15 +10,21 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from ..errors import MissingExtra, ModelError, TransientModelError, UsageError
-from ..guard import one_line
-from ..protocols import Completion, Message
-from ..types import Usage
+from lessonbank.errors import MissingExtra, ModelError, TransientModelError, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Completion, Message
+from lessonbank.types import Usage
 
 try:
     import httpx2
     from pydantic_ai.direct import model_request
-    from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior, UserError
+    from pydantic_ai.exceptions import (
+        ModelAPIError,
+        ModelConnectionError,
+        ModelRequestTimeout,
+        UnexpectedModelBehavior,
+        UserError,
+    )
     from pydantic_ai.messages import (
         ModelMessage,
         ModelRequest,
@@ -225,15 +231,16 @@ def _usage(response: ModelResponse, /) -> Usage:
 
 
 def _translated(error: ModelAPIError, name: str, /) -> ModelError:
+    if isinstance(error, ModelConnectionError | ModelRequestTimeout):
+        return TransientModelError(f"{name} could not be reached: {_said(error)}")
     status: int | None = getattr(error, "status_code", None)
-    again = status is None or status >= 500 or status in _AGAIN
-    if error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA:
-        again = False
     if status is None:
-        said = f"{name} could not be reached: {_said(error)}"
-    else:
-        said = f"{name} answered HTTP {status}{_advice(status)}: {one_line(_body(error), limit=300)}"
-    return TransientModelError(said, retry_after=error.retry_after) if again else ModelError(said)
+        return ModelError(_unreadable(name, error))
+    said = f"{name} answered HTTP {status}{_advice(status)}: {one_line(_body(error), limit=300)}"
+    spent = error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA
+    if spent or not (status >= 500 or status in _AGAIN):
+        return ModelError(said)
+    return TransientModelError(said, retry_after=error.retry_after)
 
 
 def _advice(status: int, /) -> str:

@@ -9,8 +9,8 @@ import anyio
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from ..errors import ModelTimeout, TransientModelError, UsageError
-from ..protocols import Completion, LanguageModel, Message
+from lessonbank.errors import ModelTimeout, TransientModelError, UsageError
+from lessonbank.protocols import Completion, LanguageModel, Message
 
 
 def standard(

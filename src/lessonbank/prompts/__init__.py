@@ -11,8 +11,6 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from lessonbank.errors import PromptError
@@ -22,7 +20,7 @@ from lessonbank.types import PromptRef
 DOMAINS = ("general", "web", "code", "paper")
 """`general`, `web` and `code` are this package's own words; `paper` holds the published method."""
 
-_ROOT = files("lessonbank.prompts")
+_ROOT = Path(__file__).parent
 _KEYS = ("id", "version", "slots", "source")
 _ID = re.compile(r"[a-z0-9_]+/[a-z0-9_]+")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -117,7 +115,7 @@ def available() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _file(id: str, /) -> Traversable | None:
+def _file(id: str, /) -> Path | None:
     if not _ID.fullmatch(id):
         return None
     domain, name = id.split("/")

@@ -69,7 +69,7 @@ def _weight(observation: Observation, left: int, /) -> float:
     """The end state decides, and what people said; errors explain."""
     spoken = observation.source == "user" and len(observation.text) < _SPEECH
     base = 6 if spoken else 3 if observation.is_error else 1
-    return max(base, 32 / 2**left if left < 6 else 0)
+    return max(base, 16 / 2**left if left < 5 else 0)
 
 
 def _speaker(observation: Observation, /) -> str:

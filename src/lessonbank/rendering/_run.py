@@ -55,7 +55,8 @@ def render_steps(trajectory: Trajectory, /, *, budget: int, view: View = "full")
     Raises:
         UsageError: `budget` is not positive.
     """
-    return _compose([], trajectory, [], room=_bytes(budget), view=view)
+    room = _bytes(budget)
+    return _compose([], trajectory, [], room=room, view=view) if room >= 3 * _FRAME else ""
 
 
 def _bytes(budget: int, /) -> int:

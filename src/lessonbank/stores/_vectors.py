@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
+
 from ._records import encodable
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from anyio import to_thread
 from lessonbank._ids import now
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.types import Change, Counts, Experience, JournalEntry, Match, Recall, Settle, Settlement, Trajectory
+
 from ._changes import check_settlement, open_attempts, planned
 from ._lexical import scores, words
 from ._records import checked_scope, dumped, encodable, microseconds
@@ -130,6 +131,12 @@ class MemoryStore:
         """See `Store.learned`."""
         here = self._read(scope)
         return {id for id in trajectory_ids if not here.waits(encodable(id))}
+
+    async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
+        """See `Store.holding`."""
+        here = self._read(scope)
+        ids = {id for known in map(encodable, trajectory_ids) for id in here.attempts.get(known, {})}
+        return max((here.experiences[id] for id in ids), key=here.age, default=None)
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
@@ -254,6 +261,12 @@ class MemoryStore:
         """See `Store.recall`."""
         return _found_recall(self._read(scope), encodable(id))
 
+    async def receipts(self, *, scope: str) -> AsyncIterator[Recall]:
+        """See `Store.receipts`."""
+        kept = self._read(scope).recalls.values()
+        for recall in sorted(kept, key=lambda recall: microseconds(recall.created_at)):
+            yield recall
+
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
         return self._read(scope).settlements.get(encodable(recall_id))
@@ -291,6 +304,11 @@ class MemoryStore:
         """See `Store.set_setting`."""
         self._check_open()
         self._settings[encodable(key)] = encodable(value)
+
+    async def verify(self) -> Sequence[str]:
+        """See `Store.verify`. What lies in memory cannot be damaged from outside."""
+        self._check_open()
+        return []
 
     async def close(self) -> None:
         """See `Store.close`. What it held is gone."""

@@ -1,1 +1,9 @@
 """What a test of code that uses this package needs: fakes to call and contracts to pass."""
+
+from .embedder_contract import EmbedderContract as EmbedderContract
+from .fakes import Call as Call
+from .fakes import HashingEmbedder as HashingEmbedder
+from .fakes import ScriptedModel as ScriptedModel
+from .model_contract import LanguageModelContract as LanguageModelContract
+from .model_server import ModelServer as ModelServer
+from .store_contract import StoreContract as StoreContract

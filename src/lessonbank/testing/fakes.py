@@ -9,9 +9,9 @@ from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
-from ..embedders.hashing import HashingEmbedder as HashingEmbedder
-from ..protocols import Completion, Message
-from ..types import Usage
+from lessonbank.embedders.hashing import HashingEmbedder as HashingEmbedder
+from lessonbank.protocols import Completion, Message
+from lessonbank.types import Usage
 
 Answer: TypeAlias = "str | Completion | BaseException"
 Scripted: TypeAlias = "Answer | Callable[[Sequence[Message]], Answer | Awaitable[Answer]]"

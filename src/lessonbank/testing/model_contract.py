@@ -6,9 +6,9 @@ import json
 
 from pydantic import BaseModel
 
-from .._concurrency import gather
-from ..errors import ModelError
-from ..protocols import LanguageModel, Message
+from lessonbank._concurrency import gather
+from lessonbank.errors import ModelError
+from lessonbank.protocols import LanguageModel, Message
 
 ASKED = (Message(role="system", content="Answer briefly."), Message(role="user", content="What is the answer?"))
 
@@ -64,9 +64,9 @@ class LanguageModelContract:
         model = self.make_failing()
         if model is None:
             return
+        said = ""
         try:
             await model.generate(ASKED)
         except ModelError as error:
-            assert str(error)
-        else:
-            raise AssertionError("the failing model answered")
+            said = str(error)
+        assert said, "the failing model answered, or said nothing"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+
+import anyio.to_thread
 
 from lessonbank._portal import run_sync
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.consolidation import SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
+from lessonbank.guard import check_scope
 from lessonbank.protocols import Consolidator, Extractor, Judge, Retriever
 from lessonbank.retrieval import DenseRetriever, LexicalRetriever
 from lessonbank.sync import ReasoningBank
@@ -21,14 +23,15 @@ from ._embedders import choose as choose_embedder
 from ._models import ModelChoice as ModelChoice
 from ._models import Roles
 from ._models import resolve as resolve_models
-from ._profiles import Profile as Profile
-from ._profiles import equip
 from ._stores import open_store
 
+if TYPE_CHECKING:
+    from ._profiles import Kit
+
 P = ParamSpec("P")
+Profile = Literal["default", "paper"]
 Consolidation = Literal["append", "skip_duplicates"]
 DEFAULT_HOLDOUT = 0.1
-_SCOPE = re.compile(r"[\w.@+-]+(/[\w.@+-]+)*")
 
 
 async def connect_async(
@@ -86,7 +89,7 @@ async def connect_async(
     store = await open_store(where)
     try:
         chosen = await choose_embedder(embedder, store=store, model=model, base_url=base_url)
-        kit = equip(profile, domain=domain, roles=roles, budget=budget)
+        kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
     except BaseException:
         await store.close()
         raise
@@ -119,15 +122,11 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
 connect = _waiting(connect_async)
 
 
-def check_scope(scope: str, /) -> str:
-    """`scope` itself, if it can be one.
+def _equip(profile: Profile, *, domain: str, roles: Roles, budget: int) -> Kit:
+    """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
+    from ._profiles import equip
 
-    Raises:
-        UsageError: not a path of letters, digits and `._@+-`, or longer than 200 characters.
-    """
-    if len(scope) > 200 or not _SCOPE.fullmatch(scope):
-        raise UsageError(f"{scope[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
-    return scope
+    return equip(profile, domain=domain, roles=roles, budget=budget)
 
 
 def _holdout(holdout: float | Literal["default"] | None, profile: Profile) -> float | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from lessonbank.errors import UsageError
 from lessonbank.extraction import ExtractiveExtractor, LLMExtractor
@@ -15,8 +14,6 @@ from lessonbank.protocols import Extractor, Judge
 from lessonbank.types import Trajectory, Verdict
 
 from ._models import Roles
-
-Profile = Literal["default", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,7 @@ class Kit:
     description: Mapping[str, str]
 
 
-def equip(profile: Profile, /, *, domain: str, roles: Roles, budget: int) -> Kit:
+def equip(profile: str, /, *, domain: str, roles: Roles, budget: int) -> Kit:
     """The parts of `profile`.
 
     Raises:
@@ -59,7 +56,7 @@ def _judge(roles: Roles, domain: str, *, paper: bool) -> Judge:
     if roles.judge is None:
         return abstain
     if paper:
-        return PaperJudge(roles.judge)
+        return PaperJudge(roles.judge, domain="code" if domain == "code" else "web")
     return LLMJudge(roles.judge, prompt=for_domain(domain, "judge"))
 
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -150,6 +150,11 @@ class Database:
         stream.close()
         self._streams.discard(stream)
 
+    def check_open(self) -> None:
+        """Raise StoreUnavailable once the store was closed."""
+        if self._closed:
+            raise StoreUnavailable(CLOSED)
+
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
         with self._state:
@@ -160,7 +165,7 @@ class Database:
             self.done(stream)
 
     @contextmanager
-    def _lease(self, idle: list[sqlite3.Connection], *, keep: bool = True) -> Iterator[sqlite3.Connection]:
+    def _lease(self, idle: list[sqlite3.Connection], *, keep: bool = True) -> Generator[sqlite3.Connection]:
         self._enter()
         connection: sqlite3.Connection | None = None
         sound = False
@@ -179,8 +184,7 @@ class Database:
     def _enter(self) -> None:
         with self._state:
             self._state.wait_for(lambda: not self._paused)
-            if self._closed:
-                raise StoreUnavailable(CLOSED)
+            self.check_open()
             self._leased += 1
 
     def _connection(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
@@ -249,7 +253,7 @@ class Database:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Final
+from collections.abc import Iterable, Mapping
 
-from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._lexical import words
-from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Experience
 
 from ._rows import term, terms
-
-_PORTION: Final = 500
 
 
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
@@ -55,16 +49,6 @@ def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task:
         connection.execute(
             "INSERT INTO word_index (word_index, rowid, words) VALUES ('delete', ?, ?)", (number, " ".join(marked))
         )
-
-
-def set_sums(connection: sqlite3.Connection, scope: int, *, revision: int) -> None:
-    """Bring the sums of a scope up to date and tell readers that ranking changed."""
-    connection.execute(
-        "UPDATE scopes SET revision = ?,"
-        " documents = (SELECT count(*) FROM experiences WHERE scope = ?1),"
-        " words = (SELECT coalesce(sum(words), 0) FROM experiences WHERE scope = ?1) WHERE number = ?1",
-        (revision, scope),
-    )
 
 
 def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: Iterable[str], /) -> None:

@@ -36,7 +36,7 @@ def version(connection: sqlite3.Connection, /) -> int:
 
 def migrations() -> list[str]:
     """The SQL of every migration, in order; the first is number 1."""
-    folder = resources.files(__package__) / "migrations"
+    folder = resources.files("lessonbank.stores.sqlite") / "migrations"
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [file.read_text(encoding="utf-8") for file in files]
 

@@ -13,9 +13,9 @@ from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._lexical import words
 from lessonbank.stores._records import loaded, microseconds, moment
 from lessonbank.stores._vectors import placeable, to_blob
-from lessonbank.types import Change, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
+from lessonbank.types import Change, Experience, JournalEntry, Recall, Settle, Settlement
 
-from ._derived import derive, index_words, set_sums, settle_pending, unindex_words
+from ._derived import derive, index_words, settle_pending, unindex_words
 from ._rows import NOWHERE, ScopeRow, find_scope, find_space, make_scope, numbers_of
 
 if TYPE_CHECKING:
@@ -28,11 +28,10 @@ class Batch:
 
     scope: str
     writer: str
-    changes: Sequence[Change]
     entries: Sequence[tuple[Change | Settle, str]]
+    """What happens, in order, each with its JSON."""
     vectors: Mapping[str, Vectors]
     space: str | None
-    settlement: Settlement | None
 
 
 class Present:
@@ -87,7 +86,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    draft = planned(batch.changes, Present(connection, scope), scope=batch.scope)
+    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle)]
+    draft = planned(changes, Present(connection, scope), scope=batch.scope)
     space = find_space(connection, scope, batch.space or "")
     rows = placeable(
         batch.vectors, space=batch.space, dimensions=space.dimensions if space else None, known=draft.knows
@@ -96,8 +96,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
         _write(connection, scope, draft)
     if rows:
         _place(connection, scope, rows, batch.space or "")
-    if batch.settlement is not None:
-        _settle(connection, scope, batch.settlement)
+    for entry, _ in batch.entries:
+        if isinstance(entry, Settle):
+            _settle(connection, scope, entry.settlement)
     return _journal(connection, scope, batch)
 
 
@@ -120,9 +121,7 @@ def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str,
     space = find_space(connection, find_scope(connection, scope_name), space_name)
     if space is not None:
         connection.execute("DELETE FROM vectors WHERE space = ?", (space.number,))
-        connection.execute(
-            "UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space.number,)
-        )
+        connection.execute("UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space.number,))
 
 
 def record(connection: sqlite3.Connection, recall: Recall, text: str, /) -> None:
@@ -134,6 +133,11 @@ def record(connection: sqlite3.Connection, recall: Recall, text: str, /) -> None
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, text),
     )
+
+
+def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
+    """Keep a choice with the file."""
+    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, settlement: Settlement) -> None:
@@ -156,9 +160,7 @@ def _journal(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch) -> l
         "INSERT INTO journal (scope, sequence, at, writer, entry) VALUES (?, ?, ?, ?, ?)",
         [(scope.number, s, at, batch.writer, text) for s, (_, text) in enumerate(batch.entries, first)],
     )
-    connection.execute(
-        "UPDATE scopes SET sequence = sequence + ? WHERE number = ?", (len(batch.entries), scope.number)
-    )
+    connection.execute("UPDATE scopes SET sequence = sequence + ? WHERE number = ?", (len(batch.entries), scope.number))
     return [
         JournalEntry(sequence=s, at=moment(at), scope=batch.scope, writer=batch.writer, entry=entry)
         for s, (entry, _) in enumerate(batch.entries, first)
@@ -180,7 +182,7 @@ def _write(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft) -> Non
         _put_row(connection, scope, numbers[id], experience, new=id in draft.added)
     derive(connection, scope.number, {numbers[id]: experience for id, experience in draft.written.items()})
     index_words(connection, scope.number, fresh)
-    set_sums(connection, scope.number, revision=scope.revision + 1)
+    _count(connection, scope, draft, before=sum(row.words for row in old.values()))
     touched.update(attempt.trajectory_id for e in draft.written.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, touched)
 
@@ -188,11 +190,12 @@ def _write(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft) -> Non
 @dataclass(frozen=True, slots=True)
 class _OldRow:
     number: int
+    words: int
     task: str
 
 
 def _old_rows(connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str]) -> dict[str, _OldRow]:
-    sql = "SELECT number, task FROM experiences WHERE scope = ? AND id = ?"
+    sql = "SELECT number, words, task FROM experiences WHERE scope = ? AND id = ?"
     return {id: _OldRow(*connection.execute(sql, (scope.number, id)).fetchone()) for id in ids}
 
 
@@ -226,6 +229,14 @@ def _put_row(
         connection.execute(_UPDATE, values)
         return
     connection.execute(_INSERT, (*values, scope.number, experience.id))
+
+
+def _count(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft, *, before: int) -> None:
+    after = sum(len(words(experience.task)) for experience in draft.written.values())
+    connection.execute(
+        "UPDATE scopes SET revision = ?, documents = documents + ?, words = words + ? WHERE number = ?",
+        (scope.revision + 1, len(draft.added), after - before, scope.number),
+    )
 
 
 _UPDATE = (

@@ -1,0 +1,66 @@
+"""What a person wants to see of two runs through one world: the difference, some lessons, one block as it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lessonbank.types import MemoryItem, Usage
+
+from .runner import Episode
+from .statistics import Interval, paired_bootstrap
+
+
+@dataclass
+class Story:
+    """The same stream of tasks without and with memory, as it unfolds."""
+
+    without: list[Episode] = field(default_factory=list[Episode])
+    remembering: list[Episode] = field(default_factory=list[Episode])
+
+    @property
+    def difference(self) -> Interval:
+        """In success rate, paired by task."""
+        return paired_bootstrap(won(self.remembering), won(self.without))
+
+    @property
+    def items(self) -> list[MemoryItem]:
+        """Every lesson written, in order."""
+        return [item for e in self.remembering if e.learned for item in e.learned.items]
+
+    @property
+    def usage(self) -> Usage:
+        """What judging and extracting cost."""
+        return sum((e.learned.usage for e in self.remembering if e.learned), Usage())
+
+    @property
+    def judged_right(self) -> tuple[int, int]:
+        """Verdicts that agree with the verifier, of all verdicts."""
+        told = [(v, e.success) for e in self.remembering if e.learned for v in e.learned.verdicts]
+        return sum((v.outcome == "success") == success for v, success in told), len(told)
+
+    def lessons(self, most: int = 3) -> list[MemoryItem]:
+        """The first lesson of each kind and heading, those from failure first."""
+        first = {(item.kind, item.title.split(":")[0]): item for item in reversed(self.items)}
+        chosen = sorted(first.values(), key=lambda item: (item.kind != "guardrail", item.created_at))
+        guards, others = [i for i in chosen if i.kind == "guardrail"], [i for i in chosen if i.kind != "guardrail"]
+        return [*guards[: most - bool(others)], *others][:most]
+
+    def example(self) -> Episode | None:
+        """A task done with memory text: the most direct that came out well and showed a lesson from a failure."""
+        shown = [e for e in self.remembering if e.memory]
+        well = [e for e in shown if e.success]
+        from_failures = [item.content for item in self.items if item.kind == "guardrail"]
+        taught = [e for e in well if any(content in e.memory for content in from_failures)]
+        return min(taught or well or shown, key=lambda e: (e.presses, len(e.memory)), default=None)
+
+
+def won(episodes: Sequence[Episode], /) -> list[float]:
+    """1.0 for every task done, else 0.0."""
+    return [float(e.success) for e in episodes]
+
+
+def rate(episodes: Sequence[Episode], /, *, last: int | None = None) -> float:
+    """The share of tasks done, over all or over the `last` ones."""
+    results = won(episodes[-last:] if last else episodes)
+    return sum(results) / len(results) if results else 0.0

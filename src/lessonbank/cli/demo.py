@@ -1,0 +1,306 @@
+"""`demo`: watch an agent learn in a small closed world, offline, and see what that proves and what not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from lessonbank.errors import UsageError
+from lessonbank.guard import clean
+
+from . import _options as options
+from ._output import progress_console, show_json
+
+if TYPE_CHECKING:
+    from lessonbank.bench.arms import ArmName
+    from lessonbank.bench.runner import Episode
+    from lessonbank.bench.story import Story
+    from lessonbank.protocols import LanguageModel
+
+PACE = 0.05
+"""Seconds a task is held on a terminal, so that the curves can be watched."""
+CASSETTES = Path(__file__).parents[1] / "bench" / "cassettes"
+CONTROLS: tuple[ArmName, ...] = ("random", "shuffled", "success-only", "oracle")
+SCRIPTED = """The agent is a script of fixed skill (version {version}), not a language model. It sees the goal, the last
+message, the controls and the memory text, nothing else; the bank sees its runs and the verdict, nothing else.
+This shows   that the loop works from end to end (retrieve, inject, act, learn), that retrieval brings the right
+             lessons to the right task, and that lessons from failed runs carry over to other tasks.
+It shows not how well a language model judges, distils or acts. The world is synthetic and its failures tell much.
+             The same world with a model of yours: lessonbank demo --model provider:name --tasks 12"""
+MODEL = """The agent, the extractor and {judge} are the language model {name}, in a small synthetic world.
+One world and {tasks} tasks: read it as a demonstration, not as a measurement."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for."""
+
+    seed: int
+    tasks: int
+    limit: int
+    worlds: int
+    judged: bool
+    model: str | None
+
+
+def demo(
+    seed: Annotated[int, typer.Option("--seed", help="Which world; 0 to 19 are those it was tuned on.")] = 100,
+    tasks: Annotated[int, typer.Option("--tasks", min=1, max=2000, help="How many tasks, one after the other.")] = 80,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="Past experiences shown per task.")] = 3,
+    controls: Annotated[bool, typer.Option("--controls/--no-controls", help="Play what memory must beat, too.")] = True,
+    worlds: Annotated[int, typer.Option("--worlds", min=0, max=200, help="More worlds for the interval.")] = 10,
+    model: Annotated[str | None, typer.Option("--model", help="Let provider:name act, judge and distil.")] = None,
+    base_url: options.BaseUrl = None,
+    ground_truth: Annotated[bool, typer.Option("--ground-truth", help="With --model: the verifier judges.")] = False,
+    replay: Annotated[bool, typer.Option("--replay", help="Play the recorded run of a language model.")] = False,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="With --model: keep its answers in this file.")
+    ] = None,
+    as_json: options.Json = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="Plain text.")] = False,
+) -> None:
+    """Watch an agent learn: the same tasks without memory and with it, offline, in seconds.
+
+    Both play the same stream in a closed world with hidden conventions; the second keeps a bank through the whole
+    public loop. No key and no network are needed, unless --model names a language model.
+    """
+    asked = Asked(seed, tasks, limit, worlds, bool(model or replay) and not ground_truth, model)
+    player = None
+    if replay:
+        asked, player = _replayed(CASSETTES / "desk.jsonl")
+    elif model:
+        player = _language_model(model, base_url, record)
+        if record:
+            _settings(record).write_text(json.dumps(asdict(asked)), encoding="utf-8")
+    console = Console(highlight=False, no_color=no_color or None)
+    story = _watch(asked, player, console, quiet=as_json)
+    extra = {} if player else _controls(asked, controls)
+    across = [] if player else _across(asked)
+    if as_json:
+        show_json(_as_dict(asked, story, extra, across, player))
+    else:
+        _tell(asked, story, extra, across, player, console)
+
+
+def _language_model(model: str, base_url: str | None, record: Path | None) -> LanguageModel:
+    from lessonbank import wiring
+    from lessonbank.bench.arms import PATIENCE
+
+    made = wiring.resolve_models(model, base_url=base_url, api_key=None, timeout=PATIENCE).extractor
+    if made is None:
+        raise UsageError("--model needs a name, as in --model openai:gpt-5-mini")
+    return wiring.recorded(made, cassette=record) if record else made
+
+
+def _replayed(cassette: Path) -> tuple[Asked, LanguageModel]:
+    from lessonbank import wiring
+
+    if not cassette.exists() or not _settings(cassette).exists():
+        raise UsageError(
+            "this release holds no recorded run to replay: play one with --model provider:name, or leave --replay out"
+        )
+    asked = Asked(**json.loads(_settings(cassette).read_text(encoding="utf-8")))
+    return asked, wiring.recorded(None, cassette=cassette)
+
+
+def _settings(cassette: Path) -> Path:
+    return cassette.with_suffix(".settings.json")
+
+
+def _pairs(asked: Asked, player: LanguageModel | None) -> Iterator[tuple[Episode, Episode]]:
+    """The two streams side by side, so that the curves grow together."""
+    from lessonbank.bench import LLMAgent, play
+
+    def agent() -> LLMAgent | None:
+        return LLMAgent(player) if player else None
+
+    without = play("none", asked.seed, tasks=asked.tasks, agent=agent())
+    kept = play(
+        "lessonbank",
+        asked.seed,
+        tasks=asked.tasks,
+        limit=asked.limit,
+        agent=agent(),
+        model=player,
+        judged=asked.judged,
+    )
+    yield from zip(without, kept, strict=True)
+
+
+def _watch(asked: Asked, player: LanguageModel | None, console: Console, *, quiet: bool) -> Story:
+    from lessonbank.bench.story import Story
+
+    story = Story()
+    screen = console if not quiet else progress_console
+    pairs = _pairs(asked, player)
+    if screen.is_terminal and not quiet:
+        with Live(console=screen, refresh_per_second=20) as live:
+            for pair in pairs:
+                _add(story, pair)
+                live.update(_curves(story, asked, screen))
+                time.sleep(0 if player else PACE)
+        return story
+    for pair in pairs:
+        _add(story, pair)
+        if len(story.without) % max(1, asked.tasks // 8) == 0:
+            screen.print(_progress(story, asked), soft_wrap=True)
+    if not quiet:
+        console.print(_curves(story, asked, console))
+    return story
+
+
+def _add(story: Story, pair: tuple[Episode, Episode]) -> None:
+    story.without.append(pair[0])
+    story.remembering.append(pair[1])
+
+
+def _progress(story: Story, asked: Asked) -> Text:
+    from lessonbank.bench.story import won
+
+    done = len(story.without)
+    counts = f"without memory {sum(won(story.without)):.0f} done, with memory {sum(won(story.remembering)):.0f} done"
+    return Text(f"task {done:>3} of {asked.tasks}: {counts}")
+
+
+def _curves(story: Story, asked: Asked, console: Console) -> Group:
+    head = Text(f"Share of the last 10 tasks done (world {asked.seed}, {asked.tasks} tasks, top of each chart = all)")
+    parts = [head]
+    for title, episodes, style in (
+        ("without memory", story.without, "yellow"),
+        ("with memory", story.remembering, "green"),
+    ):
+        parts += [Text(), *_chart(title, episodes, style, console)]
+    return Group(*parts)
+
+
+def _chart(title: str, episodes: Sequence[Episode], style: str, console: Console) -> list[Text]:
+    from lessonbank.bench import curves
+    from lessonbank.bench.story import rate, won
+
+    glyphs = curves.BLOCKS if "utf" in console.encoding.lower() else curves.ASCII
+    rates = curves.thinned(
+        curves.moving_rate([e.success for e in episodes]), columns=max(10, min(80, console.width - 4))
+    )
+    told = f"{title}: {sum(won(episodes)):.0f} of {len(episodes)} done, {rate(episodes, last=20):.0%} of the last 20"
+    return [Text(told), *(Text(f"  {row}", style=style) for row in curves.bars(rates, glyphs=glyphs))]
+
+
+def _controls(asked: Asked, wanted: bool) -> dict[str, float]:
+    from lessonbank.bench import play
+    from lessonbank.bench.story import rate
+
+    arms = CONTROLS if wanted else ()
+    return {arm: rate(list(play(arm, asked.seed, tasks=asked.tasks, limit=asked.limit))) for arm in arms}
+
+
+def _across(asked: Asked) -> list[tuple[float, float]]:
+    """Success rates without and with memory in further worlds."""
+    from lessonbank.bench import play
+    from lessonbank.bench.story import rate
+
+    pairs: list[tuple[float, float]] = []
+    for seed in range(asked.seed + 1, asked.seed + 1 + asked.worlds):
+        without = rate(list(play("none", seed, tasks=asked.tasks)))
+        pairs.append((without, rate(list(play("lessonbank", seed, tasks=asked.tasks, limit=asked.limit)))))
+    return pairs
+
+
+def _tell(
+    asked: Asked,
+    story: Story,
+    extra: dict[str, float],
+    across: list[tuple[float, float]],
+    player: LanguageModel | None,
+    console: Console,
+) -> None:
+    def say(text: str, style: str = "") -> None:
+        console.print(Text(clean(text), style=style), soft_wrap=True)
+
+    say(f"\nLessons it wrote ({len(story.items)} in all; these are the first of their sort)", "bold")
+    for item in story.lessons():
+        origin = "a failed run" if item.provenance.verdict == "failure" else "a run that succeeded"
+        say(f"\n  {item.title}", "cyan")
+        say(f"    {item.kind}, from {origin}; by: {item.provenance.method}; {', '.join(item.provenance.evidence)}")
+        say(f"    when: {item.description}\n    {item.content}")
+    if example := story.example():
+        say("\nOne block, exactly as the agent saw it", "bold")
+        say(f"(for the task: {example.task.goal})\n")
+        say(example.memory)
+        pressed = "; ".join(f"{s.action.text} → {s.observations[0].text}" for s in example.run.steps[1:])
+        say(f"\nWhat it did then: {pressed} The verifier said: {'success' if example.success else 'failure'}.")
+    say("\nThe difference", "bold")
+    for line in _numbers(asked, story, extra, across):
+        say(f"  {line}")
+    say("\nWhat this shows, and what not", "bold")
+    say(_meaning(asked, player))
+
+
+def _numbers(asked: Asked, story: Story, extra: dict[str, float], across: list[tuple[float, float]]) -> Iterator[str]:
+    from lessonbank.bench import paired_bootstrap
+    from lessonbank.bench.story import rate
+
+    rates = f"{rate(story.without):.3f} without, {rate(story.remembering):.3f} with memory"
+    yield f"this world, {len(story.without)} tasks: {rates}"
+    yield f"gain {story.difference} (95 %, bootstrap over this world's tasks, paired)"
+    if across:
+        without, kept = [a for a, _ in across], [b for _, b in across]
+        mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
+        yield f"{len(across)} further worlds: {mean}"
+        yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
+    if extra:
+        told = ", ".join(f"{arm} {value:.3f}" for arm, value in extra.items())
+        yield f"controls in this world: {told}"
+        yield "(random: other experiences; shuffled: the same words in disorder; success-only: failures forgotten;"
+        yield " oracle: told the truth)"
+    right, verdicts = story.judged_right
+    if asked.judged and verdicts:
+        yield f"the judge agreed with the verifier on {right} of {verdicts} runs"
+    if story.usage.requests:
+        yield f"judging and extracting: {story.usage.requests} requests, {story.usage.input_tokens:,} tokens in"
+
+
+def _meaning(asked: Asked, player: LanguageModel | None) -> str:
+    from lessonbank.bench import READER_VERSION
+
+    if player is None:
+        return SCRIPTED.format(version=READER_VERSION)
+    judge = "the judge" if asked.judged else "(the verifier's word stands for the judge)"
+    return MODEL.format(judge=judge, name=player.name, tasks=asked.tasks)
+
+
+def _as_dict(
+    asked: Asked,
+    story: Story,
+    extra: dict[str, float],
+    across: list[tuple[float, float]],
+    player: LanguageModel | None,
+) -> dict[str, Any]:
+    from lessonbank.bench import paired_bootstrap
+    from lessonbank.bench.story import rate, won
+
+    example = story.example()
+    return {
+        "asked": asdict(asked),
+        "agent": player.name if player else "scripted",
+        "without": {"rate": rate(story.without), "done": won(story.without)},
+        "with": {"rate": rate(story.remembering), "done": won(story.remembering)},
+        "difference": asdict(story.difference),
+        "worlds": across,
+        "difference_over_worlds": asdict(paired_bootstrap([b for _, b in across], [a for a, _ in across]))
+        if across
+        else None,
+        "controls": extra,
+        "lessons": [item.model_dump(mode="json") for item in story.lessons()],
+        "injected": {"task": example.task.goal, "text": example.memory} if example else None,
+        "usage": story.usage.model_dump(),
+        "meaning": _meaning(asked, player),
+    }

@@ -1,0 +1,20 @@
+"""Whose memory: the one word that keeps tenants apart is checked before anything is read or written."""
+
+from __future__ import annotations
+
+import re
+
+from lessonbank.errors import UsageError
+
+_SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")
+
+
+def check_scope(scope: str, /) -> str:
+    """`scope` itself, if it can be one.
+
+    Raises:
+        UsageError: not a path of letters, digits and `._@+-`, with a `.` or `..` part, or over 200 characters.
+    """
+    if len(scope) > 200 or not _SCOPE.fullmatch(scope):
+        raise UsageError(f"{scope[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
+    return scope

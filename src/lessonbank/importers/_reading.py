@@ -1,0 +1,348 @@
+"""What every importer shares: files read line by line, values that may be anything, and runs with stable ids."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+from lessonbank.errors import FormatError
+from lessonbank.messages import trajectory_from
+from lessonbank.types import Json, Trajectory, Usage, Verdict
+
+LINE_LIMIT = 64 * 2**20
+"""Bytes of one line; a longer one is skipped, because it has to fit in memory several times over."""
+DOCUMENT_LIMIT = 512 * 2**20
+"""Bytes (unpacked) of a file that is one JSON value and has to be read whole."""
+_SAMPLE = 20
+_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj")
+Data: TypeAlias = dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One run out of a file."""
+
+    trajectory: Trajectory
+    verdict: Verdict | None = None
+    """What the file itself says of the outcome; `None` where it does not."""
+    path: Path = Path()
+    line: int = 1
+    """The line, or the number of the entry in a file that is one JSON value; from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One line or entry that holds no readable run, and why."""
+
+    path: Path
+    line: int
+    reason: str
+
+
+Entry: TypeAlias = Imported | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One JSON value of a file, with the number of its line."""
+
+    line: int
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a format's importer found: the messages, and what the file says about the run."""
+
+    messages: list[Json]
+    source: str
+    run_id: str
+    task_id: str = ""
+    task: str | None = None
+    system: str = ""
+    model: str | None = None
+    verdict: Verdict | None = None
+    error: str | None = None
+    answer: str | None = None
+    usage: Usage = field(default_factory=Usage)
+    verbatim: bool = False
+    """The messages are the file's own, so that the very same can be rebuilt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A trajectory format: how it is told from others, and how it is read."""
+
+    name: str
+    description: str
+    matches: Callable[[Json, str], bool]
+    """Whether a value of the file (and the file's name) show this format."""
+    read: Callable[[Source], Iterator[Entry]]
+
+
+class Source:
+    """A file, plain or gzipped, as a stream of JSON values. A file that is one value is read once and kept."""
+
+    def __init__(self, path: Path, /) -> None:
+        self.path = path
+        self.name = path.name.removesuffix(".gz")
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its endings: the same for the file and its gzipped copy."""
+        name = self.path.name
+        while name.endswith(_SUFFIXES):
+            name = name[: name.rindex(".")]
+        return name or self.path.name
+
+    @property
+    def folder(self) -> Path:
+        """Where the file lies, by its full path."""
+        return self.path.resolve().parent
+
+    def rows(self) -> Iterator[Row | Skipped]:
+        """Every JSON value: one for each line, or the one value the file is."""
+        if self._document is not None:
+            yield self._document
+            return
+        for number, line in self.lines():
+            yield self._row(number, line)
+
+    def lines(self) -> Iterator[tuple[int, bytes | str]]:
+        """Numbered lines that are not blank; text in place of bytes says why a line could not be read."""
+        number = 0
+        try:
+            with self._open() as file:
+                while raw := file.readline(LINE_LIMIT + 1):
+                    number += 1
+                    if len(raw) > LINE_LIMIT:
+                        _finish_line(file)
+                        yield number, f"the line is longer than {LINE_LIMIT >> 20} MB"
+                    elif raw.strip():
+                        yield number, raw
+        except (EOFError, OSError, zlib.error) as error:
+            yield number + 1, f"the file cannot be read further: {error}"
+
+    def _row(self, number: int, line: bytes | str) -> Row | Skipped:
+        if isinstance(line, str):
+            return Skipped(self.path, number, line)
+        try:
+            return Row(number, parse(line))
+        except ValueError as error:
+            return Skipped(self.path, number, f"not valid JSON: {_one_line(error)}")
+
+    @cached_property
+    def _document(self) -> Row | Skipped | None:
+        """The whole file as one value; `None` when its lines are values of their own."""
+        first = next(self.lines(), None)
+        if first is None or not isinstance(self._row(*first), Skipped):
+            return None
+        whole = self._whole()
+        if whole is None:
+            return Skipped(self.path, 1, f"one JSON value of more than {DOCUMENT_LIMIT >> 20} MB")
+        try:
+            return Row(1, parse(whole))
+        except ValueError as error:
+            if any(self._holds_data(line) for _, line in islice(self.lines(), _SAMPLE)):
+                return None
+            line = getattr(error, "lineno", 1)
+            return Skipped(self.path, line, f"not valid JSON: {_one_line(error)}")
+
+    def _whole(self) -> bytes | None:
+        try:
+            with self._open() as file:
+                whole = file.read(DOCUMENT_LIMIT + 1)
+        except (EOFError, OSError, zlib.error):
+            return b""
+        return whole if len(whole) <= DOCUMENT_LIMIT else None
+
+    def _holds_data(self, line: bytes | str) -> bool:
+        row = self._row(1, line)
+        return isinstance(row, Row) and isinstance(row.value, dict | list) and bool(row.value)
+
+    def _open(self) -> BinaryIO:
+        with self.path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        return cast("BinaryIO", gzip.open(self.path, "rb")) if packed else self.path.open("rb")
+
+
+def _finish_line(file: BinaryIO) -> None:
+    while (chunk := file.readline(2**20)) and not chunk.endswith(b"\n"):
+        pass
+
+
+def parse(raw: bytes | str, /) -> Json:
+    """The JSON value in `raw`; bytes that are no UTF-8 are replaced.
+
+    Raises:
+        ValueError: no JSON, nested too deep, or a number of thousands of digits.
+    """
+    text = raw.decode("utf-8-sig", "replace") if isinstance(raw, bytes) else raw
+    try:
+        return cast("Json", json.loads(text))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def each(
+    source: Source,
+    /,
+    *,
+    format: str,
+    split: Callable[[Json], Iterable[Json]],
+    build: Callable[[Json, Source, int], Run],
+) -> Iterator[Entry]:
+    """Every run of a file: `split` finds the entries in a value, `build` reads one. Keeps one value at a time."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        for number, entry in enumerate(split(row.value), start=row.line):
+            yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n))
+
+
+def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /) -> Entry:
+    """The run that `build` makes, or the reason why there is none."""
+    try:
+        run = build()
+        return Imported(_trajectory(run, format), run.verdict, source.path, line)
+    except FormatError as error:
+        return Skipped(source.path, line, str(error))
+
+
+def _trajectory(run: Run, format: str) -> Trajectory:
+    """The run with an id that the same run of the same file always gets."""
+    made = trajectory_from({"system": run.system, "messages": run.messages}, task=run.task)
+    named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
+    known = {key: storable(value) for key, value in named.items() if value}
+    identity = [format, run.source, run.run_id, run.task_id, made.task, run.system, run.messages]
+    update = {
+        "id": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32],
+        "answer": made.answer if run.answer is None else storable(run.answer),
+        "error": None if run.error is None else storable(run.error),
+        "usage": run.usage,
+        "metadata": known,
+        "original": made.original if run.verbatim else (),
+    }
+    return made.model_copy(update=update)
+
+
+def truth(*, success: Json = None, reward: Json = None, reason: Json = None) -> Verdict | None:
+    """The verdict a file states: `success` where it says so, else whether the reward is full (1 or more)."""
+    points = number(reward)
+    if not isinstance(success, bool):
+        if points is None:
+            return None
+        success = points >= 1 - 1e-9
+    why = storable(words(reason))
+    return Verdict(outcome="success" if success else "failure", reward=points, reason=why, source="ground_truth")
+
+
+def storable(text: str, /) -> str:
+    """`text` without lone surrogates, which no store can encode."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def mapping(value: Json, /) -> Data:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def listing(value: Json, /) -> list[Json]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def words(value: Json, /) -> str:
+    """`value` if it is a text (or a whole number, as ids sometimes are), else an empty one."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    return value if isinstance(value, str) else str(value)
+
+
+def number(value: Json, /) -> float | None:
+    """`value` if it is a finite number, else `None`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def count(value: Json, /) -> int:
+    """`value` as a number of things: 0 when it is not one."""
+    return int(min(max(number(value) or 0, 0), 2**53))
+
+
+def at(value: Json, /, *keys: str) -> Json:
+    """What lies under a path of keys, or `None` where the path ends early."""
+    for key in keys:
+        value = mapping(value).get(key)
+    return value
+
+
+def messages_of(value: Json, /) -> list[Json]:
+    """The `messages` of an entry.
+
+    Raises:
+        FormatError: it has none.
+    """
+    messages = mapping(value).get("messages")
+    if not isinstance(messages, list):
+        raise FormatError("the entry has no list of messages")
+    return messages
+
+
+def without(message: Json, /, *keys: str) -> Json:
+    """A message without bookkeeping fields and those that are null."""
+    if not isinstance(message, dict):
+        return message
+    return {key: value for key, value in message.items() if value is not None and key not in keys}
+
+
+def environment_after_agent(messages: list[Json], /) -> list[Json]:
+    """The same, with what stands in the user's role after the agent's first turn said by the environment.
+
+    Text-mode agents get their observations in the user's role; nobody spoke.
+    """
+    acted = False
+    told: list[Json] = []
+    for message in messages:
+        role = mapping(message).get("role")
+        acted = acted or role == "assistant"
+        told.append({**mapping(message), "role": "environment"} if acted and role == "user" else message)
+    return told
+
+
+_ISSUES = (
+    ("<pr_description>", "</pr_description>"),
+    ("<issue_description>", "</issue_description>"),
+    ("<uploaded_issue>", "</uploaded_issue>"),
+    ("ISSUE:\n", "\nINSTRUCTIONS:"),
+    ("Please solve this issue: ", "\n\nYou can execute bash commands"),
+)
+_LEAD = "Consider the following PR description:"
+
+
+def issue_in(text: str, /) -> str:
+    """The issue a coding agent was given, out of the prompt that surrounds it; all of the prompt if unmarked."""
+    for opening, closing in _ISSUES:
+        start = text.find(opening)
+        end = text.find(closing, start + len(opening))
+        if start >= 0 and end > start:
+            return text[start + len(opening) : end].strip().removeprefix(_LEAD).strip() or text
+    return text

@@ -1,0 +1,160 @@
+"""Reads BrowserGym and AgentLab result folders from their text: `summary_info.json` and `experiment.log`.
+
+The pickles beside them are never opened: unpickling runs code that a stranger may have written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json
+
+from ._reading import Data, Entry, Format, Row, Run, Source, attempt, mapping, truth, words
+
+NAME = "browsergym"
+LOG = "experiment.log"
+SUMMARY = "summary_info.json"
+
+_RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - \d+ - (\S+) - ([A-Z]+) - (.*)", re.DOTALL)
+_SECTION = re.compile(
+    r"# (Instructions|Goal|Chat Messages|Currently open tabs|Current page [A-Za-z ]+|Action Space"
+    r"|History of past actions|Error message from last action|Next action)\s*"
+)
+_FIXED = ("Instructions", "Action Space")
+_REPEATED = (*_FIXED, "Goal", "History of past actions", "Next action")
+
+
+@dataclass(slots=True)
+class _Record:
+    logger: str
+    level: str
+    lines: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.lines).strip()
+
+
+def _matches(value: Json, name: str) -> bool:
+    return name == SUMMARY and "n_steps" in mapping(value)
+
+
+def _records(source: Source) -> Iterator[_Record]:
+    """The log's records; a record goes on until the next line that starts like one."""
+    current: _Record | None = None
+    for raw in _raw_lines(source.path):
+        found = _RECORD.match(raw)
+        if found:
+            if current:
+                yield current
+            current = _Record(found[1], found[2], [found[3]])
+        elif current:
+            current.lines.append(raw)
+    if current:
+        yield current
+
+
+def _raw_lines(path: Path) -> Iterator[str]:
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        yield from file
+
+
+def _build(log: Source, folder: Path) -> Run:
+    summary = _summary(folder)
+    env = _environment(folder)
+    crash = words(summary.get("err_msg"))
+    messages, goal, failed = _messages(_records(log))
+    verdict = None if crash else truth(reward=summary.get("cum_reward"), reason="BrowserGym cumulative reward")
+    return Run(
+        messages=messages,
+        source=f"browsergym/{env.split('.')[0]}",
+        run_id=folder.name,
+        task_id=env,
+        task=goal or env,
+        verdict=verdict,
+        error=crash or (failed if not summary else None) or None,
+    )
+
+
+def _environment(folder: Path) -> str:
+    """The environment out of `<time>_<agent>_on_<environment>_<seed>`."""
+    env = folder.name.rpartition("_on_")[2]
+    name, _, seed = env.rpartition("_")
+    return name if seed.isdigit() and name else env
+
+
+def _summary(folder: Path) -> Data:
+    path = folder / SUMMARY
+    if not path.is_file():
+        return {}
+    first = next(Source(path).rows(), None)
+    return mapping(first.value) if isinstance(first, Row) else {}
+
+
+def _messages(records: Iterator[_Record]) -> tuple[list[Json], str, str]:
+    """Messages, goal, and the last error of the loop. What every prompt repeats is kept once, as instructions."""
+    messages: list[Json] = []
+    goal = failed = ""
+    for record in records:
+        text = record.text
+        if record.logger.endswith("experiments.loop") and text.startswith("action:"):
+            messages.append({"role": "assistant", "content": text.removeprefix("action:").strip()})
+        elif record.logger.endswith("experiments.loop") and record.level in ("ERROR", "CRITICAL"):
+            failed = text
+        elif record.level == "INFO" and text.startswith("# "):
+            prompt = _sections(text)
+            goal = goal or prompt.get("Goal", "")
+            messages.extend(_prompt(prompt, first=not messages))
+    if not messages:
+        raise FormatError(f"{LOG} holds no prompts and no actions")
+    return messages, goal, failed
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Heading to body. A heading met again (a page can show anything) belongs to the section it stands in."""
+    bodies: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in text.splitlines(keepends=True):
+        found = _SECTION.fullmatch(line)
+        if found and found[1].strip() not in bodies:
+            current = bodies.setdefault(found[1].strip(), [])
+        else:
+            current.append(line)
+    return {heading: "".join(lines).strip() for heading, lines in bodies.items()}
+
+
+def _prompt(sections: dict[str, str], *, first: bool) -> list[Json]:
+    seen = "\n\n".join(f"# {h}\n{body}" for h, body in sections.items() if h not in _REPEATED)
+    if not first:
+        return [{"role": "environment", "content": seen}]
+    fixed = "\n\n".join(f"# {h}\n{sections[h]}" for h in _FIXED if h in sections)
+    goal = f"# Goal\n{sections.get('Goal', '')}\n\n" if sections.get("Goal") else ""
+    return [{"role": "system", "content": fixed}, {"role": "user", "content": goal + seen}]
+
+
+def is_run(folder: Path, /) -> bool:
+    """Whether a folder holds the result of one run."""
+    return (folder / LOG).is_file() or (folder / SUMMARY).is_file()
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    """One run. `source` may be the folder or either file in it."""
+    folder = source.path if source.path.is_dir() else source.path.parent
+    log = Source(folder / LOG)
+    yield attempt(log, 1, NAME, lambda: _checked(log, folder.resolve()))
+
+
+def _checked(log: Source, folder: Path) -> Run:
+    if not log.path.is_file():
+        raise FormatError(f"there is no {LOG} beside {SUMMARY}: what happened stands only there (pickles are not read)")
+    try:
+        return _build(log, folder)
+    except OSError as error:
+        raise FormatError(f"the log cannot be read: {error.strerror or error}") from None
+
+
+FORMAT = Format(NAME, "BrowserGym or AgentLab result folder: `summary_info.json` and `experiment.log`", _matches, _read)

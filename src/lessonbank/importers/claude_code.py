@@ -1,0 +1,166 @@
+"""Reads Claude Code transcripts (`.jsonl`): one session a file, with the runs of its sub-agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lessonbank.errors import FormatError
+from lessonbank.messages import trajectory_from
+from lessonbank.types import Json, Usage
+
+from ._reading import Data, Entry, Format, Row, Run, Skipped, Source, at, attempt, count, listing, mapping, words
+
+NAME = "claude_code"
+_SPEAKERS = {"user", "assistant"}
+_WRAPPERS = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat: ")
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value)
+    if row.get("type") == "summary":
+        return "leafUuid" in row
+    if isinstance(row.get("message"), dict) and row.get("type") in _SPEAKERS:
+        return True
+    return "sessionId" in row and isinstance(row.get("type"), str)
+
+
+@dataclass(slots=True)
+class _Session:
+    """The messages of one run, in the order of the file."""
+
+    line: int
+    run_id: str
+    messages: list[Data] = field(default_factory=list[Data])
+    message_id: str = ""
+    requests: list[str] = field(default_factory=list[str])
+    model: str = ""
+    error: str = ""
+    usage: dict[str, Data] = field(default_factory=dict[str, Data])
+    seen: set[str] = field(default_factory=set[str])
+
+
+@dataclass(slots=True)
+class _Transcript:
+    """A file being read: its sessions, and which sub-agent each line belongs to."""
+
+    stem: str
+    sessions: dict[str, _Session] = field(default_factory=dict[str, _Session])
+    roots: dict[str, str] = field(default_factory=dict[str, str])
+
+    def add(self, row: Row) -> None:
+        """Take one line in.
+
+        Raises:
+            FormatError: it is no line of a transcript, or its message cannot be read.
+        """
+        line = row.value
+        if not isinstance(line, dict) or not isinstance(line.get("type"), str):
+            raise FormatError("not a line of a transcript: an object with a type is expected")
+        if line["type"] not in _SPEAKERS:
+            return
+        message = _message(line)
+        run_id = self._run_id(line)
+        session = self.sessions.setdefault(run_id, _Session(row.line, run_id))
+        once = f"{words(line.get('uuid'))} {hash(json.dumps(message, sort_keys=True))}"
+        if line.get("uuid") and once in session.seen:
+            return
+        session.seen.add(once)
+        _append(session, line, message)
+
+    def _run_id(self, line: Data) -> str:
+        """A sub-agent's lines hang together by its id, or by the line they descend from."""
+        session = words(line.get("sessionId")) or self.stem
+        if line.get("isSidechain") is not True:
+            return session
+        uuid, parent = words(line.get("uuid")), words(line.get("parentUuid"))
+        root = words(line.get("agentId")) or self.roots.get(parent) or uuid
+        self.roots[uuid] = root
+        return f"{session}/{root}"
+
+
+def _message(line: Data) -> Data:
+    """The message of a line, nested or flat."""
+    inner = line.get("message", line)
+    message = mapping(inner)
+    if not isinstance(message.get("content"), str | list):
+        raise FormatError(f"the {words(line.get('type'))} line has no message content")
+    kept: Data = {"role": words(message.get("role")) or words(line.get("type")), "content": message["content"]}
+    trajectory_from([kept], task="readable?")
+    if line.get("isMeta") is True or line.get("isCompactSummary") is True:
+        kept = {**kept, "role": "environment", "name": "claude-code"}
+    return kept
+
+
+def _append(session: _Session, line: Data, message: Data) -> None:
+    """Lines with one message id are pieces of one reply, unless something came between them."""
+    message_id = words(at(line, "message", "id"))
+    session.error = ""
+    if message["role"] != "assistant":
+        session.message_id = ""
+        session.messages.append(message)
+        return
+    if message_id and message_id == session.message_id:
+        last = session.messages[-1]
+        last["content"] = [*_blocks(last["content"]), *_blocks(message["content"])]
+    else:
+        session.messages.append(message)
+    session.message_id = message_id
+    session.usage[message_id or f"line {len(session.messages)}"] = mapping(at(line, "message", "usage"))
+    model = words(at(line, "message", "model"))
+    session.model = model if model and model != "<synthetic>" else session.model
+    if line.get("isApiErrorMessage") is True:
+        session.error = _text(message["content"]) or "API error"
+
+
+def _blocks(content: Json) -> list[Json]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _text(content: Json) -> str:
+    if isinstance(content, str):
+        return content
+    parts = (part if isinstance(part, str) else words(at(part, "text")) for part in listing(content))
+    return "\n".join(filter(None, parts))
+
+
+def _task(messages: list[Data]) -> str | None:
+    """The first thing the user wrote themselves; what the program wrapped for them only if there is nothing else."""
+    said = [text for m in messages if m["role"] == "user" and (text := _text(m["content"]).strip())]
+    return next((text for text in said if not text.startswith(_WRAPPERS)), next(iter(said), None))
+
+
+def _run(session: _Session) -> Run:
+    spent = session.usage.values()
+    return Run(
+        messages=list(session.messages),
+        source="claude-code",
+        run_id=session.run_id,
+        task=_task(session.messages),
+        model=session.model or None,
+        error=session.error or None,
+        usage=Usage(
+            requests=len(spent),
+            input_tokens=sum(count(usage.get(key)) for usage in spent for key in _INPUTS),
+            output_tokens=sum(count(usage.get("output_tokens")) for usage in spent),
+        ),
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    transcript = _Transcript(source.stem)
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        try:
+            transcript.add(row)
+        except FormatError as error:
+            yield Skipped(source.path, row.line, str(error))
+    for session in transcript.sessions.values():
+        yield attempt(source, session.line, NAME, lambda s=session: _run(s))
+
+
+FORMAT = Format(NAME, "Claude Code transcripts (`.jsonl`); sub-agents are runs of their own", _matches, _read)

@@ -1,0 +1,93 @@
+"""Reads bare message lists of OpenAI, Anthropic, LangChain, pydantic-ai, as `.json` or `.jsonl`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lessonbank.types import Json
+
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Row,
+    Run,
+    Skipped,
+    Source,
+    attempt,
+    each,
+    listing,
+    mapping,
+    messages_of,
+    truth,
+    words,
+)
+
+NAME = "messages"
+_ITEMS = {"human", "ai", "system", "tool", "message", "function_call", "function_call_output", "reasoning"}
+
+
+def _is_message(value: Json) -> bool:
+    row = mapping(value)
+    if isinstance(row.get("role"), str):
+        return "content" in row or "parts" in row or "tool_calls" in row
+    if isinstance(row.get("parts"), list):
+        return row.get("kind") in ("request", "response")
+    return row.get("type") in _ITEMS or (bool(row.get("lc")) and isinstance(row.get("kwargs"), dict))
+
+
+def _matches(value: Json, name: str) -> bool:
+    if isinstance(value, dict):
+        return _is_message(value) or isinstance(value.get("messages"), list)
+    several = listing(value)
+    return bool(several) and (_is_message(several[0]) or _matches(several[0], name))
+
+
+def _split(value: Json) -> list[Json]:
+    """The conversations in a value: one under `messages`, one as a list, or a list of either."""
+    several = listing(value)
+    if not several or _is_message(several[0]):
+        return [value]
+    return several
+
+
+def _build(entry: Json, source: Source, line: int) -> Run:
+    row: Data = entry if isinstance(entry, dict) else {"messages": entry}
+    system = row.get("system")
+    parts = [words(mapping(part).get("text")) for part in listing(system)]
+    return Run(
+        messages=messages_of(row),
+        source=words(row.get("source")) or NAME,
+        run_id=words(row.get("run_id")) or f"{source.stem}/{line}",
+        task_id=words(row.get("task_id")),
+        task=words(row.get("task")).strip() or None,
+        system=words(system) or "\n".join(filter(None, parts)),
+        model=words(row.get("model")) or None,
+        verdict=truth(success=row.get("success"), reward=row.get("reward")),
+        verbatim=True,
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    first = next(source.rows(), None)
+    if isinstance(first, Row) and _is_message(first.value):
+        return _one_conversation(source)
+    return each(source, format=NAME, split=_split, build=_build)
+
+
+def _one_conversation(source: Source) -> Iterator[Entry]:
+    """A file with one message a line is one conversation."""
+    messages: list[Json] = []
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        elif _is_message(row.value):
+            messages.append(row.value)
+        else:
+            yield Skipped(source.path, row.line, "not a message: a role and content are expected")
+    yield attempt(source, 1, NAME, lambda: _build(messages, source, 1))
+
+
+FORMAT = Format(
+    NAME, "message lists of OpenAI, Anthropic, LangChain or pydantic-ai (JSON or JSON lines)", _matches, _read
+)

@@ -1,0 +1,192 @@
+"""Reads OpenHands runs: evaluation and resolver output (`history` of events), and plain event lists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json, Usage, Verdict
+
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    Source,
+    at,
+    count,
+    each,
+    issue_in,
+    listing,
+    mapping,
+    number,
+    storable,
+    truth,
+    words,
+)
+
+NAME = "openhands"
+_SILENT = {"change_agent_state", "agent_state_changed", "null", "recall", "condensation", "condensation_request"}
+_SPOKEN = {"message", "finish", "reject"}
+_INTERNAL = {
+    "thought",
+    "impl_source",
+    "translated_ipython_code",
+    "kernel_init_code",
+    "security_risk",
+    "is_confirmed",
+    "confirmation_state",
+    "action_risk",
+    "keep_prompt",
+    "hidden",
+    "blocking",
+    "wait_for_response",
+}
+_ENVELOPE = {"id", "timestamp", "source", "message", "action", "observation", "cause", "timeout", "tool_call_metadata"}
+
+
+def _matches(value: Json, name: str) -> bool:
+    events = _events(value)
+    return bool(events) and any("action" in e or "observation" in e for e in events[:3]) and "role" not in events[0]
+
+
+def _events(value: Json) -> list[Data]:
+    """The events of a history; early versions kept pairs of action and observation."""
+    history = listing(value) or listing(at(value, "history"))
+    return [mapping(event) for entry in history for event in (entry if isinstance(entry, list) else [entry])]
+
+
+def _split(value: Json) -> list[Json]:
+    """A list of events is one run; a list of objects with a history, several."""
+    several = listing(value)
+    return several if several and isinstance(at(several[0], "history"), list) else [value]
+
+
+def _build(entry: Json, source: Source, line: int) -> Run:
+    row = mapping(entry)
+    events = _events(entry)
+    if not events:
+        raise FormatError("the entry has no history of events")
+    return Run(
+        messages=_messages(events),
+        source="openhands",
+        run_id=f"{source.stem}/{line}",
+        task_id=_task_id(row),
+        task=issue_in(words(row.get("instruction"))).strip() or None,
+        model=words(at(row, "metadata", "llm_config", "model")) or None,
+        verdict=_verdict(row),
+        error=words(row.get("error")) or None,
+        usage=_usage(row, events),
+    )
+
+
+def _task_id(row: Data) -> str:
+    issue = mapping(row.get("issue"))
+    numbered = f"{words(issue.get('owner'))}/{words(issue.get('repo'))}#{words(issue.get('number'))}"
+    return words(row.get("instance_id")) or (numbered if issue else "")
+
+
+def _verdict(row: Data) -> Verdict | None:
+    """Tests say so in an evaluation; in the resolver, a model that looked at the run does."""
+    for resolved in (at(row, "test_result", "report", "resolved"), at(row, "report", "resolved"), row.get("resolved")):
+        if isinstance(resolved, bool):
+            return truth(success=resolved, reason="OpenHands evaluation report")
+    success = row.get("success")
+    if not isinstance(success, bool):
+        return None
+    reason = storable(words(row.get("result_explanation")))
+    return Verdict(outcome="success" if success else "failure", source="judge", reason=reason)
+
+
+def _usage(row: Data, events: list[Data]) -> Usage:
+    spent = mapping(at(row, "metrics", "accumulated_token_usage"))
+    return Usage(
+        requests=sum(_acts(event) for event in events),
+        input_tokens=count(spent.get("prompt_tokens")),
+        output_tokens=count(spent.get("completion_tokens")),
+        cost=number(at(row, "metrics", "accumulated_cost")),
+    )
+
+
+def _messages(events: list[Data]) -> list[Json]:
+    """Events that carry nothing but the program's own state are left out."""
+    messages: list[Json] = []
+    for event in events:
+        kind = words(event.get("action")) or words(event.get("observation"))
+        if kind in _SILENT and not (kind == "recall" and event.get("content")):
+            continue
+        if "observation" in event:
+            messages.append(_observation(event))
+        elif kind == "system":
+            messages.append({"role": "system", "content": words(_arguments(event).get("content"))})
+        elif kind == "message" and _by_user(event, first=not messages):
+            messages.append({"role": "user", "content": _said(event)})
+        else:
+            messages.append(_action(event, kind))
+    return messages
+
+
+def _by_user(event: Data, *, first: bool) -> bool:
+    """Early versions do not say who speaks; there the first message is the task."""
+    speaker = event.get("source")
+    return speaker != "agent" if isinstance(speaker, str) else first
+
+
+def _acts(event: Data) -> bool:
+    return "action" in event and event.get("source", "agent") == "agent"
+
+
+def _arguments(event: Data) -> Data:
+    """Newer events keep their arguments apart, older ones among the event's own fields."""
+    args = event.get("args")
+    return args if isinstance(args, dict) else {key: value for key, value in event.items() if key not in _ENVELOPE}
+
+
+def _said(event: Data) -> str:
+    args = _arguments(event)
+    return words(args.get("content")) or words(args.get("final_thought")) or words(event.get("message"))
+
+
+def _action(event: Data, kind: str) -> Json:
+    args = _arguments(event)
+    thought = words(args.get("thought"))
+    if kind in _SPOKEN:
+        return {"role": "assistant", "content": _said(event) or thought}
+    name, call_id, written = _call(event)
+    kept: Data = {key: value for key, value in args.items() if key not in _INTERNAL and value is not None}
+    call: Json = {"id": call_id, "name": name or kind, "arguments": written if written is not None else kept}
+    return {"role": "assistant", "content": None, "reasoning_content": thought, "tool_calls": [call]}
+
+
+def _call(event: Data) -> tuple[str, str | None, Json]:
+    """Name, id and arguments of the call as the model wrote it, where the event keeps the reply."""
+    meta = mapping(event.get("tool_call_metadata"))
+    call_id = words(meta.get("tool_call_id")) or None
+    choices = listing(at(meta, "model_response", "choices"))
+    made = listing(at(choices[0], "message", "tool_calls")) if choices else []
+    written = next((at(c, "function", "arguments") for c in made if call_id and at(c, "id") == call_id), None)
+    return words(meta.get("function_name")), call_id or words(event.get("id")) or None, written
+
+
+def _observation(event: Data) -> Json:
+    kind = words(event.get("observation"))
+    meta = mapping(event.get("tool_call_metadata"))
+    text = words(event.get("content")) or _content(event.get("content"))
+    code = event.get("exit_code", at(event, "extras", "metadata", "exit_code"))
+    if isinstance(code, int) and code not in (0, -1) and "exit code" not in text:
+        text = f"{text}\n[exit code {code}]"
+    name = words(meta.get("function_name")) or kind
+    call_id = words(meta.get("tool_call_id")) or words(event.get("cause")) or None
+    return {"role": "tool", "content": text, "name": name, "tool_call_id": call_id, "is_error": kind == "error"}
+
+
+def _content(value: Json) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    return each(source, format=NAME, split=_split, build=_build)
+
+
+FORMAT = Format(NAME, "OpenHands `output.jsonl`, `resolver_output.jsonl` or a JSON list of events", _matches, _read)

@@ -1,0 +1,311 @@
+"""Reads agent runs out of OpenTelemetry traces that follow the GenAI conventions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json, Usage
+
+from ._reading import Data, Entry, Format, Run, Skipped, Source, at, attempt, count, listing, mapping, parse, words
+
+NAME = "otel"
+_TOOL = "execute_tool"
+_AGENT = "invoke_agent"
+_EVENT_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+    "gen_ai.choice": "assistant",
+}
+_SCALARS = ("stringValue", "boolValue", "doubleValue", "string_value", "bool_value", "double_value")
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    trace: str
+    id: str
+    parent: str
+    start: int
+    attributes: Data
+    events: list[Data]
+    error: str
+
+    @property
+    def operation(self) -> str:
+        return words(self.attributes.get("gen_ai.operation.name"))
+
+
+@dataclass(slots=True)
+class _Thread:
+    """The conversation of one agent in one trace, put together from its requests."""
+
+    run_id: str
+    line: int
+    messages: list[Json] = field(default_factory=list[Json])
+    known: Counter[str] = field(default_factory=Counter[str])
+    calls: set[str] = field(default_factory=set[str])
+    spent: list[Data] = field(default_factory=list[Data])
+    conversation: str = ""
+    error: str = ""
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value[0] if isinstance(value, list) and value else value)
+    if "resourceSpans" in row or "resource_spans" in row:
+        return True
+    context = mapping(row.get("context"))
+    return "attributes" in row and bool({"traceId", "trace_id"} & (row.keys() | context.keys()))
+
+
+def _spans(value: Json) -> Iterator[_Span]:
+    """Every span in a value: OTLP's nesting, one span, or a list of either."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _spans(one)
+        return
+    row = mapping(value)
+    resources = listing(row.get("resourceSpans", row.get("resource_spans")))
+    if not resources:
+        if "attributes" in row:
+            yield _span(row)
+        return
+    for resource in resources:
+        for scope in listing(at(resource, "scopeSpans") or at(resource, "scope_spans")):
+            yield from (_span(mapping(span)) for span in listing(at(scope, "spans")))
+
+
+def _span(row: Data) -> _Span:
+    context = {**mapping(row.get("context")), **row}
+    status = mapping(row.get("status"))
+    code = words(status.get("code", status.get("status_code")))
+    attributes = _attributes(row.get("attributes"))
+    failed = code in ("2", "ERROR", "STATUS_CODE_ERROR")
+    error = words(status.get("message", status.get("description"))) or words(attributes.get("error.type")) or "error"
+    return _Span(
+        trace=_first(context, "traceId", "trace_id"),
+        id=_first(context, "spanId", "span_id"),
+        parent=_first(context, "parentSpanId", "parent_span_id", "parent_id"),
+        start=_instant(context),
+        attributes=attributes,
+        events=[
+            {**_attributes(at(event, "attributes")), "event": words(at(event, "name"))}
+            for event in listing(row.get("events"))
+        ],
+        error=error if failed else "",
+    )
+
+
+def _first(row: Data, *keys: str) -> str:
+    return next((text for key in keys if (text := words(row.get(key)))), "")
+
+
+def _instant(row: Data) -> int:
+    """Nanoseconds; of an ISO time only the digits, which sort the same way."""
+    digits = "".join(filter(str.isdecimal, _first(row, "startTimeUnixNano", "start_time_unix_nano", "start_time")))
+    return int(digits[:30] or 0)
+
+
+def _attributes(value: Json) -> Data:
+    """Attributes as a mapping: OTLP writes a list of keys with typed values."""
+    if isinstance(value, dict):
+        return value
+    return {words(at(pair, "key")): _value(at(pair, "value")) for pair in listing(value)}
+
+
+def _value(value: Json) -> Json:
+    row = mapping(value)
+    for key in _SCALARS:
+        if key in row:
+            return row[key]
+    if "intValue" in row or "int_value" in row:
+        text = words(row.get("intValue", row.get("int_value")))
+        return int(text) if text.removeprefix("-").isdecimal() and len(text) < 30 else text
+    array = row.get("arrayValue", row.get("array_value"))
+    if array is not None:
+        return [_value(item) for item in listing(at(array, "values"))]
+    return _attributes(at(row.get("kvlistValue", row.get("kvlist_value")), "values"))
+
+
+def _decoded(value: Json) -> Json:
+    """Structured content travels as JSON text in attributes."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return parse(value)
+    except ValueError:
+        return value
+
+
+def _told(attributes: Data) -> tuple[list[Json], list[Json]]:
+    """What one request was sent, and what came back."""
+    system = _decoded(attributes.get("gen_ai.system_instructions"))
+    sent: list[Json] = [{"role": "system", "content": system}] if system else []
+    sent.extend(listing(_decoded(attributes.get("gen_ai.input.messages"))))
+    return sent, listing(_decoded(attributes.get("gen_ai.output.messages")))
+
+
+def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
+    """The same from span events: one a message in older conventions, one with everything in newer ones."""
+    sent: list[Json] = []
+    back: list[Json] = []
+    for event in events:
+        role = _EVENT_ROLES.get(words(event["event"]))
+        if role is None:
+            more_sent, more_back = _told(event)
+            sent.extend(more_sent)
+            back.extend(more_back)
+            continue
+        inner = _decoded(event.get("message"))
+        body = {**event, **mapping(inner)}
+        message: Data = {"role": role, "content": _decoded(body.get("content"))}
+        if body.get("tool_calls"):
+            message["tool_calls"] = _decoded(body["tool_calls"])
+        if role == "tool":
+            message["tool_call_id"] = body.get("id")
+        (back if event["event"] == "gen_ai.choice" else sent).append(message)
+    return sent, back
+
+
+def _key(message: Json) -> str:
+    """Tells messages apart; a reply loses its finish reason when it is sent back as history."""
+    return json.dumps({k: v for k, v in mapping(message).items() if k not in ("finish_reason", "name")}, sort_keys=True)
+
+
+def _add_request(thread: _Thread, span: _Span) -> None:
+    """Each request repeats the history; only what is new, or there more often than before, is appended."""
+    sent, back = _told(span.attributes)
+    if not sent and not back:
+        sent, back = _told_by_events(span.events)
+    present: Counter[str] = Counter()
+    for message in sent:
+        key = _key(message)
+        present[key] += 1
+        if present[key] > thread.known[key]:
+            _append(thread, message)
+    for message in back:
+        _append(thread, message)
+    thread.spent.append(span.attributes)
+    thread.conversation = thread.conversation or words(span.attributes.get("gen_ai.conversation.id"))
+
+
+def _append(thread: _Thread, message: Json) -> None:
+    if not isinstance(message, dict):
+        return
+    thread.known[_key(message)] += 1
+    thread.messages.append(message)
+    for part in (*listing(message.get("parts")), *listing(message.get("tool_calls"))):
+        thread.calls.add(words(at(part, "id")))
+
+
+def _add_tool(thread: _Thread, span: _Span, answered: set[str]) -> None:
+    """A tool's own span counts only where no request shows its result."""
+    call_id = words(span.attributes.get("gen_ai.tool.call.id")) or span.id
+    if call_id in answered:
+        return
+    name = words(span.attributes.get("gen_ai.tool.name")) or "tool"
+    if call_id not in thread.calls:
+        arguments = span.attributes.get("gen_ai.tool.call.arguments")
+        thread.messages.append(
+            {"role": "assistant", "tool_calls": [{"id": call_id, "name": name, "arguments": arguments}]}
+        )
+    result = _decoded(span.attributes.get("gen_ai.tool.call.result")) or span.error
+    thread.messages.append(
+        {"role": "tool", "tool_call_id": call_id, "name": name, "content": result, "is_error": bool(span.error)}
+    )
+
+
+def _answered(spans: list[_Span]) -> set[str]:
+    ids: set[str] = set()
+    for span in spans:
+        for message in (*_told(span.attributes)[0], *_told_by_events(span.events)[0]):
+            ids.add(words(at(message, "tool_call_id")))
+            ids.update(words(at(part, "id")) for part in listing(at(message, "parts")) if _is_result(part))
+    return ids - {""}
+
+
+def _is_result(part: Json) -> bool:
+    return words(at(part, "type")).endswith("response")
+
+
+def _agent_of(span: _Span, spans: dict[str, _Span]) -> str:
+    """The nearest agent above a span, so that a sub-agent's requests make a run of their own."""
+    seen: set[str] = set()
+    parent = span.parent
+    while parent in spans and parent not in seen:
+        if spans[parent].operation == _AGENT:
+            return parent
+        seen.add(parent)
+        parent = spans[parent].parent
+    return ""
+
+
+def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
+    """The conversations of one trace."""
+    by_id = {span.id: span for span in spans if span.id}
+    answered = _answered(spans)
+    threads: dict[str, _Thread] = {}
+    talking = {id(s) for s in spans if s.operation not in (_TOOL, _AGENT) and any(_said(s))}
+    talking = talking or {id(s) for s in spans if s.operation == _AGENT}
+    for span in sorted(spans, key=lambda one: one.start):
+        agent = _agent_of(span, by_id)
+        thread = threads.setdefault(agent, _Thread(f"{span.trace}/{agent}" if agent else span.trace, line))
+        if span.operation == _TOOL:
+            _add_tool(thread, span, answered)
+        elif id(span) in talking:
+            _add_request(thread, span)
+    for agent, thread in threads.items():
+        thread.error = by_id[agent].error if agent else next((s.error for s in spans if not s.parent), "")
+        if thread.messages:
+            yield thread
+
+
+def _said(span: _Span) -> tuple[list[Json], list[Json]]:
+    sent, back = _told(span.attributes)
+    return (sent, back) if sent or back else _told_by_events(span.events)
+
+
+def _run(thread: _Thread) -> Run:
+    if not any(at(message, "role") == "user" for message in thread.messages):
+        raise FormatError("the trace holds no user message: was the recording of content switched off?")
+    models = (words(one.get("gen_ai.response.model") or one.get("gen_ai.request.model")) for one in thread.spent)
+    return Run(
+        messages=thread.messages,
+        source="otel",
+        run_id=thread.run_id,
+        task_id=thread.conversation,
+        model=next(filter(None, models), None),
+        error=thread.error or None,
+        usage=Usage(
+            requests=len(thread.spent),
+            input_tokens=sum(count(one.get("gen_ai.usage.input_tokens")) for one in thread.spent),
+            output_tokens=sum(count(one.get("gen_ai.usage.output_tokens")) for one in thread.spent),
+        ),
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    """Spans of one trace may stand anywhere in the file, so all of them are collected first."""
+    traces: dict[str, tuple[int, list[_Span]]] = {}
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+            continue
+        found = list(_spans(row.value))
+        if not found:
+            yield Skipped(source.path, row.line, "not a span: OTLP JSON or an object with attributes is expected")
+        for span in found:
+            traces.setdefault(span.trace, (row.line, []))[1].append(span)
+    for line, spans in traces.values():
+        threads = list(_threads(spans, line))
+        if not threads:
+            yield Skipped(source.path, line, "the trace holds no messages: was the recording of content switched off?")
+        for thread in threads:
+            yield attempt(source, line, NAME, lambda t=thread: _run(t))
+
+
+FORMAT = Format(NAME, "OpenTelemetry GenAI spans: OTLP JSON, or one span (or export) per line", _matches, _read)

@@ -1,0 +1,113 @@
+"""Reads SWE-agent trajectories (`.traj`): with tool calls, in text mode, or a history alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json, Usage
+
+from ._reading import (
+    Data,
+    Entry,
+    Format,
+    Run,
+    Source,
+    at,
+    count,
+    each,
+    environment_after_agent,
+    issue_in,
+    listing,
+    mapping,
+    number,
+    without,
+    words,
+)
+
+NAME = "swe_agent"
+_BOOKKEEPING = ("agent", "message_type", "is_demo", "cache_control", "tags", "thought", "action", "thinking_blocks")
+
+
+def _matches(value: Json, name: str) -> bool:
+    steps, history = listing(at(value, "trajectory")), listing(at(value, "history"))
+    if steps and "action" in mapping(steps[0]) and "observation" in mapping(steps[0]):
+        return True
+    return bool(history) and "role" in mapping(history[0]) and "content" in mapping(history[0])
+
+
+def _build(entry: Json, source: Source, line: int) -> Run:
+    info = mapping(at(entry, "info"))
+    messages = _messages(mapping(entry))
+    status = words(info.get("exit_status"))
+    stats = mapping(info.get("model_stats"))
+    return Run(
+        messages=messages,
+        source="swe-agent",
+        run_id=source.folder.parent.name if source.folder.name == source.stem else source.folder.name,
+        task_id=source.stem,
+        task=_task(messages) or source.stem,
+        error=status if status and not status.lower().startswith("submitted") else None,
+        answer=words(info.get("submission")).strip() or None,
+        usage=Usage(
+            requests=count(stats.get("api_calls")),
+            input_tokens=count(stats.get("tokens_sent")),
+            output_tokens=count(stats.get("tokens_received")),
+            cost=number(stats.get("instance_cost")),
+        ),
+    )
+
+
+def _messages(whole: Data) -> list[Json]:
+    """The history, which has the prompts too; the last observation stands only among the steps."""
+    steps = listing(whole.get("trajectory"))
+    told = [_told(m) for m in listing(whole.get("history")) if at(m, "is_demo") is not True]
+    if not told:
+        told = [*_prompts(steps), *(message for step in steps for message in _step(step))]
+    elif steps and at(told[-1], "role") == "assistant":
+        told.extend(_step(steps[-1])[1:])
+    if not told:
+        raise FormatError("the file has neither a history nor steps")
+    return environment_after_agent(told)
+
+
+def _told(message: Json) -> Json:
+    """In text mode the command is cut out of what the agent said, so that thought and action stand apart."""
+    entry = mapping(message)
+    kept = mapping(without(entry, *_BOOKKEEPING))
+    action = words(entry.get("action")).strip()
+    if entry.get("role") != "assistant":
+        return kept
+    if action and not entry.get("tool_calls"):
+        return {**kept, "content": action, "reasoning_content": words(entry.get("thought")).strip()}
+    return {**kept, "reasoning_content": listing(entry.get("thinking_blocks"))}
+
+
+def _prompts(steps: list[Json]) -> list[Json]:
+    """What the first request held before the agent acted, where the steps keep their requests."""
+    query = listing(at(steps[0], "query")) if steps else []
+    return [without(message, *_BOOKKEEPING) for message in query if at(message, "is_demo") is not True]
+
+
+def _step(step: Json) -> list[Json]:
+    thought = words(at(step, "thought")).strip()
+    return [
+        {"role": "assistant", "content": words(at(step, "action")).strip(), "reasoning_content": thought},
+        {"role": "environment", "content": words(at(step, "observation"))},
+    ]
+
+
+def _task(messages: list[Json]) -> str | None:
+    for message in messages:
+        content = at(message, "content")
+        text = "\n".join(words(at(part, "text")) for part in content) if isinstance(content, list) else words(content)
+        if at(message, "role") == "user" and text.strip():
+            return issue_in(text).strip()
+    return None
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    return each(source, format=NAME, split=lambda value: [value], build=_build)
+
+
+FORMAT = Format(NAME, "SWE-agent `.traj`: `trajectory`, `history` or both", _matches, _read)

@@ -1,0 +1,25 @@
+"""What every store must do: subclass it, say how to make one, and run it with pytest.
+
+```python
+import pytest
+from lessonbank.testing import StoreContract
+
+@pytest.mark.anyio                      # with an `anyio_backend` fixture, or any other way to run async tests
+class TestMyStore(StoreContract):
+    async def make(self):
+        return await MyStore.open(...)  # fresh and empty each time; the contract closes it
+```
+
+Every promise in the docstrings of `lessonbank.protocols.Store` has its test here. What only a store on disk promises
+(surviving a crash, other processes) is for its own tests.
+"""
+
+from __future__ import annotations
+
+from ._store_history import HistoryTests
+from ._store_ranking import RankingTests
+from ._store_records import RecordTests
+
+
+class StoreContract(RecordTests, RankingTests, HistoryTests):
+    """Subclass it under `@pytest.mark.anyio` and override `make`."""

@@ -1,0 +1,177 @@
+"""The command line, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+
+RUNS = [
+    {
+        "source": "test",
+        "run_id": f"r{n}",
+        "task_id": f"t{n}",
+        "task": f"Ship parcel {n} abroad",
+        "messages": [
+            {"role": "user", "content": f"Ship parcel {n} abroad"},
+            {"role": "assistant", "content": "print label"},
+            {"role": "user", "content": "error: customs form missing"},
+            {"role": "assistant", "content": "fill customs form"},
+            {"role": "user", "content": "form saved"},
+            {"role": "assistant", "content": "print label"},
+            {"role": "user", "content": "label printed"},
+        ],
+        "reward": float(n % 2),
+        "success": bool(n % 2),
+    }
+    for n in range(4)
+]
+
+
+def lessonbank_cli(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lessonbank.cli", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False, encoding="utf-8")
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in RUNS), encoding="utf-8")
+    return path
+
+
+def learn(runs: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    return lessonbank_cli("learn", runs, "--bank", "bank.db", "--scope", "t", *more, cwd=runs.parent)
+
+
+def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
+    done = learn(runs)
+    assert done.returncode == 0, done.stderr
+    assert "4 runs read: 2 failure, 2 success; 0 known already" in done.stdout
+    assert "strategy" in done.stdout
+    assert "guardrail" in done.stdout
+
+
+def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
+    learn(runs)
+    again = learn(runs, "--json")
+    assert again.returncode == 0
+    report = json.loads(again.stdout)
+    assert (report["runs"], report["known"], report["items"]) == (4, 4, [])
+
+
+def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(runs: Path) -> None:
+    lines = runs.read_text("utf-8").splitlines()
+    runs.write_text("\n".join([lines[0], "{oops", *lines[1:]]) + "\n", encoding="utf-8")
+    done = learn(runs)
+    assert done.returncode == 3
+    assert "runs.jsonl:2" in done.stderr
+    assert "4 runs read" in done.stdout
+
+
+def test_the_number_of_runs_can_be_bounded(runs: Path) -> None:
+    assert json.loads(learn(runs, "--most", 3, "--json").stdout)["runs"] == 3
+
+
+def test_runs_without_a_label_wait_and_say_so(runs: Path) -> None:
+    unlabelled = [{**r, "reward": None, "success": None} for r in RUNS]
+    runs.write_text("".join(json.dumps(r) + "\n" for r in unlabelled), encoding="utf-8")
+    done = learn(runs)
+    assert done.returncode == 3
+    assert "4 unknown" in done.stdout
+    assert "no model to judge with" in done.stderr
+    labelled = learn(runs, "--outcome", "failure")
+    assert "4 failure" in labelled.stdout
+
+
+def test_retrieve_prints_the_very_text_an_agent_gets_and_why(runs: Path) -> None:
+    learn(runs)
+    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
+    assert shown.returncode == 0, shown.stderr
+    assert "<<<lessons " in shown.stdout
+    assert "its task scored" in shown.stdout
+    as_json = lessonbank_cli(
+        "retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", "--json", cwd=runs.parent
+    )
+    assert json.loads(as_json.stdout)["shown"]
+
+
+def test_items_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
+    learn(runs)
+    base: Sequence[object] = ("items", "--bank", "bank.db", "--scope", "t")
+    listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)
+    assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
+    whole = lessonbank_cli(*base, listed[0]["id"], cwd=runs.parent)
+    assert "extractive" in whole.stdout
+    assert "ground_truth" in whole.stdout
+
+
+def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
+    learn(runs)
+    out = lessonbank_cli("export", "all.jsonl", "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
+    assert out.returncode == 0, out.stderr
+    back = lessonbank_cli("import", "all.jsonl", "--bank", "new.db", "--scope", "copy", "--json", cwd=runs.parent)
+    assert json.loads(back.stdout)["added"] == 8
+    with lessonbank.connect(runs.parent / "new.db", scope="copy") as copy:
+        assert copy.retrieve("Ship parcel 9 abroad").items
+
+
+def test_doctor_says_what_is_active_and_what_fell_back(runs: Path) -> None:
+    learn(runs)
+    seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=runs.parent)
+    assert seen.returncode == 0, seen.stderr
+    report = json.loads(seen.stdout)
+    assert report["parts"]["embedder"].startswith("lexical")
+    assert "extractive" in report["parts"]["model"]
+    assert report["scopes"]["t"]["experiences"] == 4
+    assert report["versions"]["lessonbank"] == lessonbank.__version__
+    assert report["problems"] == []
+
+
+def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
+    learn(runs)
+    seen = lessonbank_cli(
+        "doctor", "--bank", "bank.db", "--embedder", "hashing", "--reindex", "--json", cwd=runs.parent
+    )
+    assert json.loads(seen.stdout)["reindexed"] == {"t": 4}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("items", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
+        (("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"), 2, "cannot be a scope"),
+        (("items", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
+        (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file missing.jsonl"),
+        (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"), 2, "format"),
+        (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"), 2, "nobody"),
+        (("import", "runs.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "not a lessonbank export"),
+        (("learn", "runs.jsonl", "--bank", "no/such/dir/bank.db", "--scope", "t"), 1, "[store_unavailable]"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_an_exit_code(
+    runs: Path, words: tuple[str, ...], code: int, sentence: str
+) -> None:
+    learn(runs)
+    done = lessonbank_cli(*words, cwd=runs.parent)
+    assert done.returncode == code, done.stderr
+    assert sentence in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+
+
+def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    evil = "Ship \x1b]0;owned\x07 parcel \u202e abroad [bold red]x[/]"
+    row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
+    (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    learn(tmp_path / "runs.jsonl")
+    for words in (("retrieve", "Ship parcel"), ("items",)):
+        shown = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
+        assert shown.returncode == 0
+        assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
+        assert "\u202e" not in shown.stdout

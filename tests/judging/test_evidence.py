@@ -1,0 +1,74 @@
+"""What is known about a run without a model beats a model, and contradictions are the caller's to solve."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from lessonbank.errors import UsageError
+from lessonbank.judging import error_verdict, truth_verdict
+from lessonbank.types import Outcome, Trajectory
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"), [("success", "success"), ("failure", "failure"), (True, "success"), (False, "failure")]
+)
+def test_a_stated_outcome_is_ground_truth(outcome: Outcome | bool, expected: str) -> None:
+    verdict = truth_verdict(outcome=outcome, reward=None)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.source, verdict.confidence) == (expected, "ground_truth", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("reward", "expected"), [(1.0, "success"), (1.5, "success"), (0.99, "failure"), (-3, "failure")]
+)
+def test_a_reward_is_a_success_from_the_threshold_on(reward: float, expected: str) -> None:
+    verdict = truth_verdict(reward=reward)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reward) == (expected, reward)
+
+
+def test_the_threshold_can_be_lower() -> None:
+    verdict = truth_verdict(reward=0.5, success_at=0.5)
+    assert verdict is not None
+    assert verdict.outcome == "success"
+
+
+@pytest.mark.parametrize("outcome", [None, "unknown"])
+def test_nothing_stated_is_no_verdict(outcome: Outcome | None) -> None:
+    assert truth_verdict(outcome=outcome, reward=None) is None
+
+
+def test_an_outcome_and_a_reward_that_agree_are_kept_together() -> None:
+    verdict = truth_verdict(outcome=True, reward=1)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reward) == ("success", 1.0)
+
+
+def test_an_outcome_that_contradicts_the_reward_is_refused() -> None:
+    with pytest.raises(UsageError, match="contradicts reward"):
+        truth_verdict(outcome="success", reward=0.0)
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
+    with pytest.raises(UsageError, match="no finite number"):
+        truth_verdict(reward=reward)
+
+
+def test_an_unheard_of_outcome_is_refused() -> None:
+    with pytest.raises(UsageError, match="'won'"):
+        truth_verdict(outcome="won")  # type: ignore[arg-type]
+
+
+def test_a_run_that_was_stopped_failed() -> None:
+    verdict = error_verdict(Trajectory(task="Sort the list", error="RateLimitError: 429\n  at line 3"))
+    assert verdict is not None
+    assert (verdict.outcome, verdict.source, verdict.confidence) == ("failure", "framework_error", 0.9)
+    assert verdict.reason == "The run was stopped: RateLimitError: 429 at line 3"
+
+
+@pytest.mark.parametrize("error", [None, "", "  "])
+def test_a_run_that_ended_by_itself_says_nothing(error: str | None) -> None:
+    assert error_verdict(Trajectory(task="Sort the list", error=error)) is None

@@ -1,0 +1,170 @@
+"""Retry, time, concurrency and size are limits around a model, not features of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.models.wrappers import Clipped, Limited, Retrying, TimeLimited, standard
+from lessonbank.protocols import LanguageModel, Message
+from lessonbank.testing.fakes import ScriptedModel
+from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
+
+ASYNC = pytest.mark.anyio
+
+
+@ASYNC
+class TestAllOfThem(LanguageModelContract):
+    def make(self, reply: str, /) -> LanguageModel:
+        return standard(ScriptedModel(lambda messages: reply))
+
+    def make_failing(self) -> LanguageModel:
+        return standard(ScriptedModel(lambda messages: ModelError("no")))
+
+
+class Naps:
+    """Notes how long it was asked to sleep, and does not."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+def _retrying(replies: Sequence[Any], naps: Naps, **options: Any) -> Retrying:
+    return Retrying(ScriptedModel(replies), sleep=naps, chance=lambda: 1.0, **options)
+
+
+@ASYNC
+async def test_a_failure_that_may_pass_is_tried_again_after_doubling_waits() -> None:
+    naps = Naps()
+    down = TransientModelError("down")
+    assert (await _retrying([down, down, down, "up"], naps).generate(ASKED)).text == "up"
+    assert naps.seconds == [0.5, 1.0, 2.0]
+
+
+@ASYNC
+async def test_the_wait_is_never_shorter_than_the_service_asked_for() -> None:
+    naps = Naps()
+    await _retrying([TransientModelError("slow down", retry_after=7.0), "ok"], naps).generate(ASKED)
+    assert naps.seconds == [7.0]
+
+
+@ASYNC
+async def test_a_service_that_asks_for_an_hour_is_not_waited_for() -> None:
+    naps = Naps()
+    with pytest.raises(TransientModelError, match="come back later"):
+        await _retrying([TransientModelError("come back later", retry_after=3600.0)], naps).generate(ASKED)
+    assert naps.seconds == []
+
+
+@ASYNC
+async def test_the_last_failure_is_raised_when_the_attempts_are_used_up() -> None:
+    naps = Naps()
+    failures = [TransientModelError("first"), TransientModelError("second")]
+    with pytest.raises(TransientModelError, match="second"):
+        await _retrying(failures, naps, attempts=2).generate(ASKED)
+    assert len(naps.seconds) == 1
+
+
+@ASYNC
+async def test_a_failure_that_cannot_pass_is_raised_at_once() -> None:
+    naps = Naps()
+    with pytest.raises(ModelError, match="wrong key"):
+        await _retrying([ModelError("wrong key")], naps).generate(ASKED)
+    assert naps.seconds == []
+
+
+@ASYNC
+async def test_a_request_may_run_out_of_time_twice_not_four_times() -> None:
+    model = _retrying([ModelTimeout("slow"), ModelTimeout("slow")], Naps())
+    with pytest.raises(ModelTimeout):
+        await model.generate(ASKED)
+
+
+@ASYNC
+async def test_jitter_spreads_the_waits_and_none_exceeds_the_longest() -> None:
+    naps = Naps()
+    down = TransientModelError("down")
+    model = Retrying(
+        ScriptedModel([down] * 9 + ["up"]),
+        attempts=10,
+        longest_wait=4.0,
+        sleep=naps,
+        chance=iter([0.0, 0.5] * 5).__next__,
+    )
+    await model.generate(ASKED)
+    assert naps.seconds[:3] == [0.25, 0.75, 1.0]
+    assert max(naps.seconds) <= 4.0
+
+
+@ASYNC
+async def test_a_model_that_does_not_answer_in_time_is_a_timeout() -> None:
+    async def never(messages: Sequence[Message]) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    with pytest.raises(ModelTimeout, match=r"scripted gave no answer within 0\.01 s"):
+        await TimeLimited(ScriptedModel(never), seconds=0.01).generate(ASKED)
+
+
+@ASYNC
+async def test_the_concurrency_limit_is_never_exceeded_and_all_are_served() -> None:
+    running = most = 0
+
+    async def answer(messages: Sequence[Message]) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        running -= 1
+        return "ok"
+
+    inner = ScriptedModel(answer)
+    model = Limited(inner, concurrency=3)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(model.generate, ASKED)
+    assert most == 3
+    assert len(inner.calls) == 20
+
+
+def test_a_limited_model_serves_one_event_loop_after_another() -> None:
+    model = Limited(ScriptedModel(lambda messages: "ok"), concurrency=1)
+
+    async def ask() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(model.generate, ASKED)
+            tasks.start_soon(model.generate, ASKED)
+
+    anyio.run(ask)
+    anyio.run(ask)
+
+
+@ASYNC
+async def test_a_reply_is_cut_and_one_that_fits_is_untouched() -> None:
+    model = Clipped(ScriptedModel(["abc", "abcdef"]), characters=3)
+    assert [(await model.generate(ASKED)).text for _ in range(2)] == ["abc", "abc"]
+
+
+@ASYNC
+async def test_everything_asked_reaches_the_model_inside() -> None:
+    inner = ScriptedModel(["ok"], name="inner")
+    model = standard(inner)
+    await model.generate(ASKED, temperature=0.7, schema=Shape)
+    assert model.name == "inner"
+    assert (inner.calls[0].messages, inner.calls[0].temperature, inner.calls[0].schema) == (ASKED, 0.7, Shape)
+    inner.assert_all_used()
+
+
+def test_limits_that_allow_nothing_are_refused() -> None:
+    with pytest.raises(UsageError):
+        Limited(ScriptedModel([]), concurrency=0)
+    with pytest.raises(UsageError):
+        Retrying(ScriptedModel([]), attempts=0)

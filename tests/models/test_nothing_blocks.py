@@ -1,0 +1,80 @@
+"""Nothing a model or an embedder does blocks the event loop: a detector watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster, BlockingError
+
+from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
+from lessonbank.embedders.wrappers import standard as standard_embedder
+from lessonbank.errors import ModelError
+from lessonbank.models.function import FunctionModel
+from lessonbank.models.pydantic_ai import PydanticAIModel
+from lessonbank.models.recorded import Recorded
+from lessonbank.models.wrappers import standard
+from lessonbank.testing.fakes import ScriptedModel
+from lessonbank.testing.model_contract import ASKED, Shape
+from lessonbank.testing.model_server import ModelServer
+
+ASYNC = pytest.mark.anyio
+
+
+@pytest.fixture
+def detector() -> Iterator[BlockBuster]:
+    blockbuster = BlockBuster()
+    blockbuster.activate()
+    yield blockbuster
+    blockbuster.deactivate()
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@ASYNC
+async def test_the_detector_sees_a_function_that_blocks(detector: BlockBuster) -> None:
+    async def blocks(prompt: str) -> str:
+        time.sleep(0.001)
+        return "ok"
+
+    with pytest.raises(ModelError) as caught:
+        await FunctionModel(blocks).generate(ASKED)
+    assert isinstance(caught.value.__cause__, BlockingError)
+
+
+@ASYNC
+async def test_a_sync_function_may_block_as_it_likes(detector: BlockBuster) -> None:
+    await standard(FunctionModel(lambda prompt: time.sleep(0.001) or "ok")).generate(ASKED)
+
+
+@ASYNC
+async def test_a_providers_model_does_not_block(detector: BlockBuster, server: ModelServer) -> None:
+    detector.deactivate()
+    model = standard(PydanticAIModel("gpt-4o", base_url=server.base_url))
+    detector.activate()
+    await model.generate(ASKED, schema=Shape)
+
+
+@ASYNC
+async def test_a_recording_does_not_block(detector: BlockBuster, tmp_path: Path) -> None:
+    detector.deactivate()
+    model = Recorded(ScriptedModel(["ok"]), cassette=tmp_path / "c.jsonl")
+    detector.activate()
+    await model.generate(ASKED)
+
+
+@ASYNC
+async def test_embedders_do_not_block(detector: BlockBuster, server: ModelServer) -> None:
+    detector.deactivate()
+    provider = PydanticAIEmbedder("mine", base_url=server.base_url)
+    detector.activate()
+    embed: list[Callable[..., Awaitable[object]]] = [standard_embedder(e).embed for e in (HashingEmbedder(), provider)]
+    for call in embed:
+        await call(["a", "b" * 50_000], role="document")

@@ -1,0 +1,71 @@
+"""The fidelity manifest: each claim of the published method, what each profile does about it, why, and its tests.
+
+`python tests/paper/claims.py` writes the table of docs/paper-map.md anew; `--check` only says whether it is current.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from claim import AS_PUBLISHED, Claim
+from claims_after import CONSOLIDATION, CONTRAST, EXTRACTION
+from claims_before import INJECTION, RETRIEVAL, SETTING
+from claims_judge import JUDGE
+
+PAGE = Path(__file__).parents[2] / "docs" / "paper-map.md"
+BEGIN, END = "<!-- claims: begin (written by tests/paper/claims.py) -->", "<!-- claims: end -->"
+
+PARTS: tuple[tuple[str, tuple[Claim, ...]], ...] = (
+    ("Setting", SETTING),
+    ("Retrieval", RETRIEVAL),
+    ("Injection", INJECTION),
+    ("Judge", JUDGE),
+    ("Extraction", EXTRACTION),
+    ("Several runs of one task (MaTTS)", CONTRAST),
+    ("Consolidation", CONSOLIDATION),
+)
+CLAIMS: tuple[Claim, ...] = tuple(claim for _, claims in PARTS for claim in claims)
+
+
+def table() -> str:
+    """The claims as Markdown, a table for each part of the method."""
+    counted = f"{len(CLAIMS)} claims: {sum(c.ours == 'same' for c in CLAIMS)} the same in both profiles, "
+    parted = sum(c.ours == "diverges" and c.paper.startswith(AS_PUBLISHED) for c in CLAIMS)
+    rest = len(CLAIMS) - sum(c.ours == "same" for c in CLAIMS) - parted
+    lines = [f"{counted}{parted} where only the default diverges, {rest} where both do.", ""]
+    for title, claims in PARTS:
+        lines += [
+            f"### {title}",
+            "",
+            "| id | where | published | `paper` | `default` | why |",
+            "|---|---|---|---|---|---|",
+        ]
+        lines += [_row(claim) for claim in claims]
+        lines.append("")
+    return "\n".join(lines).rstrip()
+
+
+def _row(claim: Claim) -> str:
+    cells = (f"`{claim.id}`", claim.section, claim.sentence, claim.paper, claim.default, claim.why)
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def rewritten(page: str, /) -> str:
+    """`page` with its generated part made anew."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}"
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite the page, or with `--check` say whether it is current."""
+    page = PAGE.read_text(encoding="utf-8")
+    if "--check" in arguments:
+        return int(rewritten(page) != page)
+    PAGE.write_text(rewritten(page), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,251 @@
+"""Claims about what is learned and how it is kept: extraction, contrast, consolidation."""
+
+from __future__ import annotations
+
+from claim import ABSENT, Claim, both, only_default, same
+
+EXTRACTION: tuple[Claim, ...] = (
+    same(
+        "extract-temperature",
+        "§A.2",
+        "The extractor answers at temperature 1.0.",
+        "test_the_extractor_is_asked_at_temperature_one",
+    ),
+    same(
+        "prompt-by-verdict",
+        "§3.2, §A.1",
+        "The verdict chooses the prompt: one for success (why it worked), one for failure (why it failed).",
+        "test_the_verdict_chooses_the_prompt",
+    ),
+    same(
+        "failures-teach",
+        "§3.2, §5.2",
+        "Failed runs give lessons too (success only 46.5 %, with failures 49.7 %).",
+        "test_a_failure_teaches_a_guardrail",
+        note="they are marked `guardrail`, those of successes `strategy`",
+    ),
+    same(
+        "at-most-three",
+        "§A.1",
+        "At most three items for a run.",
+        "test_three_items_are_kept_of_one_run",
+        note="and the limit is held by code: the official code asks the model and does not check",
+    ),
+    same(
+        "item-schema",
+        "§3.1",
+        "An item has a title, a description of one sentence and a content of one to three sentences.",
+        "test_an_item_has_title_description_and_content",
+        note="with an id, a kind and provenance beside them",
+    ),
+    only_default(
+        "description-sums-up",
+        "§A.1",
+        "The description is a one-sentence summary.",
+        "test_the_paper_describes_and_the_default_says_when_to_use_it",
+        default="one sentence that says when to use the lesson and when not (as in later official code)",
+        why="an agent that is shown a lesson needs to know whether it applies",
+    ),
+    same(
+        "think-first",
+        "§A.1",
+        "The model first reasons about why the run succeeded or failed.",
+        "test_the_extractor_is_told_to_find_the_cause_first",
+        note="in the default, evidence and cause are the first fields of every item",
+    ),
+    only_default(
+        "no-particulars",
+        "§A.1",
+        "Items name no websites, queries or literal strings.",
+        "test_the_paper_forbids_particulars_and_the_default_keeps_facts_of_the_environment",
+        default="nothing that belongs to this task alone; facts about the environment stay exact (what a tool does, "
+        "what "
+        "an error means)",
+        why="those facts are what an agent cannot know by itself and will need again",
+    ),
+    only_default(
+        "extract-sees-web",
+        "§3.1",
+        "Of web runs the extractor sees the query, thoughts and actions; observations are left to the thoughts.",
+        "test_the_paper_extractor_sees_thoughts_and_actions_only",
+        "test_the_default_extractor_sees_instructions_and_observations",
+        default="instructions and observations too, under a token budget",
+        why="measured on held-out runs: from actions alone the causes were guessed, and one lesson would have misled",
+    ),
+    only_default(
+        "extract-sees-code",
+        "code",
+        "Of code runs the extractor sees all messages but the system prompt.",
+        "test_the_paper_extractor_for_code_sees_all_messages",
+        default="the same and the instructions",
+        why="a lesson must not restate them, so the extractor has to know them",
+    ),
+    only_default(
+        "rationale-not-fed",
+        "§A.1",
+        "The judge's rationale is not given to the extractor (later code does it).",
+        "test_the_judges_reason_reaches_the_default_extractor_only",
+        default="given, fenced, as an opinion to be checked against the steps",
+        why="it points to the turning point; the evidence rule keeps a wrong reason from becoming a lesson",
+    ),
+    only_default(
+        "markdown-form",
+        "§A.1",
+        "The reply is Markdown: `# Memory Item i`, `## Title`, `## Description`, `## Content`.",
+        "test_the_paper_asks_for_markdown_and_the_default_for_json",
+        default="JSON",
+        why="providers can hold a model to a JSON schema; both forms are read in both profiles",
+    ),
+    both(
+        "fragments",
+        "code",
+        "The reply is split at blank lines and stored unread: preamble, fences and half items included.",
+        "test_every_reply_shape_is_read_and_half_items_are_dropped",
+        ours="parsed tolerantly into whole items; what is not an item is dropped and noted",
+        why="memory that holds chatter shows chatter",
+    ),
+    only_default(
+        "no-evidence-asked",
+        "§A.1",
+        "An item needs no evidence.",
+        "test_a_lesson_without_evidence_is_kept_by_the_paper_only",
+        default="kept only if it names a step that was shown; the steps are kept in its provenance",
+        why="a cause that no step shows is a guess",
+    ),
+    only_default(
+        "may-restate",
+        "§A.1",
+        "An item may repeat what the agent's instructions say.",
+        "test_a_lesson_that_restates_the_instructions_is_kept_by_the_paper_only",
+        default="dropped",
+        why="the agent has its instructions in the prompt already",
+    ),
+    both(
+        "extraction-fails",
+        "code",
+        "Where extraction fails, the task stays in the index without lessons and is forgotten.",
+        "test_a_failed_extraction_keeps_the_run_for_another_try",
+        ours="zero items, an event and a note; the run is kept and waits for another try",
+        why="a run is paid for; its lesson should survive an outage",
+    ),
+    both(
+        "unknown-mints-nothing",
+        "code",
+        "Every run is distilled, as a success or as a failure.",
+        "test_a_judge_that_is_down_or_unreadable_says_unknown",
+        ours="an unknown verdict mints no lesson; the run waits in `pending()`",
+        why="no verdict, no lesson",
+    ),
+)
+
+CONTRAST: tuple[Claim, ...] = (
+    same(
+        "contrast-together",
+        "§3.3",
+        "Several runs of one task, good and bad together, are contrasted in one call.",
+        "test_several_runs_are_contrasted_in_one_call",
+        note="`learn([run, run, …])`",
+    ),
+    same(
+        "at-most-five",
+        "§A.3",
+        "At most five items from a contrast, of one to five sentences each.",
+        "test_five_items_are_kept_of_a_contrast",
+    ),
+    only_default(
+        "contrast-without-labels",
+        "§3.3",
+        "The model contrasts by itself; how each run ended is not shown.",
+        "test_the_paper_contrast_shows_no_outcomes",
+        default="each run is labelled with its outcome",
+        why="the verdicts are known by then; the paper does not say that they must be hidden, and its users asked "
+        "for them",
+    ),
+    same(
+        "one-recall-for-all",
+        "§3.3",
+        "All k runs of a task are guided by the same retrieved memory.",
+        "test_all_runs_of_a_task_share_one_recall",
+        note="retrieve once and pass the text to all; `learn([…], recall=recall)` settles it once",
+    ),
+    same(
+        "vanilla-scaling",
+        "§4.3",
+        "Without aggregation, each of the k runs gives its own items (at most three).",
+        "test_runs_learned_one_by_one_give_three_items_each",
+        note="`learn` each run by itself",
+    ),
+    both(
+        "parallel-driver",
+        "§3.3",
+        "Parallel scaling runs k rollouts of a task.",
+        "test_what_is_not_in_this_release_is_not_half_there",
+        ours=f"{ABSENT}: the caller runs them",
+        why="the records for it are here (several attempts in one experience); the driver is a later release's",
+    ),
+    both(
+        "sequential",
+        "§3.3",
+        "Sequential scaling lets the agent re-examine its run k times and feeds the notes to extraction.",
+        "test_what_is_not_in_this_release_is_not_half_there",
+        ours=ABSENT,
+        why="a later release's",
+    ),
+    both(
+        "best-of-n",
+        "§4.3, §A.3",
+        "The best of N runs is chosen by the model; BoN, Pass@1 and Pass@k are measured.",
+        "test_what_is_not_in_this_release_is_not_half_there",
+        ours=ABSENT,
+        why="a later release's",
+    ),
+)
+
+CONSOLIDATION: tuple[Claim, ...] = (
+    same(
+        "append-only",
+        "§3.2, §A.2",
+        "New items are appended; nothing is pruned, merged, deduplicated or forgotten.",
+        "test_everything_is_appended",
+        note="`consolidation='skip_duplicates'` is a choice, in no profile",
+    ),
+    same(
+        "what-is-kept",
+        "§A.2",
+        "Kept of a task: its query, the original trajectory and the items.",
+        "test_task_run_and_items_are_kept",
+    ),
+    both(
+        "kept-as-json",
+        "§A.2",
+        "The bank is a JSON file, rewritten line by line as it grows.",
+        "test_a_bank_is_a_database_and_its_export_is_json",
+        ours="an SQLite file with a journal; `export` writes JSON lines, losslessly",
+        why="an acknowledged write must survive a crash and a second process",
+    ),
+    both(
+        "rerun-appends",
+        "code",
+        "Running a task's pipeline again appends its lessons again.",
+        "test_the_same_run_twice_adds_nothing",
+        ours="a trajectory that was learned adds nothing the second time; a new run of the same task does",
+        why="importing a file twice must not double its lessons",
+    ),
+    both(
+        "no-provenance",
+        "code",
+        "An item does not say which run, prompt or model it came from.",
+        "test_an_item_says_where_it_comes_from",
+        ours="runs, verdict and its source, prompt ids with digests, model, version, writer, evidence",
+        why="a lesson that cannot be traced cannot be reviewed or taken back",
+    ),
+    both(
+        "no-taking-back",
+        "§3.2",
+        "A lesson cannot be taken back.",
+        "test_a_lesson_can_be_retired_and_restored",
+        ours="`retire` hides it, `restore` shows it again, both in the journal; nothing does so by itself in this "
+        "release",
+        why="somebody will have to take back a bad lesson",
+    ),
+)

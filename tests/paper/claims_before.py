@@ -1,0 +1,246 @@
+"""Claims about what happens before an agent acts: the setting, retrieval, injection."""
+
+from __future__ import annotations
+
+from claim import ABSENT, Claim, both, only_default, same
+
+SETTING: tuple[Claim, ...] = (
+    same(
+        "stream",
+        "§3",
+        "Tasks arrive one after another; a task is met with what earlier tasks taught, and nothing of later ones.",
+        "test_a_task_is_met_with_what_earlier_tasks_taught_only",
+    ),
+    same(
+        "empty-start",
+        "§3",
+        "Memory starts empty; the first task gets none.",
+        "test_an_empty_bank_recalls_nothing",
+    ),
+    both(
+        "no-ground-truth",
+        "§3",
+        "No ground truth is used: the model's own judgement of the run is the only signal.",
+        "test_the_judge_is_the_only_signal_where_no_truth_is_given",
+        "test_truth_and_a_crash_go_before_the_judge",
+        ours="as the only signal where nothing better is known; `outcome=`, `reward=` and an error that stopped the "
+        "run "
+        "go before the judge",
+        why="a caller who knows the outcome should not pay for an opinion, and judges err (72.7 % right on WebArena "
+        "Shopping by the paper's own measure)",
+    ),
+    same(
+        "one-backbone",
+        "§A.2",
+        "Judge and extractor are the same model.",
+        "test_one_model_plays_every_role",
+        note="one `model=` plays every role; a mapping gives roles to different models",
+    ),
+    both(
+        "agent-settings",
+        "§A.2",
+        "The agent is a ReAct loop at temperature 0.7 (0.0 for SWE-Bench) with at most 30 steps on WebArena.",
+        "test_the_agent_is_the_callers",
+        ours="no agent: the caller's own, with its own settings",
+        why="a library for agents that exist; their temperature and step limits are not its business",
+    ),
+    same(
+        "pool-per-stream",
+        "§A.2",
+        "One pool of memory for each independent run (in the code: for each website, and one for all code "
+        "repositories).",
+        "test_each_scope_is_a_pool_of_its_own",
+        note="a `scope` is a pool, filtered before ranking",
+    ),
+    both(
+        "baselines",
+        "§4",
+        "Synapse (past trajectories) and AWM (workflows) are compared under the same retrieval.",
+        "test_what_is_not_in_this_release_is_not_half_there",
+        ours=ABSENT,
+        why="baselines of an experiment, not parts of a memory; `extractor=` takes another distiller in their place",
+    ),
+    both(
+        "benchmarks",
+        "§4",
+        "Measured on WebArena, Mind2Web and SWE-Bench-Verified.",
+        "test_what_is_not_in_this_release_is_not_half_there",
+        ours=f"{ABSENT}; the closed synthetic world of `lessonbank demo` and `lessonbank.bench`",
+        why="those need site images, keys and a network; the synthetic world shows the loop and is labelled so",
+    ),
+)
+
+RETRIEVAL: tuple[Claim, ...] = (
+    same(
+        "loop-order",
+        "§3.2, fig. 1",
+        "Retrieve, inject, act, judge, extract, consolidate: in that order for every task.",
+        "test_the_loop_runs_in_the_papers_order",
+    ),
+    same(
+        "experience-unit",
+        "§A.2",
+        "The unit stored and retrieved is the experience (a task, its run, its items), not the item.",
+        "test_the_experience_is_what_is_retrieved",
+    ),
+    same(
+        "k-is-one",
+        "§A.2",
+        "k = 1 experience is retrieved.",
+        "test_one_experience_is_recalled_unless_more_are_asked_for",
+    ),
+    same(
+        "k-ablation",
+        "§C.1",
+        "k from 0 to 4 is compared: 39.0, 49.7, 46.0, 45.5, 44.4 % (Shopping, Gemini 2.5 Flash).",
+        "test_one_experience_is_recalled_unless_more_are_asked_for",
+        note="`limit=` is k; k = 0 is not to call `retrieve`",
+    ),
+    same(
+        "all-items-of-it",
+        "§A.2",
+        "All items of a retrieved experience are used.",
+        "test_all_items_of_an_experience_are_used",
+    ),
+    same(
+        "task-is-the-key",
+        "§A.2",
+        "The key is the task's text: this task against the stored tasks, not against the lessons.",
+        "test_the_key_is_the_tasks_text",
+    ),
+    both(
+        "cosine",
+        "§A.2",
+        "Similarity is the cosine of embeddings by gemini-embedding-001 (3072 dimensions).",
+        "test_similarity_is_the_cosine_of_task_embeddings",
+        "test_without_an_embedder_words_are_compared_and_that_is_said",
+        ours="as published with any embedder the caller names (`google:gemini-embedding-001` is one); without one, "
+        "tasks "
+        "are compared by words (BM25), and `parts`, `doctor` and every recall say so",
+        why="a bank must work without a key; the choice is stored with the bank and never changes by itself",
+    ),
+    both(
+        "no-floor",
+        "§A.2",
+        "There is no least similarity: the closest experience is used however far it is.",
+        "test_the_closest_is_used_however_far",
+        "test_without_an_embedder_words_are_compared_and_that_is_said",
+        ours="as published with an embedder; by words, a task without one word in common is not a match",
+        why="with no common word there is no order to rank by",
+    ),
+    both(
+        "query-side",
+        "code",
+        "Index and query are embedded as RETRIEVAL_DOCUMENT, the query with an instruction in front of it.",
+        "test_tasks_are_embedded_as_documents_and_queries_in_their_role",
+        ours="the embedder is told the role (`query` or `document`) and the plain text, and does what its model wants",
+        why="the right prefix belongs to the embedding model; embedding a query as a document is not its documented "
+        "use",
+    ),
+    same(
+        "embedded-once",
+        "§A.2",
+        "Task embeddings are computed once and kept.",
+        "test_a_stored_task_is_embedded_once",
+    ),
+    same(
+        "vectors-apart",
+        "§A.2",
+        "Embeddings are kept apart from the records.",
+        "test_vectors_can_be_dropped_and_made_again",
+        note="and can be thrown away: the records suffice to rebuild them",
+    ),
+    both(
+        "index-after-task",
+        "code",
+        "The present task's embedding joins the index when it is retrieved for, before the task is run.",
+        "test_a_task_joins_the_index_after_it_was_learned",
+        ours="after it was learned",
+        why="in the published code a task that fails to be distilled, or k parallel trials of one task, find "
+        "themselves and get nothing",
+    ),
+    both(
+        "no-orphans",
+        "code",
+        "An embedded task without lessons still takes its place among the top k, and brings nothing.",
+        "test_an_experience_without_lessons_takes_nobodys_place",
+        ours="only experiences with an active item are ranked",
+        why="a place taken by nothing is a lesson lost",
+    ),
+)
+
+INJECTION: tuple[Claim, ...] = (
+    both(
+        "into-the-system-prompt",
+        "§A.2",
+        "Items are appended to the agent's system prompt.",
+        "test_the_text_is_handed_to_the_caller",
+        ours="`recall.text` is handed to the caller, who puts it where it belongs",
+        why="the library does not own the agent's prompt, and text from strangers gets the system role from nobody "
+        "else",
+    ),
+    same(
+        "preface",
+        "§A.2",
+        "A short preface: these items come from your own past in this environment, use them only if relevant, and "
+        "say at "
+        "every step whether you use each before you act.",
+        "test_the_preface_keeps_its_purpose",
+        note="the same purpose in our own words",
+    ),
+    only_default(
+        "title-and-content",
+        "§A.2",
+        "Of an item, title and content are shown.",
+        "test_the_paper_shows_title_and_content_and_the_default_shows_when_to_use_it",
+        default="kind, title, description (when and when not) and content",
+        why="a lesson that says when not to use it can be left aside; the official code also shows the description",
+    ),
+    same(
+        "nothing-is-nothing",
+        "code",
+        "Where nothing is retrieved, nothing is added to the prompt.",
+        "test_an_empty_bank_recalls_nothing",
+        note="`recall.text` is the empty string, without a preface",
+    ),
+    both(
+        "raw-injection",
+        "code",
+        "The extractor's raw text goes into the prompt, headings and preamble included.",
+        "test_injected_text_is_fenced_and_cannot_forge_an_item",
+        ours="parsed items, cleaned of control characters, indented, between marker lines with a fresh code",
+        why="what an agent read somewhere must not pass for the operator's words in a later prompt",
+    ),
+    both(
+        "no-budget",
+        "§A.2",
+        "The injected text has no limit but k and the items' form.",
+        "test_the_text_keeps_its_budget_by_whole_items",
+        ours="at most `budget` tokens (1500); an item that does not fit is left out whole, and the receipt says so",
+        why="one oversized item must not fill the agent's window; three items of the agreed form never come near it",
+    ),
+    both(
+        "repeats",
+        "§A.2",
+        "Equal items of several experiences are shown as often as they come.",
+        "test_an_item_that_says_the_same_is_shown_once",
+        ours="an item with the very words of one above it is left out, and the receipt says so",
+        why="the second copy teaches nothing and costs tokens; with the default k = 1 it hardly occurs",
+    ),
+    only_default(
+        "always-shown",
+        "§A.2",
+        "What was retrieved is always shown.",
+        "test_the_paper_withholds_nothing_and_the_default_withholds_one_in_ten",
+        default="each item is withheld with probability 0.1 (`holdout=`), noted on the receipt",
+        why="what a lesson changes can only be measured where it is sometimes left out at random",
+    ),
+    both(
+        "no-receipt",
+        "§A.2",
+        "Nothing is kept of a retrieval.",
+        "test_every_recall_leaves_a_receipt_that_learning_settles",
+        ours="a receipt (candidates, scores, shown, withheld, exact text) is stored and closed by `learn(recall=…)`",
+        why="without it nobody can say later which lesson was there when a task succeeded",
+    ),
+)

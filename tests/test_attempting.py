@@ -1,0 +1,85 @@
+"""One attempt as a `with` block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import lessonbank
+from lessonbank import ReasoningBank, Step, Trajectory
+from lessonbank.errors import UsageError
+
+STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
+
+
+@pytest.fixture
+def bank() -> Iterator[ReasoningBank]:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", holdout=None) as opened:
+        yield opened
+
+
+def test_an_attempt_retrieves_on_entry_and_learns_on_finish(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        assert attempt.text == ""
+        learned = attempt.finish(STUCK, outcome="failure")
+    assert attempt.learned == learned
+    assert learned.verdicts[0].outcome == "failure"
+    with bank.attempt("open the valve") as second:
+        assert second.items
+        assert second.items[0].title in second.text
+
+
+def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn left", "error: stuck")
+        attempt.step("turn right", "open", thought="the other way")
+        attempt.finish(answer="open", outcome="success")
+    kept = bank.trajectory(attempt.learned.experience.attempts[0].trajectory_id)  # type: ignore[union-attr]
+    assert [s.action.text for s in kept.steps] == ["turn left", "turn right"]
+    assert kept.answer == "open"
+
+
+def test_an_exception_inside_is_a_failed_attempt_and_still_reaches_the_caller(bank: ReasoningBank) -> None:
+    with pytest.raises(ZeroDivisionError), bank.attempt("divide") as attempt:
+        attempt.step("divide by zero", "about to")
+        1 / 0  # noqa: B018
+    assert attempt.learned
+    (verdict,) = attempt.learned.verdicts
+    assert (verdict.outcome, verdict.source) == ("failure", "framework_error")
+    assert bank.counts().settled == 1
+
+
+def test_a_learning_problem_does_not_hide_the_exception(bank: ReasoningBank) -> None:
+    with pytest.raises(ZeroDivisionError), bank.attempt("divide"):
+        bank.close()
+        1 / 0  # noqa: B018
+
+
+def test_leaving_without_finish_learns_what_was_noted(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "open")
+    assert attempt.learned
+    assert len(bank.pending()) == 1
+
+
+def test_leaving_without_anything_noted_learns_nothing(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        pass
+    assert attempt.learned is None
+    assert bank.counts().trajectories == 0
+
+
+def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
+    with pytest.raises(KeyboardInterrupt), bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "…")
+        raise KeyboardInterrupt
+    assert attempt.learned is None
+
+
+def test_finishing_twice_is_refused(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "open")
+        attempt.finish(outcome="success")
+        with pytest.raises(UsageError, match="finished already"):
+            attempt.finish(outcome="success")

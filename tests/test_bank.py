@@ -1,0 +1,424 @@
+"""The loop, through the public object and the in-memory store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Attempt, Extraction, MemoryItem, Step, Trajectory, Verdict
+from lessonbank.errors import Conflict, FormatError, ModelError, NotFound, UsageError
+from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
+from lessonbank.protocols import Message
+from lessonbank.retrieval import DenseRetriever
+from lessonbank.testing import HashingEmbedder, ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+LESSON = {
+    "evidence": ["step 2"],
+    "cause": "the index was stale",
+    "title": "Rebuild the index before searching",
+    "description": "When a search finds nothing that should be there; not for typing errors.",
+    "content": "If a search comes back empty, run the rebuild command once and search again.",
+}
+
+
+def run(task: str = "find the invoice", **more: Any) -> Trajectory:
+    steps = (
+        Step(action="search invoice", observation="0 results"),
+        Step(action="rebuild", observation="index rebuilt"),
+    )
+    return Trajectory(task=task, steps=steps, answer="Found it.", **more)
+
+
+def check_code(messages: Sequence[Message]) -> str:
+    found = re.search(r'"check": "([0-9a-f]{8})"', messages[-1].content)
+    assert found
+    return found.group(1)
+
+
+def verdict(outcome: str, confidence: float = 0.95) -> Callable[[Sequence[Message]], str]:
+    def reply(messages: Sequence[Message]) -> str:
+        body = {"check": check_code(messages), "reason": "seen in step 2", "outcome": outcome, "confidence": confidence}
+        return json.dumps(body)
+
+    return reply
+
+
+def lessons(*items: dict[str, Any]) -> str:
+    return json.dumps({"items": items})
+
+
+@pytest.fixture
+async def bank() -> AsyncIterator[AsyncReasoningBank]:
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=None) as opened:
+        yield opened
+
+
+def open_with(model: object, **more: Any) -> Any:
+    return lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", holdout=None, model=model, timeout=5.0, **more
+    )
+
+
+async def test_a_judged_success_becomes_a_strategy_that_the_next_like_task_is_shown() -> None:
+    model = ScriptedModel([verdict("success"), lessons(LESSON)])
+    async with await open_with(model) as bank:
+        learned = await bank.learn(run())
+        recall = await bank.retrieve("find the receipt")
+    assert learned.verdicts[0].outcome == "success"
+    assert learned.verdicts[0].source == "judge"
+    assert [i.kind for i in learned.items] == ["strategy"]
+    assert recall.shown == learned.items
+    assert LESSON["content"] in recall.text
+    assert [c.temperature for c in model.calls] == [0.0, 1.0]
+    model.assert_all_used()
+
+
+async def test_a_failure_becomes_a_guardrail() -> None:
+    async with await open_with(ScriptedModel([verdict("failure"), lessons(LESSON)])) as bank:
+        learned = await bank.learn(run())
+    assert [i.kind for i in learned.items] == ["guardrail"]
+
+
+async def test_every_item_says_where_it_comes_from() -> None:
+    trajectory = run()
+    async with await open_with(ScriptedModel([verdict("success"), lessons(LESSON)])) as bank:
+        (item,) = (await bank.learn(trajectory)).items
+    source = item.provenance
+    assert source.trajectory_ids == (trajectory.id,)
+    assert (source.writer, source.method, source.verdict, source.verdict_source) == ("learn", "llm", "success", "judge")
+    assert {p.id for p in source.prompts} == {"general/extract_success", "general/judge"}
+    assert all(len(p.digest) == 64 for p in source.prompts)
+    assert source.model == "scripted"
+    assert source.package_version == lessonbank.__version__
+    assert source.evidence == ("step 2",)
+
+
+async def test_usage_of_judge_and_extractor_is_summed() -> None:
+    model = ScriptedModel([verdict("success"), lessons(LESSON)])
+    async with await open_with(model) as bank:
+        usage = (await bank.learn(run())).usage
+    assert usage.requests == 2
+    assert (
+        usage.input_tokens == sum(len(m.content) for c in model.calls for m in c.messages) // 4
+        or usage.input_tokens > 0
+    )
+
+
+async def test_ground_truth_asks_no_judge() -> None:
+    model = ScriptedModel([lessons(LESSON)])
+    async with await open_with(model) as bank:
+        learned = await bank.learn(run(), outcome="failure")
+    assert learned.verdicts[0].source == "ground_truth"
+    assert len(model.calls) == 1
+
+
+async def test_a_reward_is_ground_truth() -> None:
+    async with await open_with(ScriptedModel([lessons(), lessons()])) as bank:
+        good, bad = await bank.learn(run(), reward=1.0), await bank.learn(run(), reward=0.4)
+    assert (good.verdicts[0].outcome, good.verdicts[0].reward) == ("success", 1.0)
+    assert (bad.verdicts[0].outcome, bad.verdicts[0].reward) == ("failure", 0.4)
+
+
+async def test_an_error_that_stopped_the_run_beats_the_judge_and_ground_truth_beats_the_error() -> None:
+    async with await open_with(ScriptedModel([lessons(), lessons()])) as bank:
+        stopped = await bank.learn(run(error="TimeoutError: no answer"))
+        known = await bank.learn(run(error="TimeoutError: no answer"), outcome="success")
+    assert (stopped.verdicts[0].outcome, stopped.verdicts[0].source) == ("failure", "framework_error")
+    assert known.verdicts[0].source == "ground_truth"
+
+
+@pytest.mark.parametrize("bad", [{"outcome": "success", "reward": 0.0}, {"outcome": "maybe"}, {"reward": float("nan")}])
+async def test_truth_that_contradicts_itself_is_refused_before_anything_is_kept(
+    bank: AsyncReasoningBank, bad: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError):
+        await bank.learn(run(), **bad)
+    assert await bank.pending() == ()
+
+
+async def test_an_unknown_verdict_mints_no_lesson_and_the_run_waits(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+    learned = await bank.learn(trajectory)
+    assert learned.verdicts[0].outcome == "unknown"
+    assert learned.items == ()
+    assert "no model to judge with" in learned.notes[0]
+    assert await bank.pending() == (trajectory,)
+    assert (await bank.retrieve("find the invoice")).text == ""
+
+
+async def test_a_waiting_run_is_learned_when_its_outcome_is_known(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+    first = await bank.learn(trajectory)
+    later = await bank.learn(trajectory, outcome="success")
+    assert later.items
+    assert later.experience and first.experience
+    assert later.experience.id == first.experience.id
+    assert await bank.pending() == ()
+    assert (await bank.counts()).experiences == 1
+
+
+async def test_the_same_run_twice_adds_nothing(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+    await bank.learn(trajectory, outcome="success")
+    before = await bank.counts()
+    again = await bank.learn(trajectory, outcome="success")
+    assert again.known == (trajectory.id,)
+    assert again.experience is None
+    assert await bank.counts() == before
+
+
+def raising(prompt: str) -> str:
+    raise RuntimeError("boom")
+
+
+async def hanging(prompt: str) -> str:
+    await anyio.sleep_forever()
+    return ""
+
+
+def rubbish(prompt: str) -> str:
+    return "\x00\ufffd%%% no"
+
+
+def enormous(prompt: str) -> str:
+    return "[{" * 2_500_000
+
+
+def nothing(prompt: str) -> Any:
+    return None
+
+
+@pytest.mark.parametrize("model", [raising, hanging, rubbish, enormous, nothing])
+async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor_the_bank(model: Any) -> None:
+    options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "model": model, "timeout": 0.2}
+    async with await lessonbank.connect_async(":memory:", **options) as bank:
+        with anyio.fail_after(30):
+            learned = await bank.learn(trajectory := run())
+        assert learned.verdicts[0].outcome == "unknown"
+        assert learned.items == ()
+        assert learned.notes
+        assert await bank.pending() == (trajectory,)
+        assert (await bank.retrieve("anything")).text == ""
+
+
+@pytest.mark.parametrize("model", [raising, hanging, rubbish, enormous, nothing])
+async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verdict(model: Any) -> None:
+    events: list[Event] = []
+    options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "model": model, "timeout": 0.2}
+    async with await lessonbank.connect_async(":memory:", hooks=[events.append], **options) as bank:
+        with anyio.fail_after(30):
+            learned = await bank.learn(trajectory := run(), outcome="success")
+        assert learned.items == ()
+        assert "kept for another try" in learned.notes[0]
+        assert await bank.pending() == (trajectory,)
+        kept = await bank.experience(learned.experience.id)  # type: ignore[union-attr]
+    assert kept.attempts[0].verdict.outcome == "success"
+    assert any(
+        isinstance(e, ExtractionFailed) and e.error.code in ("extraction_output", "model", "model_timeout")
+        for e in events
+    )
+
+
+async def test_after_a_failed_extraction_the_next_try_brings_the_items() -> None:
+    replies = ["nothing usable", lessons(LESSON)]
+    async with await open_with(ScriptedModel(replies)) as bank:
+        trajectory = run()
+        await bank.learn(trajectory, outcome="success")
+        learned = await bank.learn((await bank.pending())[0], outcome="success")
+        assert [i.title for i in learned.items] == [LESSON["title"]]
+        assert (await bank.retrieve("find the invoice")).shown == learned.items
+
+
+async def test_several_runs_of_one_task_are_judged_each_and_contrasted_once() -> None:
+    contrast = {**LESSON, "evidence": ["run 1, step 2"], "kind": "guardrail"}
+    model = ScriptedModel([lessons(contrast)])
+    async with await open_with(model) as bank:
+        learned = await bank.learn([run(), run()], outcome=["success", "failure"])
+    assert [v.outcome for v in learned.verdicts] == ["success", "failure"]
+    assert [i.kind for i in learned.items] == ["guardrail"]
+    assert len(learned.items[0].provenance.trajectory_ids) == 2
+    assert len(model.calls) == 1
+
+
+async def test_runs_of_different_tasks_are_refused(bank: AsyncReasoningBank) -> None:
+    with pytest.raises(UsageError, match="one task at a time"):
+        await bank.learn([run("a"), run("b")])
+
+
+async def test_plain_messages_are_learned_as_they_are(bank: AsyncReasoningBank) -> None:
+    messages = [
+        {"role": "user", "content": "rename the branch"},
+        {"role": "assistant", "content": "git branch -m main"},
+        {"role": "user", "content": "fatal: a branch named 'main' already exists"},
+    ]
+    learned = await bank.learn(messages, outcome="failure")
+    assert learned.experience
+    assert learned.experience.task == "rename the branch"
+    assert learned.items
+
+
+async def test_a_source_that_is_no_run_is_refused_in_one_sentence(bank: AsyncReasoningBank) -> None:
+    with pytest.raises((FormatError, UsageError)) as raised:
+        await bank.learn(42)
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_recall_is_settled_by_learning_with_it(bank: AsyncReasoningBank) -> None:
+    recall = await bank.retrieve("find the invoice")
+    await bank.learn(run(), recall=recall, reward=1.0)
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement
+    assert (settlement.outcome, settlement.reward, settlement.steps, settlement.source) == (
+        "success",
+        1.0,
+        2,
+        "ground_truth",
+    )
+    counts = await bank.counts()
+    assert (counts.recalls, counts.settled) == (1, 1)
+
+
+async def test_a_recall_may_be_named_by_its_id(bank: AsyncReasoningBank) -> None:
+    recall = await bank.retrieve("find the invoice")
+    await bank.learn(run(), recall=recall.id, outcome="failure")
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement
+    assert settlement.outcome == "failure"
+
+
+async def test_a_recall_of_another_scope_is_refused(bank: AsyncReasoningBank) -> None:
+    recall = await bank.retrieve("find the invoice", scope="other")
+    with pytest.raises(UsageError, match="scope 'other'"):
+        await bank.learn(run(), recall=recall, outcome="success")
+    with pytest.raises(NotFound):
+        await bank.learn(run(), recall=recall.id, outcome="success")
+
+
+async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
+    options: dict[str, Any] = {"scope": "t", "embedder": "hashing", "holdout": 0.5}
+    async with await lessonbank.connect_async(":memory:", **options) as bank:
+        for n in range(6):
+            await bank.learn(run(f"find the invoice {n}"), outcome="success")
+        recall = await bank.retrieve("find the invoice", limit=6)
+        stored = await bank.store.recall(recall.id, scope="t")
+    assert stored.candidates == recall.candidates
+    assert {c.probability for c in stored.candidates} == {0.5}
+    assert any(c.withheld for c in stored.candidates) or any(c.shown for c in stored.candidates)
+    assert (stored.text, stored.text_digest, stored.space) == (recall.text, recall.text_digest, HashingEmbedder().space)
+    assert stored.items == ()
+
+
+async def test_scopes_do_not_see_each_other(bank: AsyncReasoningBank) -> None:
+    mine = await bank.learn(run(), outcome="success")
+    assert (await bank.retrieve("find the invoice", scope="other")).items == ()
+    with pytest.raises(NotFound):
+        await bank.get(mine.items[0].id, scope="other")
+    assert await bank.items(scope="other") == ()
+
+
+async def test_a_retired_item_is_shown_no_more_until_it_is_restored(bank: AsyncReasoningBank) -> None:
+    (item, *_) = (await bank.learn(run(), outcome="success")).items
+    await bank.retire(item.id, reason="wrong since the upgrade")
+    assert item.id not in {i.id for i in (await bank.retrieve("find the invoice")).items}
+    assert (await bank.get(item.id)).retired
+    with pytest.raises(Conflict):
+        await bank.retire(item.id, reason="again")
+    await bank.restore(item.id, reason="right after all")
+    assert item.id in {i.id for i in (await bank.retrieve("find the invoice")).items}
+
+
+async def test_an_unknown_id_is_an_error_with_a_code(bank: AsyncReasoningBank) -> None:
+    with pytest.raises(NotFound) as raised:
+        await bank.get("nope")
+    assert raised.value.code == "not_found"
+
+
+@pytest.mark.parametrize(("task", "limit"), [("", 1), ("  \n", 1), ("x", 0), ("x", -1)])
+async def test_retrieving_for_nothing_is_a_usage_error(bank: AsyncReasoningBank, task: str, limit: int) -> None:
+    with pytest.raises(UsageError):
+        await bank.retrieve(task, limit=limit)
+
+
+async def test_hooks_see_everything_in_order() -> None:
+    events: list[Event] = []
+    options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "hooks": [events.append]}
+    async with await lessonbank.connect_async(":memory:", **options) as bank:
+        recall = await bank.retrieve("find the invoice")
+        await bank.learn(run(), recall=recall, outcome="success")
+    assert [type(e) for e in events] == [Retrieved, Judged, Extracted, Consolidated, Settled]
+
+
+async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        return Verdict(outcome="success", source="human")
+
+    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+        return Extraction(items=(MemoryItem(title="Mine", content="My words."),))
+
+    options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "judge": judge, "extractor": extract}
+    async with await lessonbank.connect_async(":memory:", **options) as bank:
+        learned = await bank.learn(run())
+    assert [i.title for i in learned.items] == ["Mine"]
+    assert learned.verdicts[0].source == "human"
+
+
+async def test_duplicates_can_be_skipped() -> None:
+    replies = [lessons(LESSON), lessons(LESSON)]
+    async with await open_with(ScriptedModel(replies), consolidation="skip_duplicates") as bank:
+        first, second = await bank.learn(run(), outcome="success"), await bank.learn(run(), outcome="success")
+    assert len(first.items) == 1
+    assert second.items == ()
+
+
+async def test_an_embedder_that_fails_makes_retrieval_lexical_and_says_so() -> None:
+    class Broken(HashingEmbedder):
+        async def embed(self, texts: Any, /, *, role: Any) -> Any:
+            raise ModelError("embedding service down")
+
+    options: dict[str, Any] = {"scope": "t", "embedder": Broken(), "holdout": None}
+    async with await lessonbank.connect_async(":memory:", **options) as bank:
+        learned = await bank.learn(run(), outcome="success")
+        recall = await bank.retrieve("find the invoice")
+    assert "embedding service down" in learned.notes[-1]
+    assert "searched by words only" in recall.notes[0]
+    assert recall.shown
+
+
+async def test_changing_the_embedder_embeds_the_records_again() -> None:
+    options: dict[str, Any] = {"scope": "t", "holdout": None}
+    async with await lessonbank.connect_async(":memory:", embedder="lexical", **options) as bank:
+        await bank.learn(run(), outcome="success")
+        changed = AsyncReasoningBank(
+            bank.store,
+            scope="t",
+            retriever=DenseRetriever(bank.store, HashingEmbedder()),
+            judge=bank._judge,
+            extractor=bank._extractor,
+            consolidator=bank._consolidator,
+            injector=bank._injector,
+        )
+        seen: list[int] = []
+        assert await changed.reindex(progress=seen.append) == 1
+        assert seen == [1]
+        assert (await changed.retrieve("find the invoice")).space == HashingEmbedder().space
+        assert await changed.reindex() == 0
+
+
+@pytest.mark.parametrize("scope", ["", " ", "a b", "/a", "a/", "a//b", "..", "a/../b", "x" * 201, "a\n"])
+async def test_a_scope_that_is_no_path_is_refused_and_never_taken_for_the_banks_own(
+    bank: AsyncReasoningBank, scope: str
+) -> None:
+    with pytest.raises(UsageError, match="cannot be a scope"):
+        await bank.items(scope=scope)
+    with pytest.raises(UsageError, match="cannot be a scope"):
+        await bank.retrieve("x", scope=scope)
+    with pytest.raises(UsageError, match="cannot be a scope"):
+        await lessonbank.connect_async(":memory:", scope=scope)

@@ -1,0 +1,175 @@
+"""The waiting bank, wherever it is called from."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from blockbuster import blockbuster_ctx
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, ReasoningBank, Step, Trajectory, Verdict
+from lessonbank.errors import UsageError
+from lessonbank.testing import HashingEmbedder
+
+OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
+
+
+def run(task: str = "find it") -> Trajectory:
+    return Trajectory(task=task, steps=(Step(action="look", observation="error: nothing here"),))
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    with lessonbank.connect(tmp_path / "bank.db", **OPTIONS) as opened:
+        yield opened
+
+
+def test_it_works_in_a_script(bank: ReasoningBank) -> None:
+    bank.learn(run(), outcome="failure")
+    assert bank.retrieve("find it").shown
+
+
+def test_it_works_inside_a_running_loop(bank: ReasoningBank) -> None:
+    async def notebook_cell() -> str:
+        bank.learn(run(), outcome="failure")
+        return bank.retrieve("find it").text
+
+    assert asyncio.run(notebook_cell())
+
+
+def test_threads_share_one_bank_and_lose_nothing(bank: ReasoningBank) -> None:
+    threads = [threading.Thread(target=lambda: bank.learn(run(), outcome="failure")) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert bank.counts().experiences == 16
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_uses_the_same_bank(bank: ReasoningBank) -> None:
+    bank.learn(run(), outcome="failure")
+    child = os.fork()
+    if child == 0:
+        try:
+            bank.learn(run("in the child"), outcome="failure")
+            os._exit(0 if bank.retrieve("find it").shown else 1)
+        finally:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert bank.counts().experiences == 2
+
+
+def test_a_process_ends_by_itself_without_close(tmp_path: Path) -> None:
+    code = (
+        "import lessonbank; b = lessonbank.connect(r'%s', scope='t', embedder='lexical');"
+        "b.retrieve('x'); print('done')" % (tmp_path / "bank.db")
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert out.stdout == "done\n", out.stderr
+
+
+def test_context_variables_reach_the_judge() -> None:
+    trace = contextvars.ContextVar("trace", default="unset")
+    seen: list[str] = []
+
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        seen.append(trace.get())
+        return Verdict(outcome="unknown")
+
+    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+        trace.set("of the caller")
+        bank.learn(run())
+    assert seen == ["of the caller"]
+
+
+def test_calling_the_waiting_bank_from_its_own_loop_is_refused_instead_of_hanging() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        bank.retrieve("x")
+        raise AssertionError
+
+    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank, pytest.raises(UsageError, match="own loop"):
+        bank.learn(run())
+
+
+def test_an_interrupt_cancels_what_was_being_waited_for() -> None:
+    cancelled = threading.Event()
+
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        try:
+            await anyio.sleep_forever()
+        except BaseException:
+            cancelled.set()
+            raise
+        raise AssertionError
+
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(KeyboardInterrupt):
+                bank.learn(run())
+            assert cancelled.wait(10)
+            assert len(bank.pending()) == 1
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_error_of_ones_own_judge_arrives_as_itself_and_the_run_is_kept() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        raise ValueError("boom")
+
+    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+        with pytest.raises(ValueError, match="boom"):
+            bank.learn(run())
+        assert len(bank.pending()) == 1
+
+
+def test_both_banks_have_the_same_methods_with_the_same_parameters() -> None:
+    def public(kind: type) -> dict[str, str]:
+        named = {n: getattr(kind, n) for n in dir(kind) if not n.startswith("_")}
+        return {n: str(inspect.signature(f)).split(" ->")[0] for n, f in named.items() if inspect.isfunction(f)}
+
+    waiting, awaiting = public(ReasoningBank), public(AsyncReasoningBank)
+    assert waiting == awaiting
+    assert len(waiting) >= 15
+
+
+async def _use_everything(path: Path) -> None:
+    options = {**OPTIONS, "embedder": HashingEmbedder()}
+    bank = await lessonbank.connect_async(path, **options)
+    recall = await bank.retrieve("find it")
+    learned = await bank.learn(run(), recall=recall, outcome="failure")
+    await bank.retrieve("find it")
+    await bank.items()
+    await bank.retire(learned.items[0].id, reason="test")
+    await bank.export(path.with_suffix(".jsonl"))
+    await bank.import_(path.with_suffix(".jsonl"), scope="copy")
+    await bank.close()
+
+
+def test_nothing_blocks_the_event_loop(tmp_path: Path) -> None:
+    """The detector raises when a blocking call (file, lock, sqlite, sleep) is made on the loop's thread."""
+    with blockbuster_ctx(scanned_modules=["lessonbank"]):
+        asyncio.run(_use_everything(tmp_path / "bank.db"))
+
+
+def test_the_detector_does_detect() -> None:
+    async def blocks() -> None:
+        Path(__file__).read_text(encoding="utf-8")
+
+    with blockbuster_ctx(), pytest.raises(Exception, match="Blocking call"):
+        asyncio.run(blocks())
