@@ -90,10 +90,8 @@ def test_no_run_of_any_file_shares_an_id_with_another() -> None:
     assert len(set(ids)) == len(ids)
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY if (FIXTURES / name).suffix in (".json", ".jsonl", ".traj")])
+@pytest.mark.parametrize("name", [name for name in EVERY if "browsergym" not in name])
 def test_a_gzipped_copy_is_read_directly_and_is_the_same_run(name: str, tmp_path: Path) -> None:
-    if "browsergym" in name:
-        pytest.skip("result folders are not gzipped")
     folder = tmp_path / (FIXTURES / name).parent.name
     folder.mkdir()
     copy = folder / f"{Path(name).name}.gz"
@@ -278,8 +276,10 @@ def test_a_claude_code_session_is_one_run_and_its_sub_agent_another() -> None:
     assert (run.usage.requests, run.usage.input_tokens, run.usage.output_tokens) == (2, 30, 6)
     assert run.metadata == {"source": "claude-code", "run_id": "s-1", "model": "oven-1"}
     assert (helper.trajectory.task, helper.trajectory.answer) == ("Find yeast", "In the fridge.")
-    assert skipped("claude_code.jsonl") == [
-        (15, skipped("claude_code.jsonl")[0][1]),
+    (torn, reason), *others = skipped("claude_code.jsonl")
+    assert torn == 15
+    assert reason.startswith("not valid JSON")
+    assert others == [
         (16, "the user line has no message content"),
         (17, "messages[0] has a tool call without a name"),
         (18, "not a line of a transcript: an object with a type is expected"),
@@ -353,6 +353,14 @@ def test_a_file_with_one_message_a_line_is_one_conversation() -> None:
     (entry,) = runs("messages/one_per_line.jsonl")
     assert entry.trajectory.answer == "Yes, three loaves."
     assert [line for line, _ in skipped("messages/one_per_line.jsonl")] == [4]
+
+
+def test_a_run_without_messages_or_task_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    assert skipped("tau_bench.json") == [(3, "the run has no messages")]
+    (tmp_path / "a.json").write_text(json.dumps([{"role": "assistant", "content": "x"}]))
+    (entry,) = read(tmp_path / "a.json")
+    assert isinstance(entry, Skipped)
+    assert entry.reason == "the run does not say what its task was"
 
 
 def test_predictions_say_in_one_sentence_that_they_hold_no_runs() -> None:

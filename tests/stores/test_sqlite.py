@@ -332,6 +332,9 @@ async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_line
     raw.close()
     store = await SqliteStore.open(path)
     problems = " | ".join(await store.verify())
+    assert [m.experience.task for m in await store.search("cancel boots", scope=MINE, limit=5)] == [
+        "Exchange the blue boots"
+    ]
     for part in ("items without", "attempts without", "vectors without", "gap in their journal", "do not exist"):
         assert part in problems
     await store.close()

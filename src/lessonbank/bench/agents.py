@@ -31,6 +31,11 @@ class Agent(Protocol):
         """What it said about its last press, if it says anything."""
         ...
 
+    @property
+    def usage(self) -> Usage:
+        """What calls to a model cost since the task began."""
+        ...
+
     def start(self, memory: str, /) -> None:
         """Begin a task with this memory text in mind; `""` is no memory."""
         ...
@@ -49,6 +54,7 @@ class ScriptedAgent:
 
     instructions = ""
     thought = ""
+    usage = Usage()
 
     def __init__(self, seed: int, /) -> None:
         self._seed = seed
@@ -108,13 +114,12 @@ class LLMAgent:
     """Asks `model` for every press, showing exactly what the scripted agent sees: memory, goal, message, controls.
 
     A reply that names no control is pressed as it is, and the page ignores it: a wasted press, as with any agent.
-    `usage` sums what the calls cost.
+
     """
 
     def __init__(self, model: LanguageModel, /, *, budget: int = 8) -> None:
         self._model = model
         self.instructions = _RULES.format(budget=budget)
-        self.usage = Usage()
         self.start("")
 
     def start(self, memory: str, /) -> None:
@@ -122,6 +127,7 @@ class LLMAgent:
         self._pressed: str | None = None
         self._log: list[str] = []
         self.thought = ""
+        self.usage = Usage()
 
     def act(self, view: View, /) -> str:
         if self._pressed is not None:

@@ -30,14 +30,20 @@ class Story:
 
     @property
     def usage(self) -> Usage:
-        """What judging and extracting cost."""
-        return sum((e.learned.usage for e in self.remembering if e.learned), Usage())
+        """What acting, judging and extracting cost, over both streams."""
+        acted = sum((e.run.usage for e in (*self.without, *self.remembering)), Usage())
+        return sum((e.learned.usage for e in self.remembering if e.learned), acted)
+
+    @property
+    def notes(self) -> list[str]:
+        """What went otherwise than planned while learning, each said once."""
+        return list(dict.fromkeys(note for e in self.remembering if e.learned for note in e.learned.notes))
 
     @property
     def judged_right(self) -> tuple[int, int]:
         """Verdicts that agree with the verifier, of all verdicts."""
-        told = [(v, e.success) for e in self.remembering if e.learned for v in e.learned.verdicts]
-        return sum((v.outcome == "success") == success for v, success in told), len(told)
+        told = [(v.outcome, e.success) for e in self.remembering if e.learned for v in e.learned.verdicts]
+        return sum(outcome == ("success" if success else "failure") for outcome, success in told), len(told)
 
     def lessons(self, most: int = 3) -> list[MemoryItem]:
         """The first lesson of each kind and heading, those from failure first."""

@@ -240,6 +240,8 @@ def _tell(
     say("\nThe difference", "bold")
     for line in _numbers(asked, story, extra, across):
         say(f"  {line}")
+    for note in story.notes[:3]:
+        say(f"  note: {note}", "yellow")
     say("\nWhat this shows, and what not", "bold")
     say(_meaning(asked, player))
 
@@ -265,7 +267,8 @@ def _numbers(asked: Asked, story: Story, extra: dict[str, float], across: list[t
     if asked.judged and verdicts:
         yield f"the judge agreed with the verifier on {right} of {verdicts} runs"
     if story.usage.requests:
-        yield f"judging and extracting: {story.usage.requests} requests, {story.usage.input_tokens:,} tokens in"
+        tokens = f"{story.usage.input_tokens:,} tokens in, {story.usage.output_tokens:,} out"
+        yield f"acting, judging and extracting took {story.usage.requests} requests, {tokens}"
 
 
 def _meaning(asked: Asked, player: LanguageModel | None) -> str:
@@ -302,5 +305,6 @@ def _as_dict(
         "lessons": [item.model_dump(mode="json") for item in story.lessons()],
         "injected": {"task": example.task.goal, "text": example.memory} if example else None,
         "usage": story.usage.model_dump(),
+        "notes": story.notes,
         "meaning": _meaning(asked, player),
     }

@@ -34,6 +34,7 @@ class Report:
     started: int = 0
     runs: int = 0
     known: int = 0
+    waiting: int = 0
     outcomes: Counter[str] = field(default_factory=Counter[str])
     items: list[MemoryItem] = field(default_factory=list[MemoryItem])
     notes: Counter[str] = field(default_factory=Counter[str])
@@ -45,6 +46,8 @@ class Report:
         """Count one call of `learn`."""
         self.runs += 1
         self.known += len(learned.known)
+        unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
+        self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
         self.outcomes.update(v.outcome for v in learned.verdicts)
         self.items.extend(learned.items)
         self.notes.update(learned.notes)
@@ -56,6 +59,7 @@ class Report:
         return {
             "runs": self.runs,
             "known": self.known,
+            "waiting": self.waiting,
             "outcomes": dict(self.outcomes),
             "items": [item.model_dump(mode="json") for item in self.items],
             "notes": dict(self.notes),
@@ -106,6 +110,7 @@ def learn(
     domain: options.Domain = "general",
     profile: options.Profile = "default",
     embedder: options.Embedder = None,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for one answer of the model.")] = 120.0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many runs.")] = None,
     as_json: options.Json = False,
@@ -121,14 +126,15 @@ def learn(
     if missing := [f for f in files if not f.exists()]:
         raise typer.BadParameter(f"there is no file {missing[0]}", param_hint="FILES")
     settings: dict[str, Any] = {
-        "scope": scope, "model": model, "base_url": base_url, "domain": domain, "profile": profile, "embedder": embedder
+        "scope": scope, "model": model, "base_url": base_url, "timeout": timeout,
+        "domain": domain, "profile": profile, "embedder": embedder,
     }  # fmt: skip
     plan = Plan(
         files, format=format, outcome=cast("Outcome | None", outcome), judge_all=judge_all, jobs=jobs, most=most
     )
     report = anyio.run(_run, plan, lambda: lessonbank.connect_async(bank, **settings))
     _print(report, scope, as_json=as_json)
-    if report.skipped or report.notes:
+    if report.skipped or report.waiting:
         raise typer.Exit(3)
 
 
@@ -175,6 +181,10 @@ def _print(report: Report, scope: str, *, as_json: bool) -> None:
             console.print(f"… and {len(report.items) - SHOWN} more: lessonbank items --scope {scope} lists them")
     counted = ", ".join(f"{n} {outcome}" for outcome, n in sorted(report.outcomes.items())) or "none new"
     console.print(f"{report.runs} runs read: {counted}; {report.known} known already; {len(report.items)} new items")
+    if report.waiting:
+        warn(
+            f"{report.waiting} runs wait for a verdict or another try: run the command again with a model or --outcome"
+        )
     if report.tokens:
         console.print(f"{report.tokens:,} tokens, ${report.cost:.4f} where the price is known")
     for note, times in report.notes.most_common(5):

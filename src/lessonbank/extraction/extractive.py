@@ -185,12 +185,12 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     """Errors, each with the first similar action that worked soon after."""
-    pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)]
+    pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)][:3]
     if not pairs:
         return
-    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs[:3]]
-    kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs[:3]) else "guardrail"
-    shown_by = tuple((run, move) for run, wrong, right in pairs[:3] for move in (wrong, right))
+    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs]
+    kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
+    shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
     yield _Lesson(kind, "Error and what fixed it", " ".join(told), shown_by)
 
 

@@ -225,7 +225,7 @@ def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /)
 
 def _trajectory(run: Run, format: str) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
-    made = trajectory_from({"system": run.system, "messages": run.messages}, task=run.task)
+    made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
     known = {key: storable(value) for key, value in named.items() if value}
     identity = [format, run.source, run.run_id, run.task_id, made.task, run.system, run.messages]
@@ -238,6 +238,17 @@ def _trajectory(run: Run, format: str) -> Trajectory:
         "original": made.original if run.verbatim else (),
     }
     return made.model_copy(update=update)
+
+
+def _made(run: Run) -> Trajectory:
+    if not run.messages:
+        raise FormatError("the run has no messages")
+    try:
+        return trajectory_from({"system": run.system, "messages": run.messages}, task=run.task)
+    except FormatError as error:
+        if str(error).startswith("messages["):
+            raise
+        raise FormatError("the run does not say what its task was") from None
 
 
 def truth(*, success: Json = None, reward: Json = None, reason: Json = None) -> Verdict | None:

@@ -22,7 +22,7 @@ def _matches(value: Json, name: str) -> bool:
     row = mapping(value)
     if row.get("type") == "summary":
         return "leafUuid" in row
-    if isinstance(row.get("message"), dict) and row.get("type") in _SPEAKERS:
+    if isinstance(row.get("message"), dict) and words(row.get("type")) in _SPEAKERS:
         return True
     return "sessionId" in row and isinstance(row.get("type"), str)
 

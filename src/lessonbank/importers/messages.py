@@ -33,7 +33,7 @@ def _is_message(value: Json) -> bool:
         return "content" in row or "parts" in row or "tool_calls" in row
     if isinstance(row.get("parts"), list):
         return row.get("kind") in ("request", "response")
-    return row.get("type") in _ITEMS or (bool(row.get("lc")) and isinstance(row.get("kwargs"), dict))
+    return words(row.get("type")) in _ITEMS or (bool(row.get("lc")) and isinstance(row.get("kwargs"), dict))
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -58,7 +58,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages_of(row),
         source=words(row.get("source")) or NAME,
-        run_id=words(row.get("run_id")) or f"{source.stem}/{line}",
+        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
         system=words(system) or "\n".join(filter(None, parts)),

@@ -37,7 +37,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=messages_of(entry),
         source=words(row.get("source")) or NAME,
-        run_id=words(row.get("run_id")) or f"{source.stem}/{line}",
+        run_id=words(row.get("run_id")) or f"{source.name}/{line}",
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
         model=words(row.get("model")) or None,

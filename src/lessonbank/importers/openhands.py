@@ -71,7 +71,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=_messages(events),
         source="openhands",
-        run_id=f"{source.stem}/{line}",
+        run_id=f"{source.name}/{line}",
         task_id=_task_id(row),
         task=issue_in(words(row.get("instruction"))).strip() or None,
         model=words(at(row, "metadata", "llm_config", "model")) or None,

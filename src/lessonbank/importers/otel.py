@@ -232,16 +232,19 @@ def _is_result(part: Json) -> bool:
     return words(at(part, "type")).endswith("response")
 
 
-def _agent_of(span: _Span, spans: dict[str, _Span]) -> str:
-    """The nearest agent above a span, so that a sub-agent's requests make a run of their own."""
-    seen: set[str] = set()
-    parent = span.parent
-    while parent in spans and parent not in seen:
-        if spans[parent].operation == _AGENT:
-            return parent
-        seen.add(parent)
-        parent = spans[parent].parent
-    return ""
+def _agent_of(span: _Span, spans: dict[str, _Span], known: dict[str, str]) -> str:
+    """The nearest agent above a span, so that a sub-agent's requests make a run of their own.
+
+    `known` (parent id to agent) keeps what was found on the way, so that a chain of any length is walked once.
+    """
+    path: dict[str, None] = {}
+    here = span.parent
+    while here in spans and here not in known and here not in path and spans[here].operation != _AGENT:
+        path[here] = None
+        here = spans[here].parent
+    found = here if here in spans and spans[here].operation == _AGENT else known.get(here, "")
+    known.update(dict.fromkeys(path, found))
+    return found
 
 
 def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
@@ -249,10 +252,11 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
     by_id = {span.id: span for span in spans if span.id}
     answered = _answered(spans)
     threads: dict[str, _Thread] = {}
+    above: dict[str, str] = {}
     talking = {id(s) for s in spans if s.operation not in (_TOOL, _AGENT) and any(_said(s))}
     talking = talking or {id(s) for s in spans if s.operation == _AGENT}
     for span in sorted(spans, key=lambda one: one.start):
-        agent = _agent_of(span, by_id)
+        agent = _agent_of(span, by_id, above)
         thread = threads.setdefault(agent, _Thread(f"{span.trace}/{agent}" if agent else span.trace, line))
         if span.operation == _TOOL:
             _add_tool(thread, span, answered)

@@ -46,7 +46,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
     return Run(
         messages=[without(message, *_BOOKKEEPING) for message in messages_of(run)],
         source=f"tau2-bench/{domain}" if domain else "tau2-bench",
-        run_id=words(run.get("id")) or f"{source.stem}/{line}",
+        run_id=words(run.get("id")) or f"{source.name}/{line}",
         task_id=words(run.get("task_id")),
         task=_task(mapping(entry).get("task")),
         system=words(at(entry, "info", "environment_info", "policy")),

@@ -62,16 +62,16 @@ def scores(
     """
     asked = Counter(query)
     mean = max(total, 1) / max(documents, 1)
-    length = asked.total()
+    drag = {document: _drag(length / mean) for document, length in lengths.items()}
+    own_drag = _drag(asked.total() / mean)
     whole = 0.0
     found: dict[K, float] = {}
     for word in sorted(asked):
         holders = postings.get(word, {})
-        weight = asked[word] * _rarity(documents, len(holders))
-        whole += weight * _saturation(asked[word], length / mean)
+        weight = asked[word] * _rarity(documents, len(holders)) * (K1 + 1.0)
+        whole += weight * (asked[word] / (asked[word] + own_drag))
         for document, count in holders.items():
-            gain = weight * _saturation(count, lengths[document] / mean)
-            found[document] = found.get(document, 0.0) + gain
+            found[document] = found.get(document, 0.0) + weight * (count / (count + drag[document]))
     return {document: round(min(score / whole, 1.0), 9) for document, score in found.items()}
 
 
@@ -79,5 +79,6 @@ def _rarity(documents: int, holders: int) -> float:
     return log(1.0 + (documents - holders + 0.5) / (holders + 0.5))
 
 
-def _saturation(count: int, relative_length: float) -> float:
-    return count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * relative_length))
+def _drag(relative_length: float) -> float:
+    """What a document's length adds to the denominator of BM25's term saturation."""
+    return K1 * (1.0 - B + B * relative_length)

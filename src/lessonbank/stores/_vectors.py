@@ -108,7 +108,8 @@ class Sight:
         Scores are rounded to six digits: float32 rows carry no more, and rows that differ by less are ties.
         """
         usable = self._usable(exclude)
-        rough = self.rows @ query
+        # Row by row in one thread: a threaded matrix product waits for a second core that is often busy.
+        rough = np.vecdot(self.rows, query)
         if usable is not None:
             rough[~usable] = -np.inf
         count = len(rough) if usable is None else int(usable.sum())
@@ -117,7 +118,7 @@ class Sight:
             return []
         floor = np.partition(rough, len(rough) - limit)[len(rough) - limit] - _SLACK
         places = np.flatnonzero(rough >= floor)
-        # Rescored row by row in double precision: a matrix product's last bits depend on a row's position.
+        # Rescored in double precision, in one fixed order, so that equal rows tie exactly.
         exact = (self.rows[places].astype(np.float64) * query).sum(axis=1)
         exact = np.clip(exact.round(6), -1.0, 1.0)
         order = np.lexsort((-self.keys[places], -self.created[places], -exact))[:limit]

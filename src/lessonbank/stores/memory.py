@@ -30,7 +30,8 @@ class _Scope:
     numbers: dict[str, int] = field(default_factory=dict[str, int])
     ids: dict[int, str] = field(default_factory=dict[int, str])
     owners: dict[str, str] = field(default_factory=dict[str, str])
-    words: dict[str, Counter[str]] = field(default_factory=dict[str, "Counter[str]"])
+    lengths: dict[str, int] = field(default_factory=dict[str, int])
+    postings: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     total: int = 0
     attempts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
     trajectories: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
@@ -67,8 +68,11 @@ class _Scope:
         self.experiences[experience.id] = experience
         for item in experience.items:
             self.owners[item.id] = experience.id
-        self.words[experience.id] = Counter(words(experience.task))
-        self.total += self.words[experience.id].total()
+        held = Counter(words(experience.task))
+        for word, count in held.items():
+            self.postings.setdefault(word, {})[experience.id] = count
+        self.lengths[experience.id] = held.total()
+        self.total += held.total()
         for trajectory_id, waiting in open_attempts(experience).items():
             self.attempts.setdefault(trajectory_id, {})[experience.id] = waiting
         for space in self.vectors:
@@ -88,7 +92,9 @@ class _Scope:
         for item in earlier.items:
             if self.owners.get(item.id) == earlier.id:
                 del self.owners[item.id]
-        self.total -= self.words[earlier.id].total()
+        for word in set(words(earlier.task)):
+            del self.postings[word][earlier.id]
+        self.total -= self.lengths.pop(earlier.id)
         for attempt in earlier.attempts:
             self.attempts.get(attempt.trajectory_id, {}).pop(earlier.id, None)
         if keep_vectors:
@@ -220,11 +226,9 @@ class MemoryStore:
         """See `Store.search`."""
         here = self._read(scope)
         asked = words(query)
-        postings = {
-            word: {id: held[word] for id, held in here.words.items() if word in held} for word in dict.fromkeys(asked)
-        }
-        lengths = {id: held.total() for id, held in here.words.items()}
-        found = scores(asked, postings, lengths, documents=len(here.words), total=here.total)
+        postings = {word: here.postings.get(word, {}) for word in asked}
+        lengths = {id: here.lengths[id] for holders in postings.values() for id in holders}
+        found = scores(asked, postings, lengths, documents=len(here.lengths), total=here.total)
         left_out = set(map(encodable, exclude))
         ranked = sorted(
             (id for id in found if id not in left_out and here.experiences[id].active_items),

@@ -14,11 +14,12 @@ from lessonbank.consolidation import SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Consolidator, Extractor, Judge, Retriever
+from lessonbank.protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever
 from lessonbank.retrieval import DenseRetriever, LexicalRetriever
 from lessonbank.sync import ReasoningBank
 
 from ._embedders import Choice as EmbedderChoice
+from ._embedders import Keys
 from ._embedders import choose as choose_embedder
 from ._models import ModelChoice as ModelChoice
 from ._models import Roles
@@ -88,7 +89,7 @@ async def connect_async(
     roles = resolve_models(model, base_url=base_url, api_key=api_key, timeout=timeout)
     store = await open_store(where)
     try:
-        chosen = await choose_embedder(embedder, store=store, model=model, base_url=base_url)
+        chosen = await choose_embedder(embedder, store=store, model=model, keys=Keys(base_url, api_key))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
     except BaseException:
         await store.close()
@@ -166,3 +167,14 @@ def _parts(
         **kit,
         "holdout": "off" if holdout is None else f"{holdout:g}",
     }
+
+
+def recorded(model: LanguageModel | None, /, *, cassette: Path) -> LanguageModel:
+    """`model` with its answers kept in `cassette`, so that a run can be repeated; `None` replays what the file holds.
+
+    Raises:
+        ModelError: on a call, when nothing is recorded for it and there is no model to ask.
+    """
+    from lessonbank.models.recorded import Recorded
+
+    return Recorded(model, cassette=cassette)

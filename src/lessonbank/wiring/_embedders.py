@@ -18,12 +18,22 @@ OF_PROVIDER = {
     "openai-chat": "openai:text-embedding-3-small",
     "openai-responses": "openai:text-embedding-3-small",
     "google": "google:gemini-embedding-001",
-    "google-gla": "google:gemini-embedding-001",
 }
 """Providers whose embeddings come with the same key as the model."""
 _SETTING = "embedder"
-_PROVIDERS = ("openai", "google", "google-gla", "google-vertex", "cohere", "voyageai", "bedrock")
+_PROVIDERS = ("openai", "google", "google-cloud", "cohere", "voyageai", "bedrock")
 log = logging.getLogger("lessonbank")
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Where a provider's embeddings are asked for."""
+
+    base_url: str | None = None
+    api_key: str | None = None
+
+
+NO_KEYS = Keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class Chosen:
     description: str
 
 
-async def choose(choice: Choice, /, *, store: Store, model: object, base_url: str | None) -> Chosen:
+async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys = NO_KEYS) -> Chosen:
     """What the caller names; else what the bank was made with; else the best that answers here.
 
     Raises:
@@ -43,15 +53,15 @@ async def choose(choice: Choice, /, *, store: Store, model: object, base_url: st
     kept = await store.setting(_SETTING)
     if isinstance(choice, str):
         await _keep(store, choice, kept)
-        return Chosen(_make(choice), f"{choice} (named by the caller)")
+        return Chosen(await _make(choice, keys), f"{choice} (named by the caller)")
     if choice is not None:
         await _keep(store, choice.space, kept)
         return Chosen(choice, f"{choice.space} (given by the caller)")
     if kept is not None:
-        return Chosen(_again(kept), f"{kept} (kept with the bank)")
-    best, why = await _best(model, base_url)
+        return Chosen(await _again(kept, keys), f"{kept} (kept with the bank)")
+    best, why = await _best(model, keys)
     await store.set_setting(_SETTING, best)
-    return Chosen(_make(best), f"{best} ({why})")
+    return Chosen(await _make(best, keys), f"{best} ({why})")
 
 
 async def _keep(store: Store, choice: str, kept: str | None) -> None:
@@ -62,25 +72,25 @@ async def _keep(store: Store, choice: str, kept: str | None) -> None:
     await store.set_setting(_SETTING, choice)
 
 
-def _again(kept: str) -> Embedder | None:
+async def _again(kept: str, keys: Keys) -> Embedder | None:
     try:
-        return _make(kept)
+        return await _make(kept, keys)
     except MissingExtra:
         raise
     except UsageError as error:
         raise UsageError(f"this bank was made with the embedder {kept!r}: pass that object as embedder=") from error
 
 
-async def _best(model: object, base_url: str | None) -> tuple[str, str]:
+async def _best(model: object, keys: Keys) -> tuple[str, str]:
     """The first candidate that really embeds a word here, and why the better ones did not."""
-    provider = model.split(":")[0] if isinstance(model, str) and base_url is None else ""
+    provider = model.split(":")[0] if isinstance(model, str) and keys.base_url is None else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
     problems: list[str] = []
     for candidate in candidates:
         try:
-            embedder = _make(candidate)
+            embedder = await _make(candidate, keys)
             if embedder:
                 await embedder.embed(["hello"], role="query")
         except LessonbankError as error:
@@ -92,26 +102,36 @@ async def _best(model: object, base_url: str | None) -> tuple[str, str]:
     return LEXICAL, f"by words, because {why}" if problems else why
 
 
-def _make(name: str) -> Embedder | None:
+async def _make(name: str, keys: Keys = NO_KEYS) -> Embedder | None:
+    """The embedder of a name, with long texts split and pooled, batches, and a cache; `None` for lexical search."""
+    bare = await _bare(name, keys)
+    if bare is None:
+        return None
+    from lessonbank.embedders.wrappers import standard
+
+    return standard(bare)
+
+
+async def _bare(name: str, keys: Keys) -> Embedder | None:
     kind, _, rest = name.partition(":")
     if name == LEXICAL:
         return None
-    if kind in ("hashing", "hashing-v1"):
+    if name == "hashing" or name.startswith("hashing-v1"):
         from lessonbank.embedders.hashing import HashingEmbedder
 
         return HashingEmbedder()
     if kind == "sentence-transformers" and rest:
         from lessonbank.embedders.sentence_transformers import SentenceTransformersEmbedder
 
-        return SentenceTransformersEmbedder(rest)
+        return await SentenceTransformersEmbedder.open(rest)
     if kind == "fastembed" and rest:
         from lessonbank.embedders.fastembed import FastembedEmbedder
 
-        return FastembedEmbedder(rest)
+        return await FastembedEmbedder.open(rest)
     if kind in _PROVIDERS and rest:
         from lessonbank.embedders.pydantic_ai import PydanticAIEmbedder
 
-        return PydanticAIEmbedder(name)
+        return PydanticAIEmbedder(name, base_url=keys.base_url, api_key=keys.api_key)
     raise UsageError(
         f"there is no embedder {name!r}: use 'lexical', 'hashing', 'fastembed:NAME', 'sentence-transformers:NAME', "
         f"or a provider's as in 'openai:text-embedding-3-small'; an Embedder object of your own works too"

@@ -126,16 +126,6 @@ def _refresh(connection: sqlite3.Connection, slot: _Slot, scope: ScopeRow, space
     slot.epoch, slot.revision = space.epoch, scope.revision
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What ranking by words must know of a document."""
-
-    number: int
-    words: int
-    active: bool
-    created_at: int
-
-
 def search(
     connection: sqlite3.Connection, query: str, /, *, scope: str, limit: int, exclude: Collection[str]
 ) -> list[Match]:
@@ -143,24 +133,39 @@ def search(
     here = find_scope(connection, scope)
     asked = words(query)
     postings = {word: _places(connection, here, word) for word in dict.fromkeys(asked)}
-    tasks = _tasks(connection, here, set(chain.from_iterable(postings.values())))
-    lengths = {number: task.words for number, task in tasks.items()}
+    ages = _ages(connection, here, set(chain.from_iterable(postings.values())))
+    # A word index that lost touch with the records ranks what is there; `verify` says what is not.
+    postings = {
+        word: places if places.keys() <= ages.keys() else _within(places, ages) for word, places in postings.items()
+    }
+    lengths = {number: length for number, (length, _, _) in ages.items()}
     found = scores(asked, postings, lengths, documents=here.documents, total=here.words)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-    usable = (task for number, task in tasks.items() if task.active and number not in left_out)
-    best = heapq.nlargest(max(limit, 0), usable, key=lambda t: (found[t.number], t.created_at, t.number))
-    return [Match(experience=experience_at(connection, t.number), score=found[t.number]) for t in best]
+    usable = (
+        (found[number], created_at, number)
+        for number, (_, active, created_at) in ages.items()
+        if active and number not in left_out
+    )
+    best = heapq.nlargest(max(limit, 0), usable)
+    return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
 
 
 def _places(connection: sqlite3.Connection, scope: ScopeRow, word: str) -> Counter[int]:
     rows = connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(scope.number, word),))
-    return Counter(number for (number,) in rows)
+    return Counter(chain.from_iterable(rows))
 
 
-def _tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> dict[int, _Task]:
+def _within(places: Counter[int], known: Collection[int]) -> Counter[int]:
+    return Counter({number: count for number, count in places.items() if number in known})
+
+
+def _ages(
+    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]
+) -> dict[int, tuple[int, bool, int]]:
+    """Words, whether active, and age of tasks by row number."""
     rows = connection.execute(
         "SELECT number, words, active, created_at FROM experiences"
         " WHERE number IN (SELECT value FROM json_each(?)) AND scope = ?",
         (json.dumps(list(numbers)), scope.number),
     )
-    return {row[0]: _Task(*row) for row in rows}
+    return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}
