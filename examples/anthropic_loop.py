@@ -1,6 +1,6 @@
 """The same on the Anthropic SDK: its messages go into `learn` as they are.
 
-    ANTHROPIC_API_KEY=… python examples/anthropic_loop.py
+ANTHROPIC_API_KEY=… python examples/anthropic_loop.py
 """
 
 import os

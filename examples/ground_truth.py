@@ -1,6 +1,6 @@
 """An environment that scores each run: the reward is ground truth and beats any judge.
 
-    python examples/ground_truth.py
+python examples/ground_truth.py
 """
 
 import random
@@ -11,9 +11,9 @@ PORTS = {"staging": "8081", "production": "8443"}
 
 
 def run_agent(site: str, memory: str, rng: random.Random) -> tuple[list[dict[str, str]], float]:
-    """A toy agent: it guesses a port unless its memory names one that worked for this site."""
-    known = [port for port in PORTS.values() if f"connect {port}" in memory]
-    port = known[0] if known else rng.choice(list(PORTS.values()))
+    """A toy agent: it guesses a port, but none of which its memory says that it failed."""
+    untried = [port for port in PORTS.values() if f"`connect {port}` failed" not in memory]
+    port = rng.choice(untried)
     opened = port == PORTS[site]
     messages = [
         {"role": "user", "content": f"Open the dashboard of the {site} site"},

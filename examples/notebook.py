@@ -1,6 +1,6 @@
 """The synchronous bank inside a running event loop, as in a notebook cell: no nest_asyncio, nothing to await.
 
-    python examples/notebook.py
+python examples/notebook.py
 """
 
 import asyncio
@@ -9,8 +9,8 @@ import lessonbank
 
 
 def judge_and_extract(prompt: str) -> str:
-    """Any function from prompt to text is a model. This one never decides, so nothing is learned from its runs."""
-    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2}'
+    """Any function from prompt to text is a model. This one never decides and draws no lesson."""
+    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2, "items": []}'
 
 
 async def cell() -> int:

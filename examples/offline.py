@@ -1,6 +1,6 @@
 """No model, no key, no network: ground truth decides, and lessons are drawn from the runs' own words.
 
-    python examples/offline.py
+python examples/offline.py
 """
 
 import lessonbank

@@ -1,6 +1,6 @@
 """A bare tool loop on the OpenAI SDK, with the three lines that give it a memory.
 
-    OPENAI_API_KEY=… python examples/openai_loop.py          (or OPENAI_BASE_URL=… for any compatible server)
+OPENAI_API_KEY=… python examples/openai_loop.py          (or OPENAI_BASE_URL=… for any compatible server)
 """
 
 import json

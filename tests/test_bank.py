@@ -422,3 +422,11 @@ async def test_a_scope_that_is_no_path_is_refused_and_never_taken_for_the_banks_
         await bank.retrieve("x", scope=scope)
     with pytest.raises(UsageError, match="cannot be a scope"):
         await lessonbank.connect_async(":memory:", scope=scope)
+
+
+async def test_trying_again_without_anything_new_changes_nothing(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+    await bank.learn(trajectory)
+    before = [e.sequence async for e in bank.store.journal(scope="t")]
+    assert (await bank.learn(trajectory)).changes == ()
+    assert [e.sequence async for e in bank.store.journal(scope="t")] == before

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from datetime import UTC, datetime
 from typing import Any, cast
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def new_id() -> str:
@@ -30,7 +34,7 @@ def now() -> datetime:
 def mended(value: Any, /) -> Any:
     """`value` with every lone surrogate in its strings replaced by U+FFFD."""
     if isinstance(value, str):
-        return value.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
         return {mended(k): mended(v) for k, v in cast("dict[Any, Any]", value).items()}
     if isinstance(value, list | tuple):

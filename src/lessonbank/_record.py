@@ -22,7 +22,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 class Record(BaseModel):
     """Base of every persisted value: immutable, strict about unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="wrap")
     @classmethod

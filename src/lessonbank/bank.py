@@ -15,7 +15,7 @@ from .injection import Injector
 from .judging import error_verdict
 from .ledger import withheld
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store, Vectors
-from .settling import changed, experience_of, new_items, nothing_drawn, runs_from, settlement_of, truths_of
+from .settling import changed, experience_of, new_items, nothing_drawn, replacing, runs_from, settlement_of, truths_of
 from .types import (
     Attempt,
     Change,
@@ -24,7 +24,6 @@ from .types import (
     Learned,
     Outcome,
     Recall,
-    Replace,
     Settlement,
     Trajectory,
     Verdict,
@@ -111,7 +110,7 @@ class AsyncReasoningBank(Holdings):
         earlier = await self.store.holding([a.trajectory.id for a in attempts], scope=where)
         experience = experience_of(attempts, extraction, scope=where, pending=failed, earlier=earlier)
         settlement = settlement_of(receipt, experience, attempts) if receipt else None
-        changes, notes = await self._consolidate(experience, replace=earlier is not None, settlement=settlement)
+        changes, notes = await self._consolidate(experience, earlier=earlier, settlement=settlement)
         return Learned(
             experience=experience,
             verdicts=tuple(a.verdict for a in attempts),
@@ -161,10 +160,9 @@ class AsyncReasoningBank(Holdings):
             return nothing_drawn(error), True
 
     async def _consolidate(
-        self, experience: Experience, *, replace: bool = False, settlement: Settlement | None = None
+        self, experience: Experience, *, earlier: Experience | None = None, settlement: Settlement | None = None
     ) -> tuple[Sequence[Change], tuple[str, ...]]:
-        again = Replace(experience=experience, reason="judged or extracted again")
-        changes = (again,) if replace else await self._consolidator(experience)
+        changes = replacing(earlier, experience) if earlier else await self._consolidator(experience)
         vectors, notes = await self._index(changed(changes))
         await self.store.apply(
             changes,

@@ -198,8 +198,8 @@ class Store(Protocol):
         """Do all of it or nothing, and append it to the journal.
 
         `vectors` maps experience ids to unit vectors of `space`. `settlement` closes a recall in the same breath.
-        An experience whose attempts are all `unknown`, or whose metadata has `"pending": true`, leaves its
-        trajectories pending.
+        A trajectory stays pending while every attempt at it is `unknown`, or its experience's metadata has
+        `"pending": true`.
 
         Raises:
             NotFound: a change names an id this scope does not have.

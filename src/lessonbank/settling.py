@@ -134,6 +134,14 @@ def experience_of(
     )
 
 
+def replacing(earlier: Experience, later: Experience, /) -> tuple[Change, ...]:
+    """What another try changes: nothing, when it is as undecided as the one before."""
+    undecided = all(ref.verdict.outcome == "unknown" for ref in (*earlier.attempts, *later.attempts))
+    if undecided and earlier.items == later.items and len(earlier.attempts) == len(later.attempts):
+        return ()
+    return (Replace(experience=later, reason="judged or extracted again"),)
+
+
 def settlement_of(recall: Recall, experience: Experience, attempts: Sequence[Attempt], /) -> Settlement:
     """How the task of `recall` ended. Of several runs under one recall: the share that succeeded, by majority."""
     decided = [a for a in attempts if a.verdict.outcome != "unknown"]

@@ -4,68 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import anyio
-import numpy as np
 import pytest
 from blockbuster import BlockBuster
 
-from lessonbank.errors import NotFound, StoreUnavailable, UsageError, VersionMismatch
+from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,
     added,
-    attempt,
     collected,
     experience,
-    item,
-    settlement,
     towards,
-    trajectory,
 )
-from lessonbank.types import Add, Experience, Recall, Replace, Retire
+from lessonbank.types import Add, Experience, Replace, Retire
+
+Fill = Callable[[Path], Awaitable[SqliteStore]]
 
 pytestmark = pytest.mark.anyio
 
 WRITER = Path(__file__).with_name("writer.py")
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "bank.db"
-
-
 def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     """Another process that adds `count` experiences and prints the id of each once it was acknowledged."""
     command = [sys.executable, str(WRITER), str(path), name, str(count)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-async def filled(path: Path) -> SqliteStore:
-    """A bank with a bit of everything."""
-    store = await SqliteStore.open(path)
-    runs = [trajectory() for _ in range(3)]
-    await store.keep(runs, scope=MINE)
-    known = [
-        experience("Cancel the pending order", minute=1, attempts=[attempt(runs[0], "failure")]),
-        experience("Exchange the blue boots", minute=2, items=(item(), item(retired=True))),
-        experience("Book a flight to Oslo", minute=3, attempts=[attempt(runs[1], "unknown")]),
-    ]
-    await added(store, *known, along=[towards(n) for n in range(3)])
-    await added(store, experience(scope="other"), scope="other", along=[towards(0)])
-    receipt = Recall(scope=MINE, task="Cancel it")
-    await store.record(receipt)
-    await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt))
-    await store.set_setting("embedder", "hashing")
-    return store
 
 
 async def answers(store: SqliteStore) -> list[object]:
@@ -84,7 +56,7 @@ async def answers(store: SqliteStore) -> list[object]:
     ]
 
 
-async def test_everything_is_there_after_reopening(path: Path) -> None:
+async def test_everything_is_there_after_reopening(path: Path, filled: Fill) -> None:
     store = await filled(path)
     before = await answers(store)
     await store.close()
@@ -172,124 +144,6 @@ async def test_a_matrix_stays_right_through_many_changes(path: Path) -> None:
     await fresh.close()
 
 
-async def test_a_file_of_a_newer_release_is_left_alone(path: Path) -> None:
-    await (await filled(path)).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 99")
-    raw.close()
-    before = path.read_bytes()
-    with pytest.raises(VersionMismatch, match="newer release"):
-        await SqliteStore.open(path)
-    assert path.read_bytes() == before
-
-
-async def test_a_file_that_is_no_bank_is_refused_and_left_alone(path: Path) -> None:
-    path.write_bytes(b"just some text, certainly no database" * 100)
-    with pytest.raises(StoreUnavailable, match="not a bank"):
-        await SqliteStore.open(path)
-    assert path.read_bytes().startswith(b"just some text")
-    other = path.with_name("other.db")
-    with sqlite3.connect(other) as raw:
-        raw.execute("CREATE TABLE customers (name)")
-    raw.close()
-    before = other.read_bytes()
-    with pytest.raises(StoreUnavailable, match="another program"):
-        await SqliteStore.open(other)
-    assert other.read_bytes() == before
-
-
-async def test_places_where_no_bank_can_be_are_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="is a folder"):
-        await SqliteStore.open(tmp_path)
-    with pytest.raises(StoreUnavailable, match="create it first"):
-        await SqliteStore.open(tmp_path / "missing" / "bank.db")
-    with pytest.raises(UsageError, match="memory store"):
-        await SqliteStore.open(":memory:")
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-async def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        with pytest.raises(StoreUnavailable, match=r"cannot be (opened|written)"):
-            await SqliteStore.open(tmp_path / "bank.db")
-    finally:
-        tmp_path.chmod(0o700)
-
-
-async def test_a_damaged_page_is_reported_not_answered(path: Path) -> None:
-    store = await SqliteStore.open(path)
-    await added(store, *[experience(f"Task {n} " + "word " * 200) for n in range(60)])
-    await store.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        for place in range(4096 * 3, size, 4096):
-            file.seek(place)
-            file.write(b"\xff" * 2048)
-    with pytest.raises(StoreUnavailable, match="damaged"):
-        await collected((await SqliteStore.open(path)).scan(scope=MINE))
-
-
-async def test_a_file_deleted_while_open_takes_no_more_writes(path: Path, tmp_path: Path) -> None:
-    store = await filled(path)
-    path.rename(tmp_path / "moved.db")
-    with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
-        await added(store, experience())
-    assert not path.exists()
-    shutil.copy(tmp_path / "moved.db", path)
-    with pytest.raises(StoreUnavailable, match="moved, deleted or replaced"):
-        await collected(store.scan(scope=MINE))
-    await store.close()
-
-
-async def test_a_lock_that_is_never_released_ends_in_one_clear_error(path: Path) -> None:
-    store = await SqliteStore.open(path, busy_timeout=0.05)
-    known = experience()
-    await added(store, known)
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="locked for too long"):
-        await added(store, experience())
-    assert await store.get(known.id, scope=MINE) == known, "a reader must not wait for a writer"
-    raw.execute("ROLLBACK")
-    raw.close()
-    await added(store, experience())
-    assert await store.verify() == []
-    await store.close()
-
-
-async def test_a_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
-    script = """
-import asyncio, resource, sys
-from lessonbank.errors import StoreUnavailable
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience
-
-async def main():
-    store = await SqliteStore.open(sys.argv[1])
-    known = experience()
-    await added(store, known)
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
-    try:
-        await added(store, experience("word " * 200_000))
-    except StoreUnavailable as error:
-        print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    later = experience()
-    await added(store, later)
-    assert await collected(store.scan(scope=MINE)) == [known, later]
-    assert await store.verify() == []
-    await store.close()
-
-asyncio.run(main())
-"""
-    pytest.importorskip("resource")
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "check the disk" in done.stdout
-
-
 async def test_an_unfinished_scan_does_not_keep_a_store_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     await added(store, *[experience(minute=n) for n in range(500)])
@@ -301,7 +155,7 @@ async def test_an_unfinished_scan_does_not_keep_a_store_open(path: Path) -> None
         await collected(scan)
 
 
-async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path) -> None:
+async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path, filled: Fill) -> None:
     store = await filled(path)
     before = await answers(store)
     vectors = {e.id: towards(n) for n, e in enumerate([e async for e in store.scan(scope=MINE)])}
@@ -323,35 +177,6 @@ async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path) -> No
     await store.close()
 
 
-async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_lines(path: Path) -> None:
-    store = await filled(path)
-    await store.close()
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("DELETE FROM experiences WHERE number = 1")
-    raw.execute("DELETE FROM journal WHERE sequence = 2")
-    raw.close()
-    store = await SqliteStore.open(path)
-    problems = " | ".join(await store.verify())
-    assert [m.experience.task for m in await store.search("cancel boots", scope=MINE, limit=5)] == [
-        "Exchange the blue boots"
-    ]
-    for part in ("items without", "attempts without", "vectors without", "gap in their journal", "do not exist"):
-        assert part in problems
-    await store.close()
-
-
-async def test_a_task_can_change_after_the_word_index_was_lost(path: Path) -> None:
-    store = await filled(path)
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    raw.close()
-    known = (await collected(store.scan(scope=MINE)))[0]
-    renamed = known.model_copy(update={"task": "A new task"})
-    await store.apply([Replace(experience=renamed)], scope=MINE, writer="tests")
-    assert [m.experience.id for m in await store.search("new", scope=MINE, limit=5)] == [known.id]
-    await store.close()
-
-
 @pytest.fixture
 def blocking_is_an_error() -> Iterator[None]:
     guard = BlockBuster()
@@ -361,7 +186,7 @@ def blocking_is_an_error() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("blocking_is_an_error")
-async def test_no_call_blocks_the_event_loop(path: Path) -> None:
+async def test_no_call_blocks_the_event_loop(path: Path, filled: Fill) -> None:
     store = await filled(path)
     await answers(store)
     known = (await collected(store.scan(scope=MINE)))[0]
@@ -376,7 +201,7 @@ async def test_no_call_blocks_the_event_loop(path: Path) -> None:
     await store.close()
 
 
-def test_a_store_can_be_used_from_several_event_loops(path: Path) -> None:
+def test_a_store_can_be_used_from_several_event_loops(path: Path, filled: Fill) -> None:
     store = asyncio.run(filled(path))
     before = asyncio.run(answers(store))
     assert asyncio.run(answers(store)) == before
@@ -414,7 +239,7 @@ asyncio.run(store.close())
     assert (done.returncode, done.stderr) == (0, "")
 
 
-async def test_reading_never_writes(path: Path) -> None:
+async def test_reading_never_writes(path: Path, filled: Fill) -> None:
     store = await filled(path)
     raw = sqlite3.connect(path)
     before = raw.execute("PRAGMA data_version").fetchone()
@@ -422,16 +247,6 @@ async def test_reading_never_writes(path: Path) -> None:
     await store.verify()
     assert raw.execute("PRAGMA data_version").fetchone() == before
     raw.close()
-    await store.close()
-
-
-async def test_a_damaged_vector_is_reported(path: Path) -> None:
-    store = await filled(path)
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("UPDATE vectors SET vector = x'00'")
-    raw.close()
-    with pytest.raises(StoreUnavailable, match="rebuild its vectors"):
-        await store.nearest(np.ones(8, dtype=np.float32), scope=MINE, space=SPACE, limit=1)
     await store.close()
 
 

@@ -165,7 +165,7 @@ async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Pl
 
 
 async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report: Report) -> None:
-    label = None if plan.judge_all else run.verdict
+    label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
     outcome = label.outcome if label else plan.outcome
     report.add(await bank.learn(run.trajectory, outcome=outcome, reward=label.reward if label else None))
 

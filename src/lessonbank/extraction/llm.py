@@ -245,4 +245,3 @@ def _item(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Mem
             evidence=draft.evidence,
         ),
     )
-

@@ -28,8 +28,8 @@ async def ask(
 ) -> Verdict:
     """The verdict of a model's reply, with the model, the prompt and the usage on it.
 
-    What a `LanguageModel` may raise as its port says is caught; a `UsageError` (no key, no such model) is the caller's to
-    fix and passes through.
+    What a `LanguageModel` may raise as its port says is caught; a `UsageError` (no key, no such model) is the caller's
+    to fix and passes through.
     """
     reply = Completion(text="")
     try:

@@ -231,7 +231,11 @@ def _limiter(variable: RunVar[anyio.CapacityLimiter], size: int) -> anyio.Capaci
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
     database = Database(path, busy_timeout=busy_timeout)
-    database.open()
+    try:
+        database.open()
+    except BaseException:
+        database.close()
+        raise
     return database
 
 

@@ -1,0 +1,83 @@
+"""The documentation says what is there: links lead somewhere, tables name what exists, shown source is current."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pages
+import pytest
+
+import lessonbank
+from lessonbank import errors, importers
+
+PAGES = pages.pages()
+REFERENCE = pages.ROOT / "docs" / "reference.md"
+every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
+
+
+@every_page
+def test_every_internal_link_resolves(page: Path) -> None:
+    for target in pages.links(page):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, fragment = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), target
+        assert not fragment or fragment in pages.anchors(place), target
+
+
+@every_page
+def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
+    if page.name == "README.md":
+        return
+    for target in pages.links(page):
+        path = target.partition("#")[0]
+        if path and "://" not in path:
+            assert (page.parent / path).resolve().is_relative_to(pages.ROOT / "docs"), target
+
+
+@every_page
+def test_shown_source_is_the_source(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert pages.with_sources(text) == text, "run: python tests/docs_src/pages.py"
+
+
+def test_the_reference_names_every_public_name() -> None:
+    assert sorted(pages.first_cells(pages.section(REFERENCE, "Names"))) == sorted(lessonbank.__all__)
+
+
+def test_the_reference_names_every_method_of_both_banks() -> None:
+    told = pages.first_cells(pages.section(REFERENCE, "The bank"))
+    assert sorted(told) == sorted(_members(lessonbank.ReasoningBank) - {"aio"})
+    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {"scope", "parts"}
+
+
+@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Learned", "MemoryItem", "Verdict", "Experience"])
+def test_the_reference_names_every_field_of_a_record(heading: str) -> None:
+    record: Any = getattr(lessonbank, heading)
+    told = pages.first_cells(pages.section(REFERENCE, heading))
+    properties = {name for name in vars(record) if isinstance(vars(record)[name], property)}
+    assert sorted(told) == sorted({*record.model_fields, *properties})
+
+
+def test_the_reference_names_every_argument_of_connect() -> None:
+    told = pages.first_cells(pages.section(REFERENCE, "connect"))
+    assert told == list(inspect.signature(lessonbank.connect).parameters)
+
+
+def test_the_reference_names_every_error_code() -> None:
+    told = pages.first_cells(pages.section(REFERENCE, "Errors"))
+    defined = [value for value in vars(errors).values() if inspect.isclass(value) and issubclass(value, Exception)]
+    assert sorted(told) == sorted(e.code for e in defined if e is not errors.LessonbankError)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/recorded-runs.md"])
+def test_every_format_is_named(page: str) -> None:
+    told = pages.first_cells((pages.ROOT / page).read_text(encoding="utf-8"))
+    assert {name for name, _ in importers.FORMATS} <= set(told)
+
+
+def _members(owner: type, /) -> set[str]:
+    return {name for name in dir(owner) if not name.startswith("_")}
