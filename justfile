@@ -46,6 +46,10 @@ search:
 api:
     {{bin}}/python tests/architecture/describe_api.py > tests/architecture/public_api.txt
 
+# rewrite what documents take from code: the loop's source, the paper map
+documents:
+    {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
+
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
     {{bin}}/python -c 'import lessonbank, sys; print(len(sys.modules), "modules")'

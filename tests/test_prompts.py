@@ -139,8 +139,8 @@ def test_a_domain_nobody_knows_is_named() -> None:
 def test_a_judges_words_leave_room_for_the_run(domain: str) -> None:
     prompt = prompts.load(f"{domain}/judge")
     text = prompt.system + prompt.user
-    assert len(text.split()) < 620
-    assert estimate_tokens(text) < 1_150  # the estimate is a third above the true count of English prose
+    assert len(text.split()) < 700
+    assert estimate_tokens(text) < 1_300  # the estimate is a third above the true count of English prose
 
 
 @pytest.mark.parametrize("id", JUDGES)

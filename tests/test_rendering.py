@@ -118,7 +118,7 @@ def test_text_seen_before_is_named_not_repeated() -> None:
     assert text.count("| row\n") == 3 * 200  # first sight, and the last two steps, which show the end state
     assert "environment: (the same text as in step 2)" in text
     assert "user: (the same text as the task)" in text
-    assert "[final answer: what the agent says in step 5]" in text
+    assert "[no answer apart from the steps: the last thing the agent wrote is in step 5]" in text
 
 
 @pytest.mark.parametrize(("view", "seen"), [("full", "ITOA"), ("thoughts", "TA"), ("messages", "TOA")])

@@ -9,7 +9,6 @@ import time
 from datetime import UTC, datetime
 from typing import Any, cast
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

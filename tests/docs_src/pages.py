@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
     r"^<!-- setup\n(?P<setup>.*?)^-->$|^(?P<fence>```+)(?P<info>[^\n`]*)\n(?P<code>.*?)^(?P=fence)$", re.M | re.S
 )
-_SOURCE = re.compile(r"(<!-- source: (?P<name>[\w.]+) -->\n```python no-run\n).*?(^```$)", re.M | re.S)
+_SOURCE = re.compile(r"(<!-- source: (?P<name>[\w.]+) -->\n```python\n).*?(^```$)", re.M | re.S)
+NOT_RUN = re.compile(r"<!-- (?:no-run: .{8,}|source: [\w.]+) -->")
+"""The comment before a block that is not run; it says why."""
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.M)
 
@@ -31,6 +33,11 @@ class Block:
     line: int
     before: str
     """The last line before the fence that is not blank."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is Python that a reader could run: no reason not to stands in a comment right before it."""
+        return self.info == "setup" or (self.info == "python" and not NOT_RUN.fullmatch(self.before))
 
 
 def pages() -> list[Path]:

@@ -36,7 +36,7 @@ def test_the_words_are_those_that_were_reviewed(id: str) -> None:
 
 @pytest.mark.parametrize("id", [*OURS, *PAPER])
 def test_a_prompt_is_compact(id: str) -> None:
-    assert len(words(load(id))) < 2_950, "about 700 tokens"
+    assert len(words(load(id))) < 3_200, "about 750 tokens"
 
 
 @pytest.mark.parametrize("id", OURS)

@@ -63,14 +63,14 @@ def test_an_unsure_default_judge_says_unknown(told: str, confidence: float) -> N
 
 @claim("judge-sees-web")
 def test_the_paper_judge_sees_thoughts_actions_and_the_last_five_observations() -> None:
-    steps = tuple(
-        Step(thought=f"thought {n}", action=f"click {n}", observation=f"page {n} " + "x" * 60_000) for n in range(1, 8)
-    )
+    pages = {n: f"page {n} {'x' * 39_000} kept {n} {'x' * 5_000} cut {n}" for n in range(1, 8)}
+    steps = tuple(Step(thought=f"thought {n}", action=f"click {n}", observation=page) for n, page in pages.items())
     _, model = ask_judge("paper", SUCCESS, run(steps=steps, instructions="the policy", answer="12 dollars"))
     prompt = model.calls[0].prompt
     assert all(f"thought {n}" in prompt and f"click {n}" in prompt for n in range(1, 8))
     assert [n for n in range(1, 8) if f"page {n} " in prompt] == [3, 4, 5, 6, 7]
-    assert "x" * 60_000 not in prompt
+    assert [n for n in range(1, 8) if f"kept {n}" in prompt] == [3, 4, 5, 6, 7]
+    assert not [n for n in range(1, 8) if f" cut {n}" in prompt]
     assert "Find the cheapest blue shoes" in prompt
     assert "12 dollars" in prompt
     assert "the policy" not in prompt

@@ -97,7 +97,7 @@ def learn(
     bank: options.Bank,
     scope: options.Scope,
     format: Annotated[
-        str, typer.Option("--format", help="auto, or a format's name (listed by lessonbank formats).")
+        str, typer.Option("--format", help="auto, or one of: neutral, messages, tau_bench, tau2, ….")
     ] = "auto",
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="success or failure, where there is no label.")

@@ -17,7 +17,7 @@ from lessonbank.types import Trajectory, Verdict
 from .asking import ask, is_blank, unknown
 from .parsing import Reading, parse_verdict
 
-BUDGET = 32_000
+BUDGET = 40_000
 """Tokens of a run the judge reads; most recorded runs of the public benchmarks fit whole."""
 
 MIN_CONFIDENCE = 0.6

@@ -72,7 +72,7 @@ def _only_task(trajectory: Trajectory, room: int, /) -> str:
 def _ending(trajectory: Trajectory, /) -> Iterator[Part]:
     answer, error, steps = unify(trajectory.answer or ""), unify(trajectory.error or ""), trajectory.steps
     if answer and steps and answer == unify(steps[-1].action.text):
-        yield Part(f"[final answer: what the agent says in step {len(steps)}]", "", 30)
+        yield Part(f"[no answer apart from the steps: the last thing the agent wrote is in step {len(steps)}]", "", 30)
     elif answer:
         yield Part("[final answer]", answer, 30)
     if error:
