@@ -108,7 +108,7 @@ def test_a_language_model_plays_with_exactly_what_it_is_shown() -> None:
     assert f"Goal: {task.goal}" in first
     assert agent.usage.requests == 5
     assert run.instructions == model.calls[0].messages[0].content
-    assert run.steps[1].thought == f"I could press Submit, but first:\nOpen {task.record}"
+    assert run.steps[1].thought == "I could press Submit, but first:"
 
 
 def test_a_reply_names_the_control_it_ends_on() -> None:

@@ -104,8 +104,9 @@ class ScriptedAgent:
 
 _RULES = (
     "You operate a web form by pressing one control at a time. You may press {budget} controls at most. "
-    "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing. "
-    "When the form is ready it offers a choice; choose, then press Submit. "
+    "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing, "
+    "and the right one does nothing if it is pressed too early. When the form is ready it offers a choice, of which one "
+    "is right for the site; the form takes any and never says which. Choose, then press Submit. "
     "End your reply with the exact label of one control, alone on the last line."
 )
 
@@ -114,7 +115,6 @@ class LLMAgent:
     """Asks `model` for every press, showing exactly what the scripted agent sees: memory, goal, message, controls.
 
     A reply that names no control is pressed as it is, and the page ignores it: a wasted press, as with any agent.
-
     """
 
     def __init__(self, model: LanguageModel, /, *, budget: int = 8) -> None:
@@ -136,6 +136,7 @@ class LLMAgent:
         self.usage += completion.usage
         self.thought = clean(completion.text, limit=4000).strip()
         self._pressed = chosen(completion.text, view.controls)
+        self.thought = self.thought.removesuffix(self._pressed).rstrip()
         return self._pressed
 
     def _prompt(self, view: View) -> list[Message]:

@@ -80,7 +80,7 @@ def attempt(place: World, task: Task, agent: Agent, memory: str, /) -> tuple[Tra
         control = agent.act(view)
         view, reward, over = desk.step(control)
         steps.append(Step(thought=agent.thought, action=control, observation=view.message))
-    error = None if control == SUBMIT else f"stopped: all {len(steps) - 1} presses allowed were used"
+    error = None if control == SUBMIT else f"all {len(steps) - 1} presses allowed were used"
     run = Trajectory(
         task=task.goal, instructions=agent.instructions, steps=tuple(steps), error=error, usage=agent.usage
     )

@@ -172,7 +172,9 @@ def _progress(story: Story, asked: Asked) -> Text:
 
 
 def _curves(story: Story, asked: Asked, console: Console) -> Group:
-    head = Text(f"Share of the last 10 tasks done (world {asked.seed}, {asked.tasks} tasks, top of each chart = all)")
+    head = Text(
+        f"Share done of the ten tasks up to each one (world {asked.seed}, {asked.tasks} tasks, top of each chart = all)"
+    )
     parts = [head]
     for title, episodes, style in (
         ("without memory", story.without, "yellow"),
@@ -190,7 +192,9 @@ def _chart(title: str, episodes: Sequence[Episode], style: str, console: Console
     rates = curves.thinned(
         curves.moving_rate([e.success for e in episodes]), columns=max(10, min(80, console.width - 4))
     )
-    told = f"{title}: {sum(won(episodes)):.0f} of {len(episodes)} done, {rate(episodes, last=20):.0%} of the last 20"
+    told = f"{title}: {sum(won(episodes)):.0f} of {len(episodes)} done"
+    if len(episodes) > 20:
+        told += f", {rate(episodes, last=20):.0%} of the last 20"
     return [Text(told), *(Text(f"  {row}", style=style) for row in curves.bars(rates, glyphs=glyphs))]
 
 
