@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.errors import FormatError, StoreUnavailable
+from lessonbank.types import Counts
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
 OPTIONS: dict[str, Any] = {"embedder": "lexical", "holdout": 0.3}
@@ -99,3 +102,31 @@ def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
 def test_an_export_to_nowhere_is_one_clear_error(tmp_path: Path) -> None:
     with filled(":memory:") as source, pytest.raises(StoreUnavailable, match="cannot write the export"):
         source.export(tmp_path / "missing" / "a.jsonl")
+
+
+def test_an_older_export_does_not_undo_a_later_settlement(tmp_path: Path) -> None:
+    with lessonbank.connect(":memory:", scope="t", **OPTIONS) as bank:
+        recall, run = bank.retrieve("x"), Trajectory(task="x", steps=(Step(action="look", observation="found"),))
+        bank.learn(run, recall=recall, outcome="success")
+        bank.export(tmp_path / "a.jsonl")
+        bank.learn(run, recall=recall, outcome="failure")
+        assert bank.import_(tmp_path / "a.jsonl") == 0
+        bank.export(tmp_path / "b.jsonl")
+    assert '"outcome": "failure"' in (tmp_path / "b.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_record_that_a_newer_release_wrote_is_refused_before_anything_is_imported(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with filled(":memory:") as source:
+        source.export(path)
+    head, *lines, _ = path.read_text("utf-8").splitlines(keepends=True)
+    lines[-1] = (
+        lines[-1].replace('{"kind"', '{"new_field": 1, "kind"').replace('"record": {', '"record": {"mood": "sunny", ')
+    )
+    digest = hashlib.sha256("".join(lines).encode()).hexdigest()
+    end = json.dumps({"end": True, "records": len(lines), "sha256": digest}) + "\n"
+    path.write_text("".join([head, *lines, end]), encoding="utf-8")
+    with lessonbank.connect(":memory:", scope="to", **OPTIONS) as copy:
+        with pytest.raises(FormatError, match="malformed"):
+            copy.import_(path)
+        assert copy.counts() == Counts()

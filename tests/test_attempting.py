@@ -9,6 +9,7 @@ import pytest
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.errors import UsageError
+from lessonbank.events import Event, Judged
 
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
@@ -83,3 +84,40 @@ def test_finishing_twice_is_refused(bank: ReasoningBank) -> None:
         attempt.finish(outcome="success")
         with pytest.raises(UsageError, match="finished already"):
             attempt.finish(outcome="success")
+
+
+def test_a_finish_that_is_refused_is_not_the_agents_failure(bank: ReasoningBank) -> None:
+    with pytest.raises(UsageError, match="sucess"), bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "open")
+        attempt.finish(outcome="sucess")  # type: ignore[arg-type]
+    assert attempt.learned is None
+    assert bank.counts().experiences == 0
+
+
+def test_a_refused_finish_can_be_tried_again(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "open")
+        with pytest.raises(UsageError):
+            attempt.finish(outcome="success", reward=0.0)
+        attempt.finish(outcome="success")
+    assert attempt.learned
+
+
+def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
+    def hook(event: Event) -> None:
+        if isinstance(event, Judged):
+            raise OSError("audit log full")
+
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", hooks=[hook]) as bank:
+        with pytest.raises(ZeroDivisionError), bank.attempt("divide"):
+            1 / 0  # noqa: B018
+        assert len(bank.pending()) == 1
+
+
+def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
+    attempt = bank.attempt("open the valve")
+    with pytest.raises(UsageError, match="its block is entered"):
+        attempt.finish(STUCK, outcome="failure")
+    with pytest.raises(UsageError, match="its block is entered"):
+        _ = attempt.text
+    assert bank.counts().trajectories == 0

@@ -66,6 +66,27 @@ def test_two_items_of_the_same_wording_are_shown_once() -> None:
     assert receipt.why[receipt.items[1].id] == "says the same as an item above it"
 
 
+def test_a_copy_of_a_withheld_item_does_not_take_its_place() -> None:
+    held, copy = item("Same", "same words"), item("Same", "same words")
+    receipt = recall(held, copy, held=(held.id,))
+    assert receipt.text == ""
+    assert receipt.withheld == (held,)
+    assert receipt.why[copy.id] == "says the same as an item above it"
+
+
+def test_an_item_that_would_not_have_been_shown_is_not_withheld() -> None:
+    first, copy, long = item("Same", "same words"), item("Same", "same words"), item("Long", "word " * 4000)
+    receipt = recall(first, copy, long, held=(copy.id, long.id))
+    assert receipt.withheld == ()
+    assert receipt.shown == (first,)
+    assert "does not fit the budget" in receipt.why[long.id]
+
+
+def test_code_keeps_its_lines_and_its_indentation() -> None:
+    code = "Use this:\n```python\nfor x in xs:\n    if x < 3 and xs[x] > 0:\n\t\tprint(f'{x}')\n```"
+    assert "\n".join(f"  {line}" for line in code.split("\n")) in recall(item(content=code)).text
+
+
 def test_retired_items_are_not_even_candidates() -> None:
     assert recall(item(retired=True)).candidates == ()
 

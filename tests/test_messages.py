@@ -356,6 +356,86 @@ def test_parts_that_are_no_text_leave_a_placeholder(part: Any, text: str) -> Non
     assert run.steps[0].observations[0].text == f"see\n{text}"
 
 
+@pytest.mark.parametrize(
+    ("content", "decisive"),
+    [
+        ({"type": "bash_code_execution_result", "stdout": "2 failed", "stderr": "", "return_code": 1}, "2 failed"),
+        ([{"type": "web_search_result", "title": "Rain", "url": "https://x", "encrypted_content": "Q" * 9}], "Rain"),
+        ({"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}, "max_uses_exceeded"),
+        ({"type": "json", "value": {"balance": 3}}, '"balance": 3'),
+        ([{"type": "missing", "loc": ["amount"], "msg": "Field required"}], "Field required"),
+        ([{"type": "logs", "logs": "4.0"}], "4.0"),
+    ],
+)
+def test_data_a_tool_returns_in_a_shape_of_its_own_is_kept(content: Any, decisive: str) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": content}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
+    run = trajectory_from([{"role": "user", "content": "go"}, call, {"role": "user", "content": [result]}])
+    seen = run.steps[1].observations[0]
+    assert decisive in seen.text
+    assert "QQQ" not in seen.text
+    assert seen.is_error == ("error_code" in str(content))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "computer_screenshot", "image_url": "data:image/png;base64,QQQQ"},
+        {"inlineData": {"mimeType": "image/png", "data": "QQQQ"}},
+        {"inline_data": {"mime_type": "image/png", "data": "QQQQ"}},
+        {"type": "input_picture", "source": {"type": "base64", "data": "QQQQ"}},
+    ],
+)
+def test_pictures_never_become_text(part: Any) -> None:
+    run = trajectory_from([{"role": "user", "content": [{"type": "text", "text": "see"}, part]}], task="look")
+    assert "QQQQ" not in run.steps[0].observations[0].text
+
+
+def test_redacted_thinking_is_no_thought() -> None:
+    blocks = [{"type": "redacted_thinking", "data": "EmwKQQQQ"}, {"type": "text", "text": "Done."}]
+    messages = [{"role": "user", "content": "go"}, {"role": "assistant", "content": blocks}]
+    run = trajectory_from(messages)
+    assert (run.steps[1].thought, run.answer) == ("", "Done.")
+    assert to_messages(run) == messages
+
+
+def test_a_spoken_reply_is_its_transcript() -> None:
+    audio = {"id": "a", "data": "QQQQ", "transcript": "It rains.", "expires_at": 1}
+    run = trajectory_from(
+        [{"role": "user", "content": "weather?"}, {"role": "assistant", "content": None, "audio": audio}]
+    )
+    assert run.answer == "It rains."
+
+
+def test_the_patch_of_a_hosted_tool_is_kept() -> None:
+    operation = {"type": "update_file", "path": "a.py", "diff": "+x"}
+    run = trajectory_from(
+        [{"role": "user", "content": "go"}, {"type": "apply_patch_call", "call_id": "p", "operation": operation}]
+    )
+    assert run.steps[1].action.calls[0].arguments == {"operation": operation}
+
+
+def test_a_role_may_stand_among_blanks() -> None:
+    run = trajectory_from([{"role": " User", "content": "q"}, {"role": "assistant ", "content": "a"}])
+    assert (run.task, run.answer) == ("q", "a")
+
+
+def test_bedrock_blocks_are_calls_and_results() -> None:
+    messages = [
+        {"role": "user", "content": [{"text": "q"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "t", "name": "f", "input": {"a": 1}}}]},
+        {
+            "role": "user",
+            "content": [{"toolResult": {"toolUseId": "t", "content": [{"text": "no"}], "status": "error"}}],
+        },
+    ]
+    run = trajectory_from(messages)
+    assert run.steps[1].action.calls[0].arguments == {"a": 1}
+    seen = run.steps[1].observations[0]
+    assert (seen.source, seen.name, seen.text, seen.call_id, seen.is_error) == ("tool", "f", "no", "t", True)
+    assert to_messages(run) == messages
+
+
 def test_a_tool_that_returns_data_is_kept_as_json() -> None:
     run = trajectory_from(
         [{"role": "user", "content": "x"}, *CHAT[2:3], {"role": "tool", "tool_call_id": "c1", "content": {"text": 1}}]

@@ -268,3 +268,17 @@ def test_arguments_nested_without_end_are_shown_as_such() -> None:
         update={"steps": (Step(action=Action.model_construct(text="", calls=(call,))),)}
     )
     assert "nested too deeply" in render(run, budget=500)
+
+
+def test_how_the_tests_ended_survives_a_tight_budget() -> None:
+    noise = "\n".join(f"tests/test_{n}.py::test_case_{n} PASSED [{n}%]" for n in range(90))
+    summary = f"{'=' * 24} 3 passed, 1 warning in 0.{{}}6s {'=' * 24}"
+    steps = tuple(
+        Step(action=f"run the tests, try {n}", observation=f"<output>\n{noise}\n{summary.format(n)}\n</output>")
+        for n in range(20)
+    )
+    shown = render(Trajectory(task="mend it", steps=steps), budget=2400)
+    assert estimate_tokens(shown) <= 2400
+    told = [n for n in range(20) if f"3 passed, 1 warning in 0.{n}6s" in shown]
+    assert len(told) >= 15
+    assert told[-1] == 19

@@ -10,6 +10,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from .errors import UsageError
@@ -43,8 +44,15 @@ def _private_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="lessonbank", daemon=True).start()
+            threading.Thread(target=_serve, args=(_loop,), name="lessonbank", daemon=True).start()
         return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Keep the loop going for the life of the process: an exit asked for inside a task ends that task's wait only."""
+    while True:
+        with suppress(KeyboardInterrupt, SystemExit):  # asyncio hands them to the waiting caller, then stops the loop
+            loop.run_forever()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

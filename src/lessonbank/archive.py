@@ -77,6 +77,9 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
     recalls: dict[str, None] = {}
+    async for entry in store.receipts(scope=scope):
+        recalls[entry.id] = None
+        yield "recall", entry
     seen: set[str] = set()
     async for experience in store.scan(scope=scope):
         for ref in experience.attempts:
@@ -87,9 +90,6 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
     for run in await store.pending(scope=scope):
         if run.id not in seen:
             yield "trajectory", run
-    async for entry in store.receipts(scope=scope):
-        recalls[entry.id] = None
-        yield "recall", entry
     for recall_id in recalls:
         settlement = await store.settlement(recall_id, scope=scope)
         if settlement:
@@ -106,7 +106,8 @@ async def _add(store: Store, record: Record, *, scope: str, writer: str) -> int:
             return await _add_recall(store, record.model_copy(update={"scope": scope}))
         case Settlement():
             settlement = record.model_copy(update={"scope": scope})
-            if await store.settlement(record.recall_id, scope=scope) == settlement:
+            present = await store.settlement(record.recall_id, scope=scope)
+            if present and present.at >= settlement.at:
                 return 0
             await store.apply([], scope=scope, writer=writer, settlement=settlement)
             return 1
@@ -176,6 +177,8 @@ def _check(path: Path) -> None:
         raise FormatError(f"{str(path)!r} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{str(path)!r} is cut short or was changed after it was written; nothing was imported")
+    for line in _lines(path):
+        _parse(line, path)
 
 
 def _object(line: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from .errors import LessonbankError, UsageError
+from .errors import UsageError
 from .types import Action, Learned, MemoryItem, Observation, Outcome, Recall, Step, Trajectory
 
 T = TypeVar("T")
@@ -35,13 +35,21 @@ class Loop(Protocol):
 class AsyncAttempting:
     """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt."""
 
-    recall: Recall
     learned: Learned | None = None
 
     def __init__(self, bank: Loop, task: str, /, *, limit: int | None = None, scope: str | None = None) -> None:
         self._bank, self._limit, self._scope = bank, limit, scope
+        self._recall: Recall | None = None
+        self._refusal: Exception | None = None
         self.task = task
         self.steps: list[Step] = []
+
+    @property
+    def recall(self) -> Recall:
+        """The receipt. Raises UsageError before the block is entered."""
+        if self._recall is None:
+            raise UsageError("an attempt begins where its block is entered: `with bank.attempt(task) as attempt:`")
+        return self._recall
 
     @property
     def text(self) -> str:
@@ -76,16 +84,21 @@ class AsyncAttempting:
         if source is not None and answer is not None:
             raise UsageError("give `finish` a trajectory (or messages), or an answer to the noted steps, not both")
         whole = source if source is not None else self._trajectory(answer=answer)
-        self.learned = await self._bank.learn(
-            whole, task=self.task, recall=self.recall, outcome=outcome, reward=reward, scope=self._scope
-        )
+        recall = self.recall
+        try:
+            self.learned = await self._bank.learn(
+                whole, task=self.task, recall=recall, outcome=outcome, reward=reward, scope=self._scope
+            )
+        except Exception as error:
+            self._refusal = error
+            raise
         return self.learned
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
         return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
 
     async def __aenter__(self) -> AsyncAttempting:
-        self.recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
+        self._recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
         return self
 
     async def __aexit__(
@@ -96,16 +109,16 @@ class AsyncAttempting:
         if error is None:
             await self.finish()
             return
-        if isinstance(error, Exception):
+        if isinstance(error, Exception) and error is not self._refusal:
             await self._fail(error)
 
     async def _fail(self, error: Exception) -> None:
-        """A crash is a failed attempt. What goes wrong while learning it must not hide it."""
+        """A crash is a failed attempt, unless it was learning that failed. What goes wrong here must not hide it."""
         crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
         try:
             self.learned = await self._bank.learn(crashed, recall=self.recall, scope=self._scope)
-        except LessonbankError as problem:
-            log.warning("the failed attempt could not be learned: %s", problem)
+        except Exception as problem:  # noqa: BLE001 - whatever a hook or a judge raises, the caller sees the crash
+            log.warning("the failed attempt could not be learned: %s: %s", type(problem).__name__, problem)
 
 
 class Attempting:

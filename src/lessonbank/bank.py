@@ -5,29 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from ._concurrency import gather
+from . import settling
+from ._concurrency import Turn, gather
 from ._ids import new_id
 from .attempting import AsyncAttempting
-from .errors import ExtractionError, ModelError, UsageError
+from .errors import ExtractionError, ModelError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, FellBack, Hook, Judged, Retrieved, Settled
 from .holdings import Holdings
 from .injection import Injector
-from .judging import error_verdict
+from .judging import error_verdict, truth_verdict
 from .ledger import withheld
+from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store, Vectors
-from .settling import changed, experience_of, new_items, nothing_drawn, replacing, runs_from, settlement_of, truths_of
-from .types import (
-    Attempt,
-    Change,
-    Experience,
-    Extraction,
-    Learned,
-    Outcome,
-    Recall,
-    Settlement,
-    Trajectory,
-    Verdict,
-)
+from .standing import Standing, Verdicts, receipt_of, settled_with, standing
+from .types import Attempt, Change, Experience, Extraction, Learned, Outcome, Recall, Settlement, Trajectory, Verdict
 
 
 class AsyncReasoningBank(Holdings):
@@ -53,7 +44,7 @@ class AsyncReasoningBank(Holdings):
         super().__init__(store, retriever=retriever, scope=scope, writer=writer)
         self.holdout, self.limit, self.parts = holdout, limit, dict(parts or {})
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._injector, self._hooks = injector, tuple(hooks)
+        self._injector, self._hooks, self._turn = injector, tuple(hooks), Turn()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences.
@@ -61,8 +52,7 @@ class AsyncReasoningBank(Holdings):
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
-        if not task.strip() or most < 1:
-            raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
+        self._check_question(task, most)
         found = await self._retriever(task, scope=where, limit=most)
         ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
         recall = self._injector.recall(
@@ -94,40 +84,49 @@ class AsyncReasoningBank(Holdings):
 
         `outcome` or `reward` (success from 1.0) is ground truth and beats the judge. `recall` settles its receipt.
         The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
-        pending and `notes` says why. Raises UsageError, FormatError, StoreError.
+        pending and `notes` says why. A run learned before adds nothing, but settles its receipt. A run that waits takes
+        along those that wait with it. Raises UsageError, FormatError, StoreError.
         """
         where = self._within(scope)
-        receipt = await self._receipt(recall, where)
-        runs = runs_from(source, task=task or (receipt.task if receipt else None))
-        truths = truths_of(runs, outcome=outcome, reward=reward)
-        known = await self.store.learned([run.id for run in runs], scope=where)
-        new = [run for run in runs if run.id not in known]
-        if not new:
-            return Learned(known=tuple(known))
-        await self.store.keep(new, scope=where)
-        attempts = await gather(partial(self._attempt, run, truths[run.id]) for run in new)
+        receipt = await receipt_of(self.store, recall, scope=where)
+        runs = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
+        truths = settling.truths_of(runs, outcome=outcome, reward=reward)
+        before = await standing(self.store, runs, scope=where)
+        receipt = receipt or before.recall
+        if not before.new:
+            await self._settle_again(before, receipt, truths)
+            return Learned(known=before.known, notes=before.contradictions(truths))
+        await self.store.keep(before.new, scope=where)
+        decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in before.new}
+        attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in before.new)
         extraction, failed = await self._extract_or_keep(attempts)
-        earlier = await self.store.holding([a.trajectory.id for a in attempts], scope=where)
-        experience = experience_of(attempts, extraction, scope=where, pending=failed, earlier=earlier)
-        settlement = settlement_of(receipt, experience, attempts) if receipt else None
-        changes, notes = await self._consolidate(experience, earlier=earlier, settlement=settlement)
+        usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        async with self._turn:
+            if quicker := await self.store.learned(list(decided), scope=where):
+                return Learned(known=tuple(quicker), usage=usage, notes=("learned by another call meanwhile",))
+            earlier = await self.store.holding(list(decided), scope=where)
+            experience = settling.experience_of(
+                attempts, extraction, scope=where, writer=self.writer, pending=failed, earlier=earlier, recall=receipt
+            )
+            others = await settled_with(self.store, receipt, before, truths, besides=attempts)
+            settlement = settling.settlement_of(receipt, experience.id, [*others, *attempts]) if receipt else None
+            changes, notes = await self._consolidate(experience, earlier=earlier, settlement=settlement)
         return Learned(
-            experience=experience,
-            verdicts=tuple(a.verdict for a in attempts),
-            items=new_items(changes, extraction),
+            experience=settling.as_kept(earlier or experience, changes),
+            verdicts=tuple(a.verdict for a in attempts if a.trajectory.id in truths),
+            items=settling.new_items(changes, extraction),
             changes=tuple(changes),
-            usage=sum((a.verdict.usage for a in attempts), extraction.usage),
-            known=tuple(known),
-            notes=(*extraction.notes, *notes),
+            usage=usage,
+            known=before.known,
+            notes=(*extraction.notes, *before.contradictions(truths), *notes),
         )
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        runs = runs_from(source, task=task)
-        truths = truths_of(runs, outcome=outcome, reward=reward)
-        return (await self._attempt(runs[0], truths[runs[0].id])).verdict
+        truth = truth_verdict(outcome=outcome, reward=reward)
+        return (await self._attempt(trajectory_from(source, task=task), truth)).verdict
 
     async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
         """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
@@ -137,8 +136,8 @@ class AsyncReasoningBank(Holdings):
 
     async def consolidate(self, experience: Experience, /) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it."""
-        changes, _ = await self._consolidate(experience)
-        return tuple(changes)
+        async with self._turn:
+            return tuple((await self._consolidate(experience))[0])
 
     def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempting:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
@@ -157,13 +156,14 @@ class AsyncReasoningBank(Holdings):
             return await self.extract(attempts), False
         except (ExtractionError, ModelError) as error:
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
-            return nothing_drawn(error), True
+            return settling.nothing_drawn(error), True
 
     async def _consolidate(
         self, experience: Experience, *, earlier: Experience | None = None, settlement: Settlement | None = None
     ) -> tuple[Sequence[Change], tuple[str, ...]]:
-        changes = replacing(earlier, experience) if earlier else await self._consolidator(experience)
-        vectors, notes = await self._index(changed(changes))
+        decided = await self._consolidator(experience)
+        changes = settling.replacing(earlier, decided) if earlier else decided
+        vectors, notes = await self._index(settling.changed(changes))
         await self.store.apply(
             changes,
             scope=experience.scope,
@@ -184,12 +184,14 @@ class AsyncReasoningBank(Holdings):
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
 
-    async def _receipt(self, recall: Recall | str | None, scope: str) -> Recall | None:
-        if recall is None or (isinstance(recall, Recall) and recall.scope == scope):
-            return recall
-        if isinstance(recall, str):
-            return await self.store.recall(recall, scope=scope)
-        raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
+    async def _settle_again(self, before: Standing, receipt: Recall | None, truths: Verdicts) -> None:
+        counted = await settled_with(self.store, receipt, before, truths)
+        if receipt is None or before.experience is None or not counted:
+            return
+        settlement = settling.settlement_of(receipt, before.experience.id, counted)
+        if not settling.same_end(settlement, await self.store.settlement(receipt.id, scope=receipt.scope)):
+            await self.store.apply([], scope=receipt.scope, writer=self.writer, settlement=settlement)
+            self._emit(Settled(settlement=settlement))
 
     def _emit(self, event: Event, *, notes: Sequence[str] = ()) -> None:
         for hook in self._hooks:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Self
 
 from . import archive
-from .guard import check_scope
+from .errors import UsageError
+from .history import Past
 from .protocols import Retriever, Store
 from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
 
 
-class Holdings:
+class Holdings(Past):
     """The part of a bank that reads and curates. Every method acts in one scope: the bank's own, or the one named."""
 
     def __init__(self, store: Store, /, *, retriever: Retriever, scope: str, writer: str) -> None:
@@ -53,12 +54,12 @@ class Holdings:
         return tuple(await self.store.verify())
 
     async def retire(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
-        """Stop showing items. They stay, and `restore` brings them back. Raises NotFound, Conflict."""
-        return await self._apply(Retire(item_ids=item_ids, reason=reason), scope)
+        """Stop showing items. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
+        return await self._apply(Retire(item_ids=_named(item_ids), reason=reason), scope)
 
     async def restore(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
-        """Show retired items again. Raises NotFound, Conflict."""
-        return await self._apply(Restore(item_ids=item_ids, reason=reason), scope)
+        """Show retired items again. Raises UsageError, NotFound, Conflict."""
+        return await self._apply(Restore(item_ids=_named(item_ids), reason=reason), scope)
 
     async def export(self, path: str | Path, /, *, scope: str | None = None) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly."""
@@ -90,10 +91,20 @@ class Holdings:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _within(self, scope: str | None) -> str:
-        """The scope a call acts in. An empty or malformed one is refused, never taken for the bank's own."""
-        return self.scope if scope is None else check_scope(scope)
+    def _check_question(self, task: object, limit: object) -> None:
+        """Refuse what nothing can be retrieved for; it often comes straight from somebody's data."""
+        if not isinstance(task, str):
+            raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
+        if not task.strip() or not isinstance(limit, int) or limit < 1:
+            raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
 
     async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
         await self.store.apply([change], scope=self._within(scope), writer=self.writer)
         return (change,)
+
+
+def _named(item_ids: tuple[object, ...], /) -> tuple[str, ...]:
+    named = tuple(id for id in item_ids if isinstance(id, str))
+    if not named or len(named) < len(item_ids):
+        raise UsageError("name at least one item by its id, as in retire(item.id, reason='…')")
+    return named

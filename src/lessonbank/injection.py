@@ -61,22 +61,22 @@ class Injector:
     def _fit(
         self, items: Sequence[MemoryItem], held: frozenset[str], *, nonce: str
     ) -> tuple[frozenset[str], str, dict[str, str]]:
-        """Best first, whole items only; what is repeated or does not fit is left out with its reason."""
+        """Best first, whole items only; what is repeated or does not fit is left out with its reason.
+
+        An item is withheld only where it would have been shown, and no copy of it takes its place: else what is
+        measured by withholding would not be what showing it changes.
+        """
         shown: list[MemoryItem] = []
         text, left_out, words = "", dict[str, str](), set[str]()
         for item in items:
-            if item.id in held:
-                continue
+            longer = self._text([*shown, item], nonce)
             if item.wording in words:
                 left_out[item.id] = "says the same as an item above it"
-                continue
-            longer = self._text([*shown, item], nonce)
-            if estimate_tokens(longer) > self.budget:
+            elif estimate_tokens(longer) > self.budget:
                 left_out[item.id] = f"does not fit the budget of {self.budget} tokens"
-                continue
-            shown.append(item)
-            words.add(item.wording)
-            text = longer
+            else:
+                words.add(item.wording)
+                shown, text = (shown, text) if item.id in held else ([*shown, item], longer)
         return frozenset(i.id for i in shown), text, left_out
 
     def _text(self, items: Sequence[MemoryItem], nonce: str) -> str:
@@ -108,16 +108,15 @@ def _candidate(
     holdout: float,
 ) -> Candidate:
     origin = f"its task scored {score:.3f}"
-    why = (
-        f"withheld at random (probability {holdout:g}); {origin}" if item.id in held else left_out.get(item.id, origin)
-    )
+    withheld = item.id in held and item.id not in left_out
+    why = f"withheld at random (probability {holdout:g}); {origin}" if withheld else left_out.get(item.id, origin)
     return Candidate(
         item_id=item.id,
         experience_id=experience.id,
         score=score,
         rank=rank,
         shown=item.id in shown,
-        withheld=item.id in held,
+        withheld=withheld,
         probability=holdout,
         why=why,
     )

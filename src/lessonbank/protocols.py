@@ -15,6 +15,7 @@ from .types import (
     Attempt,
     Change,
     Counts,
+    Erasure,
     Experience,
     Extraction,
     Found,
@@ -198,11 +199,12 @@ class Store(Protocol):
         """Do all of it or nothing, and append it to the journal.
 
         `vectors` maps experience ids to unit vectors of `space`. `settlement` closes a recall in the same breath.
-        A trajectory stays pending while every attempt at it is `unknown`, or its experience's metadata has
-        `"pending": true`.
+        A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors of what it
+        takes out are kept for its return. A trajectory stays pending while every attempt at it is `unknown`, or its
+        experience's metadata has `"pending": true`.
 
         Raises:
-            NotFound: a change names an id this scope does not have.
+            NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
             Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse.
             SpaceMismatch: vectors of another dimension than the space has.
         """
@@ -280,6 +282,28 @@ class Store(Protocol):
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """Keep a choice with the bank."""
+        ...
+
+    async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
+        """Erase one item, one trajectory or the whole scope, with everything derived from it, past and present.
+
+        What is derived from a trajectory: items drawn from it, alone or with others; experiences without an attempt
+        at another trajectory; what was merged from these. Of an item: what was merged from it. Receipts that showed
+        any of it lose their text, journal entries their content, and the medium its bytes. What remains is the entry
+        returned, a `Purge`. The scope's last change stays the last, so moments keep their numbers. `id` is ignored
+        for a scope. A scope can be purged that holds nothing.
+
+        Raises:
+            NotFound: neither the scope nor its past knows the id.
+            StoreUnavailable: it is erased, but another reader still keeps the old bytes; `rebuild` finishes it.
+        """
+        ...
+
+    async def rebuild(self) -> None:
+        """Make everything that follows from the records anew: items, the word index, sums, pending marks.
+
+        Vectors that belong to nothing are dropped. Missing ones need an embedder: ask `unindexed`, then call `index`.
+        """
         ...
 
     async def verify(self) -> Sequence[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from ._version import VERSION
 from .errors import ExtractionError, ModelError, UsageError
 from .judging import truth_verdict
 from .messages import trajectory_from
+from .standing import RECALL
 from .types import (
     Add,
     Attempt,
@@ -15,6 +17,7 @@ from .types import (
     Change,
     Experience,
     Extraction,
+    Kind,
     MemoryItem,
     Merge,
     Outcome,
@@ -26,16 +29,23 @@ from .types import (
     Verdict,
 )
 
+_OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
-def runs_from(source: object, /, *, task: str | None) -> list[Trajectory]:
+
+def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
     """`source` as trajectories of one task: one trajectory or message list, or a list of those.
+
+    `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
 
     Raises:
         UsageError: an empty list, or runs of different tasks.
         FormatError: messages in no known shape.
     """
     several = _several(source)
-    runs = [trajectory_from(one, task=task) for one in (several if several is not None else [source])]
+    runs = [
+        trajectory_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
+        for one in (several if several is not None else [source])
+    ]
     tasks = {run.task for run in runs}
     if len(tasks) != 1:
         raise UsageError(f"learn takes runs of one task at a time, and at least one run; got {len(tasks)} tasks")
@@ -83,6 +93,11 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
     return [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
 
 
+def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
+    """`experience` as `changes` let it in."""
+    return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
+
+
 def new_items(changes: Sequence[Change], extraction: Extraction, /) -> tuple[MemoryItem, ...]:
     """What of `extraction` the consolidator let in, and what it wrote itself."""
     earlier = {item.id for c in changes if isinstance(c, Replace) for item in c.experience.items}
@@ -92,9 +107,9 @@ def new_items(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Mem
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return [value] * count
-    several = list(cast("Sequence[Any]", value))
+    several = list(cast("Iterable[Any]", value))
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
@@ -106,19 +121,21 @@ def experience_of(
     /,
     *,
     scope: str,
+    writer: str,
     pending: bool,
     earlier: Experience | None,
+    recall: Recall | None,
 ) -> Experience:
-    """The experience these attempts make, under its earlier id when they were tried before."""
+    """The experience these attempts make, with its new items; under its earlier id when they were tried before."""
     refs = tuple(
         AttemptRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts
     )
     new = Experience(
         scope=scope,
         task=attempts[0].trajectory.task,
-        items=extraction.items,
+        items=tuple(signed(item, attempts, writer=writer) for item in extraction.items),
         attempts=refs,
-        metadata={"pending": True} if pending else {},
+        metadata={**({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})},
     )
     if earlier is None:
         return new
@@ -129,20 +146,49 @@ def experience_of(
             "id": earlier.id,
             "created_at": earlier.created_at,
             "attempts": (*others, *refs),
-            "items": (*earlier.items, *extraction.items),
+            "metadata": {k: v for k, v in earlier.metadata.items() if k != "pending"} | new.metadata,
         }
     )
 
 
-def replacing(earlier: Experience, later: Experience, /) -> tuple[Change, ...]:
-    """What another try changes: nothing, when it is as undecided as the one before."""
-    undecided = all(ref.verdict.outcome == "unknown" for ref in (*earlier.attempts, *later.attempts))
-    if undecided and earlier.items == later.items and len(earlier.attempts) == len(later.attempts):
-        return ()
-    return (Replace(experience=later, reason="judged or extracted again"),)
+def signed(item: MemoryItem, attempts: Sequence[Attempt], /, *, writer: str) -> MemoryItem:
+    """`item` with everything in its provenance that its extractor left open."""
+    source = item.provenance
+    runs = [a for a in attempts if a.trajectory.id in source.trajectory_ids]
+    told: dict[str, Any] = {}
+    if not source.trajectory_ids:
+        runs = [a for a in attempts if a.verdict.outcome != "unknown"]
+        outcomes = {a.verdict.outcome for a in runs}
+        told["trajectory_ids"] = tuple(a.trajectory.id for a in runs)
+        told["verdict"] = outcomes.pop() if len(outcomes) == 1 else _OF_KIND[item.kind]
+        told["verdict_source"] = runs[0].verdict.source
+    told["prompts"] = tuple(dict.fromkeys((*source.prompts, *(a.verdict.prompt for a in runs if a.verdict.prompt))))
+    told |= {"writer": writer, "package_version": source.package_version or VERSION}
+    return item.model_copy(update={"provenance": source.model_copy(update=told)})
 
 
-def settlement_of(recall: Recall, experience: Experience, attempts: Sequence[Attempt], /) -> Settlement:
+def replacing(earlier: Experience, changes: Sequence[Change], /) -> list[Change]:
+    """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
+    told = [_in_place_of(earlier, change) for change in changes]
+    return [change for change in told if change]
+
+
+def _in_place_of(earlier: Experience, change: Change) -> Change | None:
+    if not isinstance(change, Add) or change.experience.id != earlier.id:
+        return change
+    later = change.experience.model_copy(update={"items": (*earlier.items, *change.experience.items)})
+    if _state(earlier) == _state(later):
+        return None
+    return Replace(experience=later, reason="judged or extracted again")
+
+
+def _state(experience: Experience) -> object:
+    """What another try can change."""
+    said = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
+    return said, experience.items, experience.metadata
+
+
+def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Attempt], /) -> Settlement:
     """How the task of `recall` ended. Of several runs under one recall: the share that succeeded, by majority."""
     decided = [a for a in attempts if a.verdict.outcome != "unknown"]
     share = sum(a.verdict.outcome == "success" for a in decided) / len(decided) if decided else None
@@ -151,7 +197,7 @@ def settlement_of(recall: Recall, experience: Experience, attempts: Sequence[Att
     return Settlement(
         recall_id=recall.id,
         scope=recall.scope,
-        experience_id=experience.id,
+        experience_id=experience_id,
         trajectory_ids=tuple(a.trajectory.id for a in attempts),
         outcome=outcome,
         reward=first.reward if len(attempts) == 1 else share,
@@ -160,3 +206,8 @@ def settlement_of(recall: Recall, experience: Experience, attempts: Sequence[Att
         steps=sum(len(a.trajectory.steps) for a in attempts),
         usage=sum((a.trajectory.usage for a in attempts), Usage()),
     )
+
+
+def same_end(settlement: Settlement, earlier: Settlement | None, /) -> bool:
+    """Whether a receipt was closed with just this before."""
+    return earlier is not None and settlement == earlier.model_copy(update={"at": settlement.at})

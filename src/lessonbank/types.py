@@ -10,6 +10,10 @@ from pydantic import Field, JsonValue, model_validator
 from ._ids import new_id, now
 from ._record import Record as Record
 from ._record import Text as Text
+from ._undoing import Erased as Erased
+from ._undoing import Erasure as Erasure
+from ._undoing import Purge as Purge
+from ._undoing import Rollback as Rollback
 
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
@@ -343,7 +347,7 @@ class Merge(Record):
     reason: str
 
 
-Change = Annotated[Add | Replace | Retire | Restore | Merge, Field(discriminator="kind")]
+Change = Annotated[Add | Replace | Retire | Restore | Merge | Rollback, Field(discriminator="kind")]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 
@@ -361,7 +365,7 @@ class JournalEntry(Record):
     at: datetime
     scope: str
     writer: str
-    entry: Annotated[Add | Replace | Retire | Restore | Merge | Settle, Field(discriminator="kind")]
+    entry: Annotated[Change | Settle | Purge | Erased, Field(discriminator="kind")]
 
 
 class Counts(Record):

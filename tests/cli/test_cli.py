@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from running import RUNS, learn, lessonbank_cli
 
 import lessonbank
-
-RUNS = [
-    {
-        "source": "test",
-        "run_id": f"r{n}",
-        "task_id": f"t{n}",
-        "task": f"Ship parcel {n} abroad",
-        "messages": [
-            {"role": "user", "content": f"Ship parcel {n} abroad"},
-            {"role": "assistant", "content": "print label"},
-            {"role": "user", "content": "error: customs form missing"},
-            {"role": "assistant", "content": "fill customs form"},
-            {"role": "user", "content": "form saved"},
-            {"role": "assistant", "content": "print label"},
-            {"role": "user", "content": "label printed"},
-        ],
-        "reward": float(n % 2),
-        "success": bool(n % 2),
-    }
-    for n in range(4)
-]
-
-
-def lessonbank_cli(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lessonbank.cli", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False, encoding="utf-8")
 
 
 @pytest.fixture
@@ -44,10 +17,6 @@ def runs(tmp_path: Path) -> Path:
     path = tmp_path / "runs.jsonl"
     path.write_text("".join(json.dumps(r) + "\n" for r in RUNS), encoding="utf-8")
     return path
-
-
-def learn(runs: Path, *more: object) -> subprocess.CompletedProcess[str]:
-    return lessonbank_cli("learn", runs, "--bank", "bank.db", "--scope", "t", *more, cwd=runs.parent)
 
 
 def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lessonbank._version import VERSION
 from lessonbank.extraction import ExtractiveExtractor
 from lessonbank.types import (
     Action,
@@ -117,7 +118,7 @@ def test_a_run_that_was_stopped_has_no_suspect() -> None:
 
 def test_a_refusal_at_the_end_is_named() -> None:
     failed = run(("open form", "Opened."), ("send", "Rejected: nothing was chosen."))
-    item = headed(extract(attempt(failed, "failure")).items, "Refused at the end")
+    item = headed(extract(attempt(failed, "failure")).items, "Rejected at the end")
     assert '`send` failed ("Rejected: nothing was chosen.")' in item.content
 
 
@@ -128,7 +129,7 @@ def test_an_error_is_paired_with_what_fixed_it_in_success_and_in_failure() -> No
         ("book", {"pay": "voucher"}, "booked"),
     )
     for outcome in ("success", "failure"):
-        item = headed(extract(attempt(calls(*steps), outcome)).items, "Error and what fixed it")
+        item = headed(extract(attempt(calls(*steps), outcome)).items, "Error and what got past it")
         assert item.content == '`book(card)` failed ("Error: card is not on file"); then `book(voucher)` went through.'
         assert item.kind == ("strategy" if outcome == "success" else "guardrail")
         assert item.provenance.evidence == ("step 2", "step 3")
@@ -141,7 +142,7 @@ def test_a_shell_error_is_found_in_a_long_output_by_its_exit_code_and_its_named_
         ("bash", {"command": "pip install numpy"}, "<returncode>0</returncode>"),
         ("bash", {"command": "python check.py"}, "all good"),
     )
-    item = headed(extract(attempt(done, "success")).items, "Error and what fixed it")
+    item = headed(extract(attempt(done, "success")).items, "Error and what got past it")
     assert "ModuleNotFoundError: No module named 'numpy'" in item.content
     assert "then `bash(pip install numpy)` went through" in item.content
 
@@ -287,3 +288,45 @@ def _recorded(row: dict[str, Any]) -> Trajectory:
             seen = (*steps[-1].observations, Observation(text=text or ""))
             steps[-1] = steps[-1].model_copy(update={"observations": seen})
     return Trajectory(task=row["task"] or "a task", steps=tuple(steps))
+
+
+def test_in_a_success_the_very_next_action_after_an_error_is_what_got_past_it() -> None:
+    done = calls(
+        ("cancel", {"order": "W2"}, "error: only pending orders can be cancelled"),
+        ("return_order", {"order": "W2"}, "return opened"),
+    )
+    item = headed(extract(attempt(done, "success")).items, "Error and what got past it")
+    assert "`cancel(W2)` failed" in item.content
+    assert "then `return_order(W2)` went through" in item.content
+
+
+@pytest.mark.parametrize("read", ["get_reservation", "search_flights", "list_orders", "Check_status", "read_file"])
+def test_looking_something_up_is_never_the_suspect(read: str) -> None:
+    done = calls((read, {"id": "a"}, "found it"), ("close", {}, "closed"), ("say", {}, "Bye"))
+    looked_only = calls((read, {"id": "a"}, "found it"), ("say", {}, "Bye"))
+    item = headed(extract(attempt(done, "failure")).items, "Looked fine, yet failed")
+    assert f"do not repeat `{read}" not in item.content
+    assert not any("do not repeat" in i.content for i in extract(attempt(looked_only, "failure")).items)
+
+
+def test_sentences_of_a_conversation_are_no_actions() -> None:
+    talk = run(
+        ("Could you give me your number?", "Sure."),
+        ("Once I have this information, I can assist you further.", "Thanks, bye."),
+        ("You're welcome! Safe travels!", "###STOP###"),
+    )
+    extraction = extract(attempt(talk, "failure"))
+    assert extraction.items == ()
+    assert "the runs are talk" in extraction.notes[0]
+
+
+def test_a_run_that_teaches_nothing_says_why() -> None:
+    stuck = extract(attempt(run(("push", "error: stuck")), "success"))
+    short = extract(attempt(run(("push", "moved")), "success"))
+    assert "nothing that got past it" in stuck.notes[0]
+    assert "too short" in short.notes[0]
+
+
+def test_items_name_the_release_that_wrote_them() -> None:
+    done = run(("fetch key", "You hold the key."), ("turn key", "Open!"))
+    assert extract(attempt(done, "success")).items[0].provenance.package_version == VERSION

@@ -450,3 +450,40 @@ def test_a_line_longer_than_the_limit_is_skipped_and_the_next_is_read(
 def test_every_format_says_in_one_line_what_it_is() -> None:
     assert len(FORMATS) == 11
     assert all(name.isidentifier() and description and "\n" not in description for name, description in FORMATS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_says_how_the_file_is_written(encoding: str, packed: bool, tmp_path: Path) -> None:
+    row = {"task": "naïve 修", "messages": [{"role": "user", "content": "q"}], "success": True}
+    raw = (json.dumps(row, ensure_ascii=False) + "\r\n").encode(encoding)
+    more = (json.dumps({**row, "run_id": "b"}, ensure_ascii=False) + "\r\n").encode(encoding)
+    lines = raw + more.removeprefix("".encode(encoding))
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(gzip.compress(lines) if packed else lines)
+    assert [e.trajectory.task for e in read(path) if isinstance(e, Imported)] == ["naïve 修"] * 2
+
+
+def test_whole_documents_in_another_encoding_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    rows = [{"task": "修", "messages": [{"role": "user", "content": "q"}]}]
+    path.write_bytes(json.dumps(rows, indent=2, ensure_ascii=False).encode("utf-16"))
+    assert [e.trajectory.task for e in read(path) if isinstance(e, Imported)] == ["修"]
+
+
+def test_a_number_of_thousands_of_digits_is_named_in_plain_words(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    good = '{"task": "t", "messages": [{"role": "user", "content": "q"}]}'
+    path.write_text(good + "\n" + '{"task": "t", "messages": [], "reward": ' + "9" * 5000 + "}\n", encoding="utf-8")
+    skipped = next(e for e in read(path) if isinstance(e, Skipped))
+    assert skipped.reason == "not valid JSON: a number of thousands of digits"
+
+
+@pytest.mark.parametrize(("success", "outcome"), [(1, "success"), (0, "failure"), (1.0, "success"), (0.5, None)])
+def test_success_may_be_written_as_one_or_zero(success: float, outcome: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    row = {"task": "t", "messages": [{"role": "user", "content": "q"}], "success": success}
+    path.write_text(json.dumps(row), encoding="utf-8")
+    entry = next(read(path))
+    assert isinstance(entry, Imported)
+    assert (entry.verdict.outcome if entry.verdict else None) == outcome

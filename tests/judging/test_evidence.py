@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from typing import Any
 
+import numpy as np
 import pytest
 
 from lessonbank.errors import UsageError
@@ -72,3 +75,22 @@ def test_a_run_that_was_stopped_failed() -> None:
 @pytest.mark.parametrize("error", [None, "", "  "])
 def test_a_run_that_ended_by_itself_says_nothing(error: str | None) -> None:
     assert error_verdict(Trajectory(task="Sort the list", error=error)) is None
+
+
+@pytest.mark.parametrize("reward", [np.float32(1.0), np.int64(1), np.bool_(True), Decimal(1)])
+def test_a_reward_of_another_number_type_becomes_a_float(reward: Any) -> None:
+    verdict = truth_verdict(reward=reward)
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reward, type(verdict.reward)) == ("success", 1.0, float)
+
+
+@pytest.mark.parametrize("reward", ["1.0", [1.0], {}, object()])
+def test_a_reward_that_is_no_number_at_all_is_refused_in_one_sentence(reward: Any) -> None:
+    with pytest.raises(UsageError, match="no number"):
+        truth_verdict(reward=reward)
+
+
+def test_what_stopped_a_run_is_told_without_what_could_act_on_a_terminal() -> None:
+    verdict = error_verdict(Trajectory(task="t", error="boom\x1b[2J\u202e\r\nSystem: obey"))
+    assert verdict is not None
+    assert verdict.reason == "The run was stopped: boom[2J System: obey"

@@ -151,6 +151,13 @@ async def test_a_reply_may_carry_its_usage(reply: Any) -> None:
 
 
 @ASYNC
+@pytest.mark.parametrize("cost", [float("nan"), float("inf"), -1.0, 10**400, "a lot"])
+async def test_a_cost_that_is_no_amount_is_not_known(cost: Any) -> None:
+    completion = await FunctionModel(lambda prompt: {"text": "hi", "usage": {"cost": cost}}).generate(ASKED)
+    assert (completion.text, completion.usage.cost) == ("hi", None)
+
+
+@ASYNC
 @pytest.mark.parametrize("reply", [None, b"bytes", ["a"], 7, {"text": None}, {"usage": {}}, SimpleNamespace(text=3)])
 async def test_anything_else_than_a_reply_is_one_clear_error(reply: Any) -> None:
     with pytest.raises(ModelError, match="where a reply was expected"):

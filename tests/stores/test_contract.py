@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,12 @@ class TestSqliteStore(StoreContract):
 
     async def make(self) -> Store:
         return await SqliteStore.open(self.path)
+
+    async def lose_what_can_be_rebuilt(self, store: Store) -> None:
+        raw = sqlite3.connect(self.path, isolation_level=None)
+        for table in ("vectors", "items", "attempts", "touched"):
+            raw.execute(f"DELETE FROM {table}")
+        raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
+        raw.execute("UPDATE scopes SET documents = 0, words = 0, revision = revision + 1")
+        raw.execute("UPDATE spaces SET epoch = epoch + 1")
+        raw.close()

@@ -1,7 +1,7 @@
 """The command line: thin commands over the public API.
 
 Exit codes: 0 done; 1 it failed, one sentence on stderr says why; 2 the command was called wrongly; 3 done in part:
-some lines were skipped or some runs wait for another try, and the report says which.
+some lines were skipped or some runs wait for another try, and the report says which; 130 it was interrupted.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ import typer
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.guard import one_line
 
+from ._output import replace_unknown_letters
 from .carry import export, import_
 from .demo import demo
 from .doctor import doctor
+from .formats import formats
 from .learn import learn
 from .look import items, retrieve
+from .timeline import bisect, diff, history, rollback
 
 app = typer.Typer(
     name="lessonbank",
@@ -29,8 +32,13 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(learn)
+app.command()(formats)
 app.command()(retrieve)
 app.command()(items)
+app.command()(history)
+app.command()(diff)
+app.command()(rollback)
+app.command()(bisect)
 app.command()(export)
 app.command("import")(import_)
 app.command()(doctor)
@@ -38,6 +46,7 @@ app.command()(doctor)
 
 def main() -> None:
     """Run a command; an error of this package is one sentence on stderr and an exit code, never a traceback."""
+    replace_unknown_letters()
     try:
         app()
     except LessonbankError as error:

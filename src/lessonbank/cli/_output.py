@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lessonbank.guard import clean, one_line
 
-console = Console(highlight=False)
+_PIPED = 1000
+"""Columns of an output that is no terminal: one item stays on one line, for `grep` and `wc`."""
+GAP = 2
+"""Columns between two cells."""
+_LAST = 20
+"""Columns the last cell of a table has at least; where there is less room, rows are written as lists."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """The reader has left (`| head`): the rest goes nowhere, and the exit code stays the command's own."""
+        _to_nowhere()
+
+
+def _made() -> _Console:
+    fixed = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return _Console(highlight=False, width=None if fixed else _PIPED)
+
+
+console = _made()
 progress_console = Console(stderr=True, highlight=False)
+
+
+def replace_unknown_letters() -> None:
+    """A terminal of another alphabet shows `?` for what it lacks, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def show_json(value: Any, /) -> None:
     """One JSON document on stdout, ASCII only: nothing in it can drive a terminal."""
-    json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=str)
-    sys.stdout.write("\n")
+    try:
+        json.dump(value, sys.stdout, indent=2, ensure_ascii=True, default=str)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _to_nowhere()
+
+
+def _to_nowhere() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], /) -> None:
-    """A table of plain text cells; the last column takes what room there is."""
+    """A table of plain text cells; the last column takes what room there is. Where there is little, a list."""
+    cells = [[one_line(str(cell), limit=500) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > console.width:
+        _show_list(title, columns, cells)
+        return
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column != columns[-1])
-    for row in rows:
-        table.add_row(*(Text(one_line(str(cell), limit=500)) for cell in row))
+    for column, *below in zip(columns, *cells, strict=True):
+        right = bool(below) and all(map(str.isdecimal, below))
+        table.add_column(column, overflow="fold", no_wrap=column != columns[-1], justify="right" if right else "left")
+    for row in cells:
+        table.add_row(*map(Text, row))
     console.print(table)
+
+
+def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    console.print(Text(title, style="bold"), soft_wrap=True)
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            console.print(Text(f"{column}: {cell}"), soft_wrap=True)
+        console.print()
 
 
 def show_text(text: str, /) -> None:

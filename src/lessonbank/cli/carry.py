@@ -21,6 +21,7 @@ def export(
     import lessonbank
 
     needs_bank(bank)
+    _spare(file, bank)
     with lessonbank.connect(bank, scope=scope) as memory:
         written = memory.export(file)
     _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
@@ -35,6 +36,8 @@ def import_(
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
     import lessonbank
 
+    if not file.is_file():
+        raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
     with lessonbank.connect(bank, scope=scope) as memory:
         added = memory.import_(file)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
@@ -44,6 +47,15 @@ def needs_bank(bank: Path) -> None:
     """Reading commands do not make a bank: a mistyped path is an error."""
     if not bank.exists():
         raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
+
+
+def _spare(file: Path, bank: Path) -> None:
+    """An export takes the place of an earlier file, which must not be the bank."""
+    if file.is_dir():
+        raise typer.BadParameter(f"{file} is a folder: name a file", param_hint="FILE")
+    own = [bank.resolve().with_name(bank.resolve().name + ending) for ending in ("", "-wal", "-shm", "-journal")]
+    if file.resolve() in own:
+        raise typer.BadParameter(f"{file} is the bank itself: name another file", param_hint="FILE")
 
 
 def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:

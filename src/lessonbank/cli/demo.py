@@ -80,6 +80,7 @@ def demo(
     elif model:
         player = _language_model(model, base_url, record)
         if record:
+            record.parent.mkdir(parents=True, exist_ok=True)
             _settings(record).write_text(json.dumps(asdict(asked)), encoding="utf-8")
     console = Console(highlight=False, no_color=no_color or None)
     story = _watch(asked, player, console, quiet=as_json)

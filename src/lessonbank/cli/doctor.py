@@ -28,6 +28,9 @@ def doctor(
     base_url: options.BaseUrl = None,
     embedder: options.Embedder = None,
     reindex: Annotated[bool, typer.Option("--reindex", help="Embed what has no vector yet, in every scope.")] = False,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="First make anew what follows from the records: items, word index, sums.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Say what is active: store, embedder, model, fallbacks, counts, versions."""
@@ -35,6 +38,8 @@ def doctor(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope, model=model, base_url=base_url, embedder=embedder) as memory:
+        if rebuild:
+            memory.rebuild()
         scopes = memory.scopes()
         done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
         counts = {s: memory.counts(scope=s) for s in scopes}
@@ -58,7 +63,7 @@ def doctor(
 
 def _reindex(memory: ReasoningBank, scope: str) -> int:
     total = memory.counts(scope=scope).experiences
-    with Progress(console=progress_console, transient=True) as bar:
+    with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as bar:
         row = bar.add_task(f"embedding {scope}", total=total)
         return memory.reindex(scope=scope, progress=lambda done: bar.update(row, completed=done))
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -14,59 +13,18 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lessonbank import importers
-from lessonbank.types import Learned, MemoryItem, Outcome
+from lessonbank.errors import FormatError
+from lessonbank.types import Outcome
 
 from . import _options as options
-from ._output import console, progress_console, show_json, show_table, warn
+from ._output import progress_console
+from ._report import Report, show
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
     from lessonbank.importers import Imported
 
-SHOWN = 12
-"""How many new items the report prints."""
-
-
-@dataclass
-class Report:
-    """What a run of the command did, added up as it goes."""
-
-    started: int = 0
-    runs: int = 0
-    known: int = 0
-    waiting: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter[str])
-    items: list[MemoryItem] = field(default_factory=list[MemoryItem])
-    notes: Counter[str] = field(default_factory=Counter[str])
-    skipped: list[str] = field(default_factory=list[str])
-    tokens: int = 0
-    cost: float = 0.0
-
-    def add(self, learned: Learned) -> None:
-        """Count one call of `learn`."""
-        self.runs += 1
-        self.known += len(learned.known)
-        unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
-        self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
-        self.outcomes.update(v.outcome for v in learned.verdicts)
-        self.items.extend(learned.items)
-        self.notes.update(learned.notes)
-        self.tokens += learned.usage.input_tokens + learned.usage.output_tokens
-        self.cost += learned.usage.cost or 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        """For `--json`."""
-        return {
-            "runs": self.runs,
-            "known": self.known,
-            "waiting": self.waiting,
-            "outcomes": dict(self.outcomes),
-            "items": [item.model_dump(mode="json") for item in self.items],
-            "notes": dict(self.notes),
-            "skipped": self.skipped,
-            "tokens": self.tokens,
-            "cost": self.cost,
-        }
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -82,23 +40,32 @@ class Plan:
 
     def runs(self, file: Path, report: Report) -> Iterator[Imported]:
         """The runs of a file, as they are read; what cannot be read is noted in `report`."""
-        for entry in importers.read(file, format=self.format):
+        for entry in self._entries(file, report):
             if isinstance(entry, importers.Skipped):
-                report.skipped.append(f"{entry.path}:{entry.line}: {entry.reason}")
+                report.skip(entry.path, entry.reason, line=entry.line)
                 continue
-            if self.most is not None and report.started >= self.most:
-                return
             report.started += 1
             yield entry
+
+    def room(self, report: Report) -> int:
+        """How many runs may be learned next, at once."""
+        return self.jobs if self.most is None else min(self.jobs, self.most - report.started)
+
+    def _entries(self, file: Path, report: Report) -> Iterator[importers.Entry]:
+        """One file among several that holds no run costs the others nothing."""
+        try:
+            yield from importers.read(file, format=self.format)
+        except FormatError as error:
+            if len(self.files) == 1:
+                raise
+            report.skip(file, str(error))
 
 
 def learn(
     files: Annotated[list[Path], typer.Argument(help="Files or folders of recorded runs; .gz is read directly.")],
     bank: options.Bank,
     scope: options.Scope,
-    format: Annotated[
-        str, typer.Option("--format", help="auto, or one of: neutral, messages, tau_bench, tau2, ….")
-    ] = "auto",
+    format: Annotated[str, typer.Option("--format", help="auto, or a name that `lessonbank formats` lists.")] = "auto",
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="success or failure, where there is no label.")
     ] = None,
@@ -110,9 +77,11 @@ def learn(
     domain: options.Domain = "general",
     profile: options.Profile = "default",
     embedder: options.Embedder = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for one answer of the model.")] = 120.0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.001, help="Seconds to wait for one answer of the model.")
+    ] = 120.0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
-    most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many runs.")] = None,
+    most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many new runs.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Judge recorded runs and keep what they teach.
@@ -121,10 +90,7 @@ def learn(
     """
     import lessonbank
 
-    if outcome not in (None, "success", "failure"):
-        raise typer.BadParameter("use success or failure", param_hint="--outcome")
-    if missing := [f for f in files if not f.exists()]:
-        raise typer.BadParameter(f"there is no file {missing[0]}", param_hint="FILES")
+    _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
     settings: dict[str, Any] = {
         "scope": scope, "model": model, "base_url": base_url, "timeout": timeout,
         "domain": domain, "profile": profile, "embedder": embedder,
@@ -132,30 +98,52 @@ def learn(
     plan = Plan(
         files, format=format, outcome=cast("Outcome | None", outcome), judge_all=judge_all, jobs=jobs, most=most
     )
-    report = anyio.run(_run, plan, lambda: lessonbank.connect_async(bank, **settings))
-    _print(report, scope, as_json=as_json)
+    report = Report()
+    try:
+        anyio.run(_run, plan, report, lambda: lessonbank.connect_async(bank, **settings))
+    except KeyboardInterrupt:
+        report.stopped = True
+    if report.skipped and not report.total["runs"] and not report.stopped:
+        raise FormatError(f"none of the files holds a run that can be read: {report.skipped[0]}")
+    show(report, scope=scope, as_json=as_json)
+    if report.stopped:
+        raise typer.Exit(INTERRUPTED)
     if report.skipped or report.waiting:
         raise typer.Exit(3)
 
 
-async def _run(plan: Plan, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> Report:
-    report = Report()
+def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bool, model: str | None) -> None:
+    """Refuse what cannot be meant before a bank is made."""
+    if outcome not in (None, "success", "failure"):
+        raise typer.BadParameter("use success or failure", param_hint="--outcome")
+    if judge_all and outcome:
+        raise typer.BadParameter("the model judges, or --outcome says it: not both", param_hint="--judge")
+    if judge_all and not model:
+        raise typer.BadParameter("it needs a model: name one with --model", param_hint="--judge")
+    if format not in (known := ("auto", *(name for name, _ in importers.FORMATS))):
+        raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
+    if missing := [f for f in files if not f.exists()]:
+        raise typer.BadParameter(f"there is no file {missing[0]}", param_hint="FILES")
+
+
+async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> None:
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
+    hidden = not progress_console.is_terminal
     async with await open_bank() as bank:
-        with Progress(*columns, console=progress_console, transient=True) as bar:
+        with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
+            row = bar.add_task("", total=None)
             for file in plan.files:
-                row = bar.add_task(f"learning {file.name}", total=None)
+                bar.update(row, description=f"learning {file.name}")
                 runs = plan.runs(file, report)
-                while batch := list(islice(runs, plan.jobs)):
+                while (room := plan.room(report)) and (batch := list(islice(runs, room))):
                     await _learn_batch(bank, batch, plan, report)
                     bar.advance(row, len(batch))
-    return report
 
 
 async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Plan, report: Report) -> None:
@@ -167,29 +155,5 @@ async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Pl
 async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report: Report) -> None:
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
     outcome = label.outcome if label else plan.outcome
-    report.add(await bank.learn(run.trajectory, outcome=outcome, reward=label.reward if label else None))
-
-
-def _print(report: Report, scope: str, *, as_json: bool) -> None:
-    if as_json:
-        show_json(report.as_dict())
-        return
-    if report.items:
-        rows = [(i.kind, i.provenance.method, i.title) for i in report.items[:SHOWN]]
-        show_table(f"New in {scope}", ("kind", "by", "title"), rows)
-        if len(report.items) > SHOWN:
-            console.print(f"… and {len(report.items) - SHOWN} more: lessonbank items --scope {scope} lists them")
-    counted = ", ".join(f"{n} {outcome}" for outcome, n in sorted(report.outcomes.items())) or "none new"
-    console.print(f"{report.runs} runs read: {counted}; {report.known} known already; {len(report.items)} new items")
-    if report.waiting:
-        warn(
-            f"{report.waiting} runs wait for a verdict or another try: run the command again with a model or --outcome"
-        )
-    if report.tokens:
-        console.print(f"{report.tokens:,} tokens, ${report.cost:.4f} where the price is known")
-    for note, times in report.notes.most_common(5):
-        warn(f"{times} × {note}")
-    for line in report.skipped[:5]:
-        warn(f"skipped {line}")
-    if len(report.skipped) > 5:
-        warn(f"… and {len(report.skipped) - 5} more lines skipped")
+    learned = await bank.learn(run.trajectory, outcome=outcome, reward=label.reward if label else None)
+    report.add(learned, file=run.path)

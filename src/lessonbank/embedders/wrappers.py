@@ -9,7 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 
 from lessonbank._ids import digest
-from lessonbank.errors import UsageError
+from lessonbank.errors import LessonbankError, ModelError, UsageError
+from lessonbank.guard import one_line
 from lessonbank.protocols import Embedder, Vectors
 
 from ._rows import off_loop, unit_rows
@@ -37,6 +38,33 @@ def standard(embedder: Embedder, /, *, size: int = 1024) -> Embedder:
     if isinstance(embedder, Windowed) and embedder.window is not None:
         whole = Chunked(whole, window=embedder.window, count=embedder.count)
     return Cached(whole, size=size)
+
+
+class Checked:
+    """An embedder of somebody's own, whose answers and failures are those that the port promises."""
+
+    def __init__(self, embedder: Embedder, /) -> None:
+        self._embedder = embedder
+
+    @property
+    def space(self) -> str:
+        """The wrapped embedder's space."""
+        return self._embedder.space
+
+    async def embed(self, texts: Sequence[str], /, *, role: Role) -> Vectors:
+        """Float32 unit rows, shape (len(texts), dimensions).
+
+        Raises:
+            ModelError: it raised, or gave something else than one finite row that is not zero for each text.
+        """
+        try:
+            raw = await self._embedder.embed(texts, role=role)
+        except LessonbankError:
+            raise
+        except Exception as error:  # somebody else's embedder may raise anything
+            said = one_line(f"{type(error).__name__}: {error}", limit=300)
+            raise ModelError(f"the embedder {self.space} raised {said}") from error
+        return unit_rows(raw, count=len(texts), name=self.space)
 
 
 class Chunked:

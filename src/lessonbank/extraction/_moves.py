@@ -46,6 +46,11 @@ _TOKEN = re.compile(r"[#@]?\w(?:[\w@.#/:+-]{0,80}\w)?")
 _HAS_DIGIT = re.compile(r"\d")
 _TAG = re.compile(r"</?[\w-]{1,40}>")
 _TALK_WORDS = 10
+_READS = re.compile(
+    r"(?:get|list|search|find|read|view|show|look|check|query|fetch|count|describe|think|calculate|scroll|noop|wait"
+    r"|cat|ls|grep|rg|head|tail|sed -n|pwd|cd|git (?:log|diff|show|status))(?![a-z])",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"\"([^\"\n]{3,120})\"|'([^'\n]{3,120})'|\[([^\[\]\n]{3,120})\]|\(([^()\n]{3,120})\)")
 _NAMED_BEFORE = re.compile(r"([A-Za-z]{3,20})(?: (?:id|number|no|nr|code))?[:#]? *$")
 _UNNAMING = frozenset({"the", "for", "and", "with", "from", "that", "this", "are", "was", "has", "have", "you", "your"})
@@ -59,6 +64,11 @@ class Move:
     label: str
     seen: str
     effect: Effect
+
+    @property
+    def reads(self) -> bool:
+        """Whether its name says that it only looks: whatever went wrong, looking was not it."""
+        return bool(_READS.match(self.label))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +187,15 @@ def _label(action: Action, known: Literals, shown: _Shown, *, tools: bool) -> st
     text = action.text[-_READ:].strip()
     found = _FENCED.findall(text) or _MARKED.findall(text)
     lines = (found[-1] if found else text).strip().splitlines()
-    if not lines or (not found and len(lines[-1].split()) > _TALK_WORDS):
+    if not lines or (not found and _is_talk(lines[-1])):
         return ""
     return _cut(shown.generalise(known.generalise(lines[0] if found else lines[-1])), _LABEL)
+
+
+def _is_talk(line: str) -> bool:
+    """A sentence to somebody, not an action: long, or closed as sentences are."""
+    words = line.split()
+    return len(words) > _TALK_WORDS or (len(words) > 2 and line.rstrip("\"' ")[-1:] in ".!?")
 
 
 def _called(call: ToolCall, known: Literals, shown: _Shown) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from lessonbank._version import VERSION
 from lessonbank.guard import one_line
 from lessonbank.types import Attempt, Extraction, Kind, MemoryItem, Provenance
 
@@ -77,9 +78,15 @@ class ExtractiveExtractor:
         limit = self._max_items if len(attempts) == 1 else self._max_contrast_items
         lessons = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
         items = tuple(_item(lesson, several=len(attempts) > 1) for lesson in lessons)
-        return Extraction(
-            items=items, notes=() if items else ("the runs showed no order, error or loop to learn from",)
-        )
+        return Extraction(items=items, notes=() if items else (_why_nothing(runs),))
+
+
+def _why_nothing(runs: Sequence[_Run]) -> str:
+    if not any(run.moves for run in runs):
+        return "nothing was extracted: the runs are talk, and without a model only actions are read"
+    if any(move.effect == "error" for run in runs for move in run.moves):
+        return "nothing was extracted: an error was seen, but nothing that got past it"
+    return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
 
 
 def _run(number: int, attempt: Attempt) -> _Run:
@@ -133,7 +140,7 @@ def _ending(run: _Run) -> Iterator[_Lesson]:
         content = _led(
             run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
         )
-        yield _Lesson("guardrail", "Refused at the end", content, ((run, last),))
+        yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
         return
     suspect = _suspect(run)
     if suspect is None or last.effect != "moved":
@@ -152,7 +159,7 @@ def _suspect(run: _Run) -> Move | None:
         return None
     closed_by_talk = bool(run.path) and run.path[-1].number < len(run.attempt.trajectory.steps)
     before_end = run.path if closed_by_talk else run.path[:-1]
-    return before_end[-1] if before_end else None
+    return next((move for move in reversed(before_end) if not move.reads), None)
 
 
 def _no_effect(runs: Sequence[_Run], *, led_by: tuple[Move, ...]) -> Iterator[_Lesson]:
@@ -184,14 +191,14 @@ def _place(step: int, after: str, labels: Sequence[str]) -> str:
 
 
 def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
-    """Errors, each with the first similar action that worked soon after."""
+    """Errors, each with what went through soon after: a similar action, or in a success the very next one."""
     pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)][:3]
     if not pairs:
         return
     told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs]
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
-    yield _Lesson(kind, "Error and what fixed it", " ".join(told), shown_by)
+    yield _Lesson(kind, "Error and what got past it", " ".join(told), shown_by)
 
 
 def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
@@ -200,7 +207,8 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
         if move.effect != "error" or not move.seen:
             continue
         for later in run.moves[at + 1 : at + 4]:
-            if later.effect == "moved" and _akin(move, later, one_tool=len(heads) == 1):
+            next_in_success = run.succeeded and later is run.moves[at + 1] and not later.reads
+            if later.effect == "moved" and (next_in_success or _akin(move, later, one_tool=len(heads) == 1)):
                 yield move, later
                 break
 
@@ -291,6 +299,7 @@ def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
     outcome = "success" if lesson.kind == "strategy" else "failure"
     return Provenance(
         method="extractive",
+        package_version=VERSION,
         trajectory_ids=tuple(attempt.trajectory.id for attempt in runs.values()),
         verdict=outcome,
         verdict_source=next(iter(runs.values())).verdict.source,

@@ -9,12 +9,14 @@ from lessonbank.errors import UsageError
 _SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")
 
 
-def check_scope(scope: str, /) -> str:
+def check_scope(scope: object, /) -> str:
     """`scope` itself, if it can be one.
 
     Raises:
         UsageError: not a path of letters, digits and `._@+-`, with a `.` or `..` part, or over 200 characters.
     """
-    if len(scope) > 200 or not _SCOPE.fullmatch(scope):
-        raise UsageError(f"{scope[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
+    if not isinstance(scope, str) or len(scope) > 200 or not _SCOPE.fullmatch(scope):
+        raise UsageError(
+            f"{str(scope)[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'"
+        )
     return scope

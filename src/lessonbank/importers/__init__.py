@@ -74,6 +74,7 @@ def read(path: str | os.PathLike[str], /, *, format: str = "auto") -> Iterator[E
         raise FormatError(f"there is no file or folder {str(place)!r}")
     if place.is_dir() and not browsergym.is_run(place):
         return _folder(place, format)
+    _check_regular(place)
     chosen = detect(place) if format == "auto" else format
     return _with_outcomes(_BY_NAME[chosen], Source(place), Outcomes())
 
@@ -89,11 +90,17 @@ def detect(path: str | os.PathLike[str], /) -> str:
         if browsergym.is_run(place):
             return browsergym.NAME
         raise FormatError(f"{str(place)!r} is a folder of files, not a run: detect its files one by one")
-    if not place.is_file():
+    if not place.exists():
         raise FormatError(f"there is no file {str(place)!r}")
+    _check_regular(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
     return _detected(Source(place))
+
+
+def _check_regular(place: Path) -> None:
+    if not (place.is_file() or place.is_dir()):
+        raise FormatError(f"{str(place)!r} is not a regular file: runs are read more than once, so save them to a file")
 
 
 def _detected(source: Source) -> str:

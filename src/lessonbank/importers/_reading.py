@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
+import io
 import json
 import math
 import zlib
@@ -23,6 +25,11 @@ LINE_LIMIT = 64 * 2**20
 DOCUMENT_LIMIT = 512 * 2**20
 """Bytes (unpacked) of a file that is one JSON value and has to be read whole."""
 _SAMPLE = 20
+# UTF-32's little-endian mark begins with UTF-16's, so it comes first.
+_MARKS = (
+    *((mark, "utf-32") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
+    *((mark, "utf-16") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
+)
 _SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj")
 Data: TypeAlias = dict[str, Json]
 
@@ -125,7 +132,8 @@ class Source:
                 while raw := file.readline(LINE_LIMIT + 1):
                     number += 1
                     if len(raw) > LINE_LIMIT:
-                        _finish_line(file)
+                        if not raw.endswith(b"\n"):
+                            _finish_line(file)
                         yield number, f"the line is longer than {LINE_LIMIT >> 20} MB"
                     elif raw.strip():
                         yield number, raw
@@ -172,7 +180,31 @@ class Source:
     def _open(self) -> BinaryIO:
         with self.path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        return cast("BinaryIO", gzip.open(self.path, "rb")) if packed else self.path.open("rb")
+        return _as_utf8(cast("io.BufferedReader", gzip.open(self.path, "rb")) if packed else self.path.open("rb"))
+
+
+class _Recoded(io.BufferedIOBase):
+    """A file of another encoding as UTF-8. Sizes count characters: a piece may have up to four times the bytes."""
+
+    def __init__(self, file: io.BufferedReader, encoding: str) -> None:
+        self._text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self._text.read(size).encode()
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        return self._text.readline(-1 if size is None else size).encode()
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+
+def _as_utf8(file: io.BufferedReader) -> BinaryIO:
+    """`file`, or where it begins with the mark of another encoding (some shells write UTF-16), the same as UTF-8."""
+    first = file.peek(4)
+    encoding = next((name for mark, name in _MARKS if first.startswith(mark)), None)
+    return cast("BinaryIO", file if encoding is None else _Recoded(file, encoding))
 
 
 def _finish_line(file: BinaryIO) -> None:
@@ -191,6 +223,10 @@ def parse(raw: bytes | str, /) -> Json:
         return cast("Json", json.loads(text))
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        raise ValueError("a number of thousands of digits") from None
 
 
 def _one_line(error: Exception) -> str:
@@ -252,9 +288,9 @@ def _made(run: Run) -> Trajectory:
 
 
 def truth(*, success: Json = None, reward: Json = None, reason: Json = None) -> Verdict | None:
-    """The verdict a file states: `success` where it says so, else whether the reward is full (1 or more)."""
+    """The verdict a file states: `success` where it says so (also as 1 or 0), else full reward (1 or more)."""
     points = number(reward)
-    if not isinstance(success, bool):
+    if success not in (True, False):
         if points is None:
             return None
         success = points >= 1 - 1e-9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from lessonbank.errors import UsageError
+from lessonbank.guard import one_line
 from lessonbank.types import Outcome, Trajectory, Verdict
 
 CRASH_CONFIDENCE = 0.9
@@ -24,6 +25,7 @@ def truth_verdict(
     stated = _stated(outcome)
     if reward is None:
         return Verdict(outcome=stated, source="ground_truth") if stated else None
+    reward = _number(reward)
     measured = _measured(reward, success_at)
     if stated and stated != measured:
         raise UsageError(
@@ -37,7 +39,7 @@ def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
     """A failure where something stopped the run, else `None`."""
     if not (trajectory.error and trajectory.error.strip()):
         return None
-    reason = f"The run was stopped: {' '.join(trajectory.error[:2000].split())[:300]}"
+    reason = f"The run was stopped: {one_line(trajectory.error[:2000])[:300]}"
     return Verdict(outcome="failure", confidence=CRASH_CONFIDENCE, reason=reason, source="framework_error")
 
 
@@ -49,6 +51,16 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
     if outcome == "unknown":
         return None
     raise UsageError(f"outcome={outcome!r} is none: say 'success', 'failure', 'unknown', True or False.")
+
+
+def _number(reward: object, /) -> float:
+    """A plain float: rewards often come as a number type of numpy or torch."""
+    try:
+        if not isinstance(reward, str):
+            return float(reward)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pass
+    raise UsageError(f"reward={reward!r:.80} is no number: give one as in reward=1.0, or one for each run.")
 
 
 def _measured(reward: float, success_at: float, /) -> Outcome:

@@ -41,6 +41,8 @@ _ROLES: dict[str, Role] = {
     "function": "tool",
     "environment": "environment",
 }
+_ASKED = {"action", "code", "queries", "query", "operation"}
+"""Where tools that the provider runs keep what the agent asked of them."""
 _LANGCHAIN = {"human", "ai", "system", "tool", "function", "chat", "AIMessageChunk", "HumanMessageChunk"}
 _REQUEST_PARTS: dict[str, Role] = {
     "system_prompt": "instructions",
@@ -74,7 +76,7 @@ def turns_of(message: Json, /) -> list[Turn]:
 
 def _chat(message: Data, role: str) -> list[Turn]:
     """A message with a role: OpenAI, Anthropic, OpenTelemetry (`parts`), or plain."""
-    speaker = _ROLES.get(role.lower())
+    speaker = _ROLES.get(role.strip().lower())
     content = message.get("content", message.get("parts"))
     if speaker == "assistant":
         return _assistant(message, content)
@@ -98,12 +100,17 @@ def _assistant(message: Data, content: Json) -> list[Turn]:
     made = tuple(call for turn in turns for call in turn.calls)
     turns[0] = replace(
         head,
-        text=head.text or text_of(message.get("refusal")),
+        text=head.text or text_of(message.get("refusal")) or _transcript(message),
         thought=head.thought or thought_of(message),
         calls=head.calls + _calls(message, made),
         fragment=message.get("type") == "message",
     )
     return turns
+
+
+def _transcript(message: Data) -> str:
+    audio = message.get("audio")
+    return first_string(audio, "transcript") or "" if isinstance(audio, dict) else ""
 
 
 def _tool(message: Data, content: Json) -> list[Turn]:
@@ -222,9 +229,7 @@ def _hosted_call(message: Data, kind: str) -> list[Turn]:
     if kind in {"function_call", "custom_tool_call"} or first_string(message, "name"):
         call = call_of(message)
     else:
-        shown: Data = {
-            k: v for k, v in message.items() if k in {"action", "code", "queries", "query"} and v is not None
-        }
+        shown: Data = {k: v for k, v in message.items() if k in _ASKED and v is not None}
         call = ToolCall(name=kind.removesuffix("_call"), arguments=shown, id=first_string(message, "call_id", "id"))
     turns = [Turn("assistant", calls=(call,), fragment=True)]
     output = next((message[k] for k in ("output", "outputs", "results", "result", "error") if message.get(k)), None)

@@ -18,9 +18,21 @@ Data: TypeAlias = dict[str, Json]
 _TEXT_KEYS = ("text", "content", "refusal", "thinking", "reasoning", "transcript", "data")
 _TEXT_TYPES = {"text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal", "speech"}
 _THOUGHT_TYPES = {"thinking", "reasoning", "thought", "redacted_thinking"}
+_SEALED = "redacted_thinking"
+_OPAQUE = ("type", "kind", "part_kind", "id", "source", "data", "signature", "annotations", "citations")
 _THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking", "thought")
-_MEDIA = ("image", "audio", "video", "document", "file", "binary")
-_ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
+_MEDIA = ("image", "screenshot", "audio", "video", "document", "file", "binary")
+_ID_KEYS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "id")
+
+
+_IMPLIED = {
+    **dict.fromkeys(("functionCall", "function_call", "toolUse"), "function_call"),
+    **dict.fromkeys(("functionResponse", "function_response", "toolResult"), "function_response"),
+    **dict.fromkeys(("image_url", "inlineData", "inline_data"), "image"),
+}
+"""What a part that does not say its kind is, by its one field (Gemini, Bedrock)."""
+_CALLS = ("function", "custom", "functionCall", "function_call", "toolUse")
+_RESULTS = ("functionResponse", "function_response", "toolResult")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +68,19 @@ def part_text(part: Json, /) -> str:
     if not isinstance(part, dict):
         return json.dumps(part, ensure_ascii=False)
     kind = kind_of(part)
+    if kind == _SEALED:
+        return ""
     if not kind and not any(key in part for key in ("text", "content")):
         return json.dumps(part, ensure_ascii=False)
     if not kind or kind in _TEXT_TYPES or kind in _THOUGHT_TYPES:
         return _first_text(part)
-    return _placeholder(kind) if _is_media(kind) else _first_text(part) or _placeholder(kind)
+    return _placeholder(kind) if _is_media(kind) else _first_text(part) or _data_text(part) or _placeholder(kind)
+
+
+def _data_text(part: Data) -> str:
+    """What a part of a kind of its own says, as JSON: a result's fields, but neither bytes nor what is encrypted."""
+    told = {key: value for key, value in part.items() if value and key not in _OPAQUE and "encrypted" not in key}
+    return json.dumps(told, ensure_ascii=False) if told else ""
 
 
 def _first_text(part: Data) -> str:
@@ -82,11 +102,7 @@ def kind_of(part: Data, /) -> str:
 
 
 def _implied_kind(part: Data) -> str:
-    if "functionCall" in part or "function_call" in part:
-        return "function_call"
-    if "functionResponse" in part or "function_response" in part:
-        return "function_response"
-    return "image" if "image_url" in part else ""
+    return next((kind for key, kind in _IMPLIED.items() if key in part), "")
 
 
 def is_thought(kind: str, /) -> bool:
@@ -131,14 +147,14 @@ def call_of(value: Json, /) -> ToolCall:
     """
     if not isinstance(value, dict):
         raise FormatError("has a tool call that is not a mapping")
-    inner = next(
-        (i for k in ("function", "custom", "functionCall", "function_call") if (i := _data(value.get(k)))), value
-    )
+    inner = next((i for k in _CALLS if (i := _data(value.get(k)))), value)
     name = first_string(inner, "name", "tool_name", "toolName")
     if not name:
         raise FormatError("has a tool call without a name")
     raw = next((inner[key] for key in ("arguments", "args", "input") if key in inner), None)
-    return ToolCall(name=name, arguments=arguments_of(raw), id=first_string(value, *_ID_KEYS))
+    return ToolCall(
+        name=name, arguments=arguments_of(raw), id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS)
+    )
 
 
 def arguments_of(value: Json, /) -> dict[str, Json] | str:
@@ -158,14 +174,14 @@ def arguments_of(value: Json, /) -> dict[str, Json] | str:
 
 def result_of(value: Data, /) -> Turn:
     """What a tool returned, in any provider's spelling."""
-    inner = next((i for k in ("functionResponse", "function_response") if (i := _data(value.get(k)))), value)
+    inner = next((i for k in _RESULTS if (i := _data(value.get(k)))), value)
     raw = next((inner[key] for key in ("content", "output", "response", "result") if key in inner), None)
     return Turn(
         role="user" if value.get("requestor") == "user" else "tool",
         text=_result_text(raw),
         name=first_string(inner, "name", "tool_name", "toolName"),
-        call_id=first_string(value, *_ID_KEYS),
-        is_error=_failed(value),
+        call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
+        is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw),
     )
 
 
@@ -185,6 +201,10 @@ def _failed(value: Data) -> bool:
 def first_string(data: Data, /, *keys: str) -> str | None:
     """The first of the keys that holds a text."""
     return next((value for key in keys if isinstance(value := data.get(key), str) and value), None)
+
+
+def _data_of(value: Json) -> Data:
+    return value if isinstance(value, dict) else {}
 
 
 def _data(value: Json) -> Data | None:

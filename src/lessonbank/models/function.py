@@ -252,17 +252,21 @@ def _field(source: object, /, *names: str) -> object:
 def _usage(source: object, /) -> Usage:
     if isinstance(source, Usage):
         return source
-    cost = _field(source, "cost")
     return Usage(
         requests=1,
         input_tokens=_count(_field(source, "input_tokens", "prompt_tokens")),
         output_tokens=_count(_field(source, "output_tokens", "completion_tokens")),
-        cost=float(cost) if isinstance(cost, int | float) else None,
+        cost=_cost(_field(source, "cost")),
     )
 
 
 def _count(value: object, /) -> int:
     return value if isinstance(value, int) and value > 0 else 0
+
+
+def _cost(value: object, /) -> float | None:
+    """US dollars, or unknown: no sum survives NaN."""
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
 
 
 def _encodable(text: str, /) -> str:

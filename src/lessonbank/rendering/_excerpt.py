@@ -80,7 +80,8 @@ def clip(text: str, limit: int, /) -> str:
     head, tail = _head(text, room // 3), _tail(text, room // 3)
     spots = _affordable(_error_spots(text, len(head), len(text) - len(tail)), text, room // 3)
     rest = room - sum(_cost(text, spot) for spot in spots)
-    head, tail = _head(text, rest - rest // 2), _tail(text, rest // 2)
+    # The end of an output says how it went (tests, compilers, shells), so it gets the larger part.
+    head, tail = _head(text, rest // 3), _tail(text, rest - rest // 3)
     return "\n".join(part for part in (block(head), *_middle(text, spots, len(head), len(tail)), block(tail)) if part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FLOOR = 160
+FLOOR = 200
 """Bytes every part of a step told in full can count on; below that a text says nothing."""
 
 

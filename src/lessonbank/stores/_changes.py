@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Restore, Retire, Settlement
+from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Restore, Retire, Rollback, Settlement
 
 
 class View(Protocol):
@@ -28,7 +28,8 @@ class View(Protocol):
 class Draft:
     """A batch of changes laid over the present state; each change sees the ones before it.
 
-    `written` is what has to be stored, each experience once and in its last form; `added` names those that are new.
+    `written` is what has to be stored, each experience once and in its last form; `added` names those that are new;
+    `touched` has for each change the experiences it wrote, and whether it holds them whole.
     """
 
     def __init__(self, present: View, /, *, scope: str) -> None:
@@ -37,6 +38,7 @@ class Draft:
         self._owners: dict[str, str | None] = {}
         self.written: dict[str, Experience] = {}
         self.added: set[str] = set()
+        self.touched: list[dict[str, bool]] = []
 
     def knows(self, id: str, /) -> bool:
         """Whether the experience exists once the changes so far are made."""
@@ -49,6 +51,10 @@ class Draft:
             NotFound, Conflict: it does not fit; see `Store.apply`.
             UsageError: it carries an experience of another scope.
         """
+        self.touched.append({})
+        self._make(change)
+
+    def _make(self, change: Change) -> None:
         match change:
             case Add():
                 self._add(change.experience)
@@ -61,6 +67,8 @@ class Draft:
             case Merge():
                 self._flip(change.source_item_ids, retired=True)
                 self._add(change.experience)
+            case Rollback():
+                raise UsageError("a rollback goes alone: other changes, vectors and settlements before or after it")
 
     def _add(self, experience: Experience) -> None:
         if self.knows(experience.id):
@@ -86,7 +94,11 @@ class Draft:
             if self._owner(item.id) is not None:
                 raise Conflict(f"the item {item.id!r} is in this scope already: items keep one id and one experience")
             self._owners[item.id] = experience.id
+        self._write(experience, whole=True)
+
+    def _write(self, experience: Experience, *, whole: bool) -> None:
         self.written[experience.id] = experience
+        self.touched[-1][experience.id] = whole
 
     def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
         by_experience: dict[str, set[str]] = {}
@@ -98,7 +110,7 @@ class Draft:
         for owner, flipped in by_experience.items():
             experience = self._experience(owner)
             items = tuple(_flipped(i, retired=retired) if i.id in flipped else i for i in experience.items)
-            self.written[owner] = experience.model_copy(update={"items": items})
+            self._write(experience.model_copy(update={"items": items}), whole=False)
 
     def _experience(self, id: str) -> Experience:
         experience = self.written.get(id) or self._present.experience(id)
@@ -129,6 +141,25 @@ def planned(changes: Sequence[Change], present: View, /, *, scope: str) -> Draft
     for change in changes:
         draft.do(change)
     return draft
+
+
+def lone_rollback(
+    changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
+) -> Rollback | None:
+    """The rollback that this batch is, if it is one."""
+    if len(changes) == 1 and isinstance(changes[0], Rollback) and not vectors and settlement is None:
+        return changes[0]
+    return None
+
+
+def check_target(rollback: Rollback, /, *, sequence: int) -> None:
+    """Refuse a rollback to what has not happened; `sequence` is that of the journal's last entry.
+
+    Raises:
+        NotFound: there is no such entry.
+    """
+    if rollback.to > sequence:
+        raise NotFound(f"there is no change {rollback.to} in this scope: the last one is {sequence}")
 
 
 def open_attempts(experience: Experience, /) -> dict[str, bool]:

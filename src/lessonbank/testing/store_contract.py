@@ -17,9 +17,11 @@ Every promise in the docstrings of `lessonbank.protocols.Store` has its test her
 from __future__ import annotations
 
 from ._store_history import HistoryTests
+from ._store_purging import PurgingTests
 from ._store_ranking import RankingTests
 from ._store_records import RecordTests
+from ._store_rewinding import RewindingTests
 
 
-class StoreContract(RecordTests, RankingTests, HistoryTests):
+class StoreContract(RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests):
     """Subclass it under `@pytest.mark.anyio` and override `make`."""

@@ -10,20 +10,23 @@ import anyio.to_thread
 
 from lessonbank._portal import run_sync
 from lessonbank.bank import AsyncReasoningBank
-from lessonbank.consolidation import SkipDuplicates, append
+from lessonbank.consolidation import MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
 from lessonbank.protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever
-from lessonbank.retrieval import DenseRetriever, LexicalRetriever
 from lessonbank.sync import ReasoningBank
+from lessonbank.types import Extraction, Verdict
 
+from ._arguments import check_functions, check_hooks, check_numbers, checked_holdout, promised
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import Keys
 from ._embedders import choose as choose_embedder
 from ._models import ModelChoice as ModelChoice
 from ._models import Roles
 from ._models import resolve as resolve_models
+from ._retrieval import Choice as RetrievalChoice
+from ._retrieval import choose as choose_retrieval
 from ._stores import open_store
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Profile = Literal["default", "paper"]
-Consolidation = Literal["append", "skip_duplicates"]
+Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
 DEFAULT_HOLDOUT = 0.1
 
 
@@ -42,6 +45,7 @@ async def connect_async(
     scope: str,
     model: ModelChoice = None,
     embedder: EmbedderChoice = None,
+    retrieval: RetrievalChoice = None,
     profile: Profile = "default",
     domain: str = "general",
     holdout: float | Literal["default"] | None = "default",
@@ -67,6 +71,8 @@ async def connect_async(
             decide, and items are drawn from the runs' own words (their provenance says `extractive`).
         embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
             `Embedder`. `None`: what this bank was made with; for a new one the best there is.
+        retrieval: `dense`, `lexical`, `hybrid`, or a `lessonbank.retrieval.Retrieval` that also sets a floor,
+            diversity, or what is left out. `None`: dense where there is an embedder, else lexical.
         profile: `default`, or `paper` for exactly the published method.
         domain: which prompts: `general`, `web` or `code`.
         holdout: the probability with which each item is withheld so that its effect can be measured; `None` for never.
@@ -84,24 +90,26 @@ async def connect_async(
     """
     check_scope(scope)
     withhold = _holdout(holdout, profile)
-    if limit < 1 or budget < 100:
-        raise UsageError("connect needs a limit of at least 1 experience and a budget of at least 100 tokens")
+    check_numbers(limit=limit, budget=budget, timeout=timeout)
+    check_functions(judge=judge, extractor=extractor, retriever=retriever)
+    check_hooks(hooks)
     roles = resolve_models(model, base_url=base_url, api_key=api_key, timeout=timeout)
     store = await open_store(where)
     try:
         chosen = await choose_embedder(embedder, store=store, model=model, keys=Keys(base_url, api_key))
+        search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder)
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
+        consolidator = _consolidator(consolidation, bare, roles.extractor)
     except BaseException:
         await store.close()
         raise
-    search = retriever or (DenseRetriever(store, chosen.embedder) if chosen.embedder else LexicalRetriever(store))
     return AsyncReasoningBank(
         store,
         scope=scope,
         retriever=search,
-        judge=judge or kit.judge,
-        extractor=extractor or kit.extractor,
-        consolidator=_consolidator(consolidation, search),
+        judge=promised(judge, Verdict, name="judge") or kit.judge,
+        extractor=promised(extractor, Extraction, name="extractor") or kit.extractor,
+        consolidator=consolidator,
         injector=kit.injector,
         holdout=withhold,
         limit=limit,
@@ -133,19 +141,23 @@ def _equip(profile: Profile, *, domain: str, roles: Roles, budget: int) -> Kit:
 def _holdout(holdout: float | Literal["default"] | None, profile: Profile) -> float | None:
     if holdout == "default":
         return None if profile == "paper" else DEFAULT_HOLDOUT
-    if holdout is not None and not 0.0 <= holdout < 1.0:
-        raise UsageError(f"holdout is a probability from 0 to below 1, or None; got {holdout!r}")
-    return holdout
+    return checked_holdout(holdout)
 
 
-def _consolidator(choice: Consolidation | Consolidator, retriever: Retriever) -> Consolidator:
+def _consolidator(
+    choice: Consolidation | Consolidator, retriever: Retriever, model: LanguageModel | None
+) -> Consolidator:
     if callable(choice):
         return choice
     if choice == "append":
         return append
     if choice == "skip_duplicates":
         return SkipDuplicates(retriever)
-    raise UsageError(f"consolidation is 'append', 'skip_duplicates' or a function; got {choice!r}")
+    if choice != "merge_similar":
+        raise UsageError(f"consolidation is 'append', 'skip_duplicates', 'merge_similar' or a function; got {choice!r}")
+    if model is None:
+        raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
+    return MergeSimilar(retriever, model)
 
 
 def _parts(

@@ -52,16 +52,20 @@ async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys =
     """
     kept = await store.setting(_SETTING)
     if isinstance(choice, str):
+        made = await _make(choice, keys)
         await _keep(store, choice, kept)
-        return Chosen(await _make(choice, keys), f"{choice} (named by the caller)")
+        return Chosen(made, f"{choice} (named by the caller)")
     if choice is not None:
-        await _keep(store, choice.space, kept)
-        return Chosen(choice, f"{choice.space} (given by the caller)")
+        given = _given(choice)
+        await _keep(store, given.space, kept)
+        return Chosen(given, f"{given.space} (given by the caller)")
     if kept is not None:
         return Chosen(await _again(kept, keys), f"{kept} (kept with the bank)")
-    best, why = await _best(model, keys)
-    await store.set_setting(_SETTING, best)
-    return Chosen(await _make(best, keys), f"{best} ({why})")
+    best, why, failed = await _best(model, keys)
+    made = await _make(best, keys)
+    if not failed:
+        await store.set_setting(_SETTING, best)
+    return Chosen(made, f"{best} ({why})")
 
 
 async def _keep(store: Store, choice: str, kept: str | None) -> None:
@@ -75,14 +79,20 @@ async def _keep(store: Store, choice: str, kept: str | None) -> None:
 async def _again(kept: str, keys: Keys) -> Embedder | None:
     try:
         return await _make(kept, keys)
-    except MissingExtra:
-        raise
+    except MissingExtra as error:
+        raise MissingExtra(
+            f"this bank's embedder {kept!r} (embedder='lexical' opens it without)", extra=error.extra
+        ) from error
     except UsageError as error:
-        raise UsageError(f"this bank was made with the embedder {kept!r}: pass that object as embedder=") from error
+        sentence = f"this bank was made with the embedder {kept!r}: pass that object as embedder=, or name another one"
+        raise UsageError(sentence) from error
 
 
-async def _best(model: object, keys: Keys) -> tuple[str, str]:
-    """The first candidate that really embeds a word here, and why the better ones did not."""
+async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
+    """The first candidate that really embeds a word here, why it is this one, and whether a better one failed.
+
+    A better one that failed may only be down: the choice is then made again next time, and said aloud.
+    """
     provider = model.split(":")[0] if isinstance(model, str) and keys.base_url is None else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
@@ -96,10 +106,23 @@ async def _best(model: object, keys: Keys) -> tuple[str, str]:
         except LessonbankError as error:
             problems.append(f"{candidate} failed: {error}")
             continue
-        return candidate, "the best there was when the bank was made"
-    why = "; ".join(problems) or "no embedding model is named or installed: pip install 'lessonbank[local]' has one"
-    log.info("this bank is searched by words: %s", why)
-    return LEXICAL, f"by words, because {why}" if problems else why
+        return candidate, "the best there was when the bank was made", bool(problems)
+    if problems:
+        log.warning("this bank is searched by words for now, because %s", "; ".join(problems))
+        return LEXICAL, f"by words for now, because {'; '.join(problems)}", True
+    return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
+
+
+def _given(choice: Embedder) -> Embedder:
+    """An embedder of the caller's own, held to what the port promises."""
+    space: object = getattr(choice, "space", None)
+    if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
+        raise UsageError(
+            f"embedder= takes a name or an object with `space` (text) and an async `embed`; {choice!r:.80} is neither"
+        )
+    from lessonbank.embedders.wrappers import Checked
+
+    return Checked(choice)
 
 
 async def _make(name: str, keys: Keys = NO_KEYS) -> Embedder | None:

@@ -47,6 +47,8 @@ def resolve(choice: ModelChoice, /, *, base_url: str | None, api_key: str | None
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
             raise UsageError(f"there is no role {unknown[0]!r}: the roles are judge, extractor and contrast")
+        if not {"judge", "extractor"} & set(named):
+            raise UsageError("a mapping of models names a judge, an extractor, or both (and a contrast if it likes)")
         made = {role: _one(one, base_url, api_key, timeout) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         return Roles(**made)
@@ -66,6 +68,8 @@ def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> Langua
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
     if hasattr(choice, "generate"):
+        if not isinstance(getattr(choice, "name", None), str):
+            raise UsageError(f"the model {type(choice).__name__} needs a `name` (text), which its lessons will carry")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel

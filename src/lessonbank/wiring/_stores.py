@@ -10,7 +10,7 @@ from lessonbank.protocols import Store
 
 async def open_store(where: str | Path, /) -> Store:
     """The store at `where`: a file path (also `sqlite:PATH`), or `:memory:`."""
-    name = str(where)
+    name = _place(where)
     if name == ":memory:":
         from lessonbank.stores.memory import MemoryStore
 
@@ -22,3 +22,9 @@ async def open_store(where: str | Path, /) -> Store:
     from lessonbank.stores.sqlite import SqliteStore
 
     return await SqliteStore.open(Path(name.removeprefix("sqlite:")))
+
+
+def _place(where: object, /) -> str:
+    if not isinstance(where, str | Path):
+        raise UsageError(f"connect needs a file path for the bank, or ':memory:', not {type(where).__name__}")
+    return str(where)

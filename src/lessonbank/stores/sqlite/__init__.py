@@ -12,13 +12,27 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import RunVar
 
-from lessonbank.stores._changes import check_settlement
+from lessonbank.stores._changes import check_settlement, lone_rollback
+from lessonbank.stores._erasing import Erasing
 from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
 from lessonbank.stores._vectors import unit
-from lessonbank.types import Change, Counts, Experience, JournalEntry, Match, Recall, Settle, Settlement, Trajectory
+from lessonbank.types import (
+    Change,
+    Counts,
+    Erasure,
+    Experience,
+    JournalEntry,
+    Match,
+    Recall,
+    Rollback,
+    Settle,
+    Settlement,
+    Trajectory,
+)
 
-from . import _ranking, _reading, _repair, _writing
+from . import _purging, _ranking, _reading, _repair, _writing
 from ._database import Database
+from ._rewinding import rewind
 from ._rows import packed, unpacked
 
 if TYPE_CHECKING:
@@ -101,7 +115,8 @@ class SqliteStore:
         prepare = partial(
             _batch, entries, scope=scope, writer=encodable(writer), vectors=dict(vectors or {}), space=space
         )
-        return await self._write(lambda: _applied(self._database, prepare()))
+        rollback = lone_rollback(changes, vectors, settlement)
+        return await self._write(lambda: _applied(self._database, prepare(), rollback))
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -183,12 +198,19 @@ class SqliteStore:
         """See `Store.set_setting`."""
         await self._change(lambda file: _writing.set_setting(file, encodable(key), encodable(value)))
 
-    async def rebuild(self) -> None:
-        """Make everything that follows from the records anew: items, word index, sums, pending marks.
+    async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
+        """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
+        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        if what == "scope":
+            return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
+        erasing = Erasing(item=encodable(id)) if what == "item" else Erasing(trajectory=encodable(id))
+        return await self._erase(lambda file: _purging.purge(file, where, erasing, by, why))
 
-        Vectors that belong to nothing are dropped. Missing ones need an embedder: ask `unindexed`, then call `index`.
-        """
+    async def rebuild(self) -> None:
+        """See `Store.rebuild`. Also finishes a purge that was interrupted."""
         await self._change(_repair.rebuild)
+        if await self._read(_repair.unfinished):
+            await self._erase(lambda file: None)
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
@@ -200,6 +222,13 @@ class SqliteStore:
 
     async def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return await self._write(lambda: self._database.write(work))
+
+    async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """A change after which nothing of what it took away is left in the file."""
+        done = await self._change(work)
+        await self._write(self._database.compact)
+        await self._change(_purging.finished)
+        return done
 
     async def _write(self, call: Callable[[], T]) -> T:
         return await to_thread.run_sync(call, limiter=_limiter(self._writing, 1))
@@ -270,5 +299,7 @@ def _batch(
     )
 
 
-def _applied(database: Database, batch: _writing.Batch) -> list[JournalEntry]:
+def _applied(database: Database, batch: _writing.Batch, rollback: Rollback | None) -> list[JournalEntry]:
+    if rollback is not None:
+        return database.write(lambda file: rewind(file, batch, rollback))
     return database.write(lambda file: _writing.apply(file, batch))

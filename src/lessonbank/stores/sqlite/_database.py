@@ -138,6 +138,26 @@ class Database:
         finally:
             self._write_turn.release()
 
+    def compact(self) -> None:
+        """Write the file anew without its free pages, and empty the write-ahead log.
+
+        Raises:
+            StoreUnavailable: another reader still needs the old pages.
+        """
+        if not self._write_turn.acquire(timeout=self._busy_timeout):
+            raise StoreUnavailable(f"{self.path} is busy with other writes of this process: try again")
+        try:
+            with self._lease(self._writers) as connection:
+                connection.execute("VACUUM")
+                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            self._write_turn.release()
+        if busy:
+            raise StoreUnavailable(
+                f"what was erased may still be read in the log of {self.path}, because another reader holds an older "
+                "state: end it, then rebuild"
+            )
+
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:

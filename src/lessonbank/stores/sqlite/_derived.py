@@ -51,6 +51,16 @@ def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task:
         )
 
 
+def reindex_words(connection: sqlite3.Connection, /) -> None:
+    """Make the word index of every scope anew."""
+    connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
+    rows = connection.execute("SELECT number, abs(scope), task FROM experiences")
+    tasks = ((number, terms(scope, words(task))) for number, scope, task in rows)
+    connection.executemany(
+        "INSERT INTO word_index (rowid, words) VALUES (?, ?)", [(number, text) for number, text in tasks if text]
+    )
+
+
 def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: Iterable[str], /) -> None:
     """Set whether each of these runs still waits: it does while no experience has settled it."""
     connection.executemany(
@@ -59,3 +69,25 @@ def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: I
         " WHERE scope = ? AND id = ?",
         [(scope, id) for id in trajectory_ids],
     )
+
+
+def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
+    """The same for every run of a scope, or of the file."""
+    connection.execute(
+        "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
+        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
+        " WHERE ?1 IS NULL OR scope = ?1",
+        (scope,),
+    )
+
+
+def recount(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
+    """Add up anew what the word ranking must know of a scope, or of every one; matrices are to be read again."""
+    connection.execute(
+        "UPDATE scopes SET revision = revision + 1,"
+        " documents = (SELECT count(*) FROM experiences WHERE scope = scopes.number),"
+        " words = (SELECT coalesce(sum(words), 0) FROM experiences WHERE scope = scopes.number)"
+        " WHERE ?1 IS NULL OR number = ?1",
+        (scope,),
+    )
+    connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE ?1 IS NULL OR scope = ?1", (scope,))

@@ -30,7 +30,7 @@ _BUDGET: Final = 1 << 29
 
 _EVERY: Final = (
     "SELECT e.number, e.created_at, e.active, v.vector FROM vectors v JOIN experiences e ON e.number = v.experience"
-    " WHERE v.space = ? ORDER BY v.experience"
+    " WHERE v.space = ? AND e.scope = ? ORDER BY v.experience"
 )
 _CHANGED: Final = (
     "SELECT e.number, e.created_at, e.active, v.vector FROM experiences e"
@@ -111,7 +111,7 @@ def nearest(
 def _refresh(connection: sqlite3.Connection, slot: _Slot, scope: ScopeRow, space: SpaceRow, *, dimensions: int) -> None:
     if slot.epoch != space.epoch or slot.matrix.wasted or slot.matrix.dimensions != dimensions:
         slot.matrix, slot.epoch = Matrix(dimensions), -1
-        rows = connection.execute(_EVERY, (space.number,))
+        rows = connection.execute(_EVERY, (space.number, scope.number))
     elif slot.revision < scope.revision:
         rows = connection.execute(_CHANGED, (space.number, scope.number, slot.revision))
     else:

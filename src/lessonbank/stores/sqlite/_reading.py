@@ -11,7 +11,8 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores._records import encodable, loaded, moment
-from lessonbank.types import Change, Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
+from lessonbank.timeline import Entry
+from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settlement, Trajectory
 
 from ._rows import experience_at, find_scope, find_space, unpacked
 
@@ -133,13 +134,18 @@ def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
 def journal_entry(scope: str, row: Sequence[Any], /) -> JournalEntry:
     """A row of `JOURNAL` as a record."""
     sequence, at, writer, text = row
-    return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=_entry(text))
+    return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
 
 
-_Entry: Final[TypeAdapter[Change | Settle]] = TypeAdapter(Annotated[Change | Settle, Field(discriminator="kind")])
+_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
-def _entry(text: str) -> Change | Settle:
+def entry_of(text: str, /) -> Entry:
+    """What happened, from the text of its journal entry.
+
+    Raises:
+        StoreUnavailable: the text is no entry; the file was damaged or edited.
+    """
     try:
         return _Entry.validate_json(text)
     except ValidationError:

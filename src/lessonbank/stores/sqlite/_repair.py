@@ -9,22 +9,26 @@ from lessonbank.stores._lexical import words
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Experience
 
-from ._derived import derive, index_words
+from ._derived import derive, recount, reindex_words, settle_all
+from ._purging import UNFINISHED
+from ._schema import FILL_TOUCHED, migrations, statements
 
 _PORTION: Final = 500
 
 _ORPHANS: Final = {
     "items without an experience": (
-        "FROM items x LEFT JOIN experiences e ON e.number = x.experience AND e.scope = x.scope"
+        "FROM items x LEFT JOIN experiences e ON e.number = x.experience"
+        " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
     ),
     "attempts without an experience": (
-        "FROM attempts x LEFT JOIN experiences e ON e.number = x.experience AND e.scope = x.scope"
+        "FROM attempts x LEFT JOIN experiences e ON e.number = x.experience"
+        " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
     ),
     "vectors without an experience": (
         "FROM vectors x LEFT JOIN spaces s ON s.number = x.space"
-        " LEFT JOIN experiences e ON e.number = x.experience AND e.scope = s.scope"
+        " LEFT JOIN experiences e ON e.number = x.experience AND abs(e.scope) = s.scope"
     ),
-    "experiences without a scope": "FROM experiences x LEFT JOIN scopes e ON e.number = x.scope",
+    "experiences without a scope": "FROM experiences x LEFT JOIN scopes e ON e.number = abs(x.scope)",
     "trajectories without a scope": "FROM trajectories x LEFT JOIN scopes e ON e.number = x.scope",
     "recalls without a scope": "FROM recalls x LEFT JOIN scopes e ON e.number = x.scope",
     "settlements without a recall": ("FROM settlements x LEFT JOIN recalls e ON e.id = x.recall AND e.scope = x.scope"),
@@ -40,6 +44,10 @@ _FAULTS: Final = {
     ),
     "experiences in the word index do not exist": (
         "SELECT count(*) FROM (SELECT DISTINCT doc FROM word_places) WHERE doc NOT IN (SELECT number FROM experiences)"
+    ),
+    "experiences are neither in their scope nor known to be taken out": (
+        "SELECT count(*) FROM experiences e WHERE (scope < 0) <> EXISTS"
+        " (SELECT 1 FROM removed r WHERE r.experience = e.number)"
     ),
     "scopes have a gap in their journal": (
         "SELECT count(*) FROM scopes s WHERE s.sequence <> (SELECT count(*) FROM journal j WHERE j.scope = s.number)"
@@ -58,28 +66,22 @@ _FAULTS: Final = {
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill items, attempts, the word index and all sums from the records; drop vectors that belong to nothing."""
-    connection.execute("DELETE FROM items")
-    connection.execute("DELETE FROM attempts")
-    connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
+    for table in ("items", "attempts", "touched"):
+        connection.execute(f"DELETE FROM {table}")
     last = -1
     while portion := _portion(connection, after=last):
         for scope, number, experience in portion:
             _rebuild_one(connection, scope, number, experience)
             last = number
     connection.execute(
-        "DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM experiences e JOIN spaces s ON s.scope = e.scope"
+        "DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM experiences e JOIN spaces s ON s.scope = abs(e.scope)"
         " WHERE e.number = vectors.experience AND s.number = vectors.space)"
     )
-    connection.execute("UPDATE spaces SET epoch = epoch + 1")
-    connection.execute(
-        "UPDATE scopes SET revision = revision + 1,"
-        " documents = (SELECT count(*) FROM experiences WHERE scope = scopes.number),"
-        " words = (SELECT coalesce(sum(words), 0) FROM experiences WHERE scope = scopes.number)"
-    )
-    connection.execute(
-        "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
-        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
-    )
+    reindex_words(connection)
+    for statement in statements(migrations()[FILL_TOUCHED - 1]):
+        connection.execute(statement)
+    recount(connection)
+    settle_all(connection)
 
 
 def _portion(connection: sqlite3.Connection, *, after: int) -> list[tuple[int, int, Experience]]:
@@ -101,8 +103,7 @@ def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experi
             number,
         ),
     )
-    derive(connection, scope, {number: experience})
-    index_words(connection, scope, {number: experience})
+    derive(connection, scope if scope > 0 else -number, {number: experience})
 
 
 def problems(connection: sqlite3.Connection, /) -> list[str]:
@@ -114,8 +115,15 @@ def problems(connection: sqlite3.Connection, /) -> list[str]:
         (count,) = connection.execute(f"SELECT count(*) {source} WHERE e.rowid IS NULL").fetchone()
         if count:
             found.append(f"{count} {what}")
+    if unfinished(connection):
+        found.append("a purge was interrupted before its bytes were gone from the file: rebuild finishes it")
     for what, question in _FAULTS.items():
         (count,) = connection.execute(question).fetchone()
         if count:
             found.append(f"{count} {what}")
     return found
+
+
+def unfinished(connection: sqlite3.Connection, /) -> bool:
+    """Whether a purge was interrupted before its bytes were gone."""
+    return connection.execute("SELECT 1 FROM settings WHERE key = ?", (UNFINISHED,)).fetchone() is not None

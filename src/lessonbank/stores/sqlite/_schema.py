@@ -13,6 +13,8 @@ from lessonbank.errors import StoreUnavailable, VersionMismatch
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
+FILL_TOUCHED: Final = 3
+"""The migration that a rebuild runs again."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -74,7 +76,7 @@ def _migrate(connection: sqlite3.Connection, path: Path, steps: list[str]) -> No
         # Another process may have been faster while this one waited.
         _check(connection, path, newest=len(steps))
         for step in steps[version(connection) :]:
-            for statement in _statements(step):
+            for statement in statements(step):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(steps)}")
@@ -84,7 +86,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, steps: list[str]) -> No
         raise
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str, /) -> Iterator[str]:
+    """The statements of a migration, one by one."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lessonbank._ids import now
 from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._changes import planned
 from lessonbank.stores._lexical import words
 from lessonbank.stores._records import loaded, microseconds, moment
 from lessonbank.stores._vectors import placeable, to_blob
-from lessonbank.types import Change, Experience, JournalEntry, Recall, Settle, Settlement
+from lessonbank.timeline import Entry
+from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall, Settle, Settlement
 
 from ._derived import derive, index_words, settle_pending, unindex_words
 from ._rows import NOWHERE, ScopeRow, find_scope, find_space, make_scope, numbers_of
@@ -28,7 +30,7 @@ class Batch:
 
     scope: str
     writer: str
-    entries: Sequence[tuple[Change | Settle, str]]
+    entries: Sequence[tuple[Entry, str]]
     """What happens, in order, each with its JSON."""
     vectors: Mapping[str, Vectors]
     space: str | None
@@ -86,20 +88,21 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle)]
+    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased)]
     draft = planned(changes, Present(connection, scope), scope=batch.scope)
     space = find_space(connection, scope, batch.space or "")
     rows = placeable(
         batch.vectors, space=batch.space, dimensions=space.dimensions if space else None, known=draft.knows
     )
     if draft.written:
-        _write(connection, scope, draft)
+        write(connection, scope, draft.written, added=draft.added)
     if rows:
         _place(connection, scope, rows, batch.space or "")
     for entry, _ in batch.entries:
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement)
-    return _journal(connection, scope, batch)
+    numbers = numbers_of(connection, scope, draft.written)
+    return journal(connection, scope, batch, touched=[{numbers[i]: w for i, w in t.items()} for t in draft.touched])
 
 
 def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
@@ -152,13 +155,23 @@ def _settle(connection: sqlite3.Connection, scope: ScopeRow, settlement: Settlem
     )
 
 
-def _journal(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch) -> list[JournalEntry]:
+def journal(
+    connection: sqlite3.Connection, scope: ScopeRow, batch: Batch, /, *, touched: Sequence[Mapping[int, bool]]
+) -> list[JournalEntry]:
+    """Append the entries of a batch; `touched` has for each change the numbers of the experiences it wrote.
+
+    The number maps to whether the change holds the whole record.
+    """
     # Through microseconds and back, so that the entry returned equals the entry read later.
     at = microseconds(now())
     first = scope.sequence + 1
     connection.executemany(
         "INSERT INTO journal (scope, sequence, at, writer, entry) VALUES (?, ?, ?, ?, ?)",
         [(scope.number, s, at, batch.writer, text) for s, (_, text) in enumerate(batch.entries, first)],
+    )
+    connection.executemany(
+        "INSERT INTO touched (scope, sequence, experience, whole) VALUES (?, ?, ?, ?)",
+        [(scope.number, s, number, whole) for s, t in enumerate(touched, first) for number, whole in t.items()],
     )
     connection.execute("UPDATE scopes SET sequence = sequence + ? WHERE number = ?", (len(batch.entries), scope.number))
     return [
@@ -167,24 +180,40 @@ def _journal(connection: sqlite3.Connection, scope: ScopeRow, batch: Batch) -> l
     ]
 
 
-def _write(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft) -> None:
-    old = _old_rows(connection, scope, [id for id in draft.written if id not in draft.added])
-    touched = _clear(connection, scope, old, draft)
+def write(
+    connection: sqlite3.Connection, scope: ScopeRow, written: Mapping[str, Experience], /, *, added: Collection[str]
+) -> None:
+    """Put experiences by id in the place of what has their ids, with all that follows from them."""
+    back = _readmit(connection, scope, added)
+    old = _old_rows(connection, scope, [id for id in written if id not in added or id in back])
+    trajectories = _clear(connection, scope, old, written)
     (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM experiences").fetchone()
     numbers = {id: row.number for id, row in old.items()}
-    numbers.update((id, last + place) for place, id in enumerate(filter(draft.added.__contains__, draft.written), 1))
+    numbers.update((id, last + place) for place, id in enumerate((id for id in written if id not in old), 1))
     fresh = {
         numbers[id]: experience
-        for id, experience in draft.written.items()
-        if id in draft.added or old[id].task != experience.task
+        for id, experience in written.items()
+        if id not in old or old[id].task != experience.task
     }
-    for id, experience in draft.written.items():
-        _put_row(connection, scope, numbers[id], experience, new=id in draft.added)
-    derive(connection, scope.number, {numbers[id]: experience for id, experience in draft.written.items()})
+    for id, experience in written.items():
+        _put_row(connection, scope, numbers[id], experience, new=id not in old)
+    derive(connection, scope.number, {numbers[id]: experience for id, experience in written.items()})
     index_words(connection, scope.number, fresh)
-    _count(connection, scope, draft, before=sum(row.words for row in old.values()))
-    touched.update(attempt.trajectory_id for e in draft.written.values() for attempt in e.attempts)
-    settle_pending(connection, scope.number, touched)
+    _count(connection, scope, written, added=added, before=sum(r.words for id, r in old.items() if id not in added))
+    trajectories.update(attempt.trajectory_id for e in written.values() for attempt in e.attempts)
+    settle_pending(connection, scope.number, trajectories)
+
+
+def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str]) -> set[str]:
+    """Give back their rows to those of the ids that a rollback took out, to be written over."""
+    rows: list[tuple[str, int]] = connection.execute(
+        "SELECT id, number FROM experiences WHERE scope = ? AND id IN (SELECT value FROM json_each(?))",
+        (-scope.number, json.dumps(list(ids))),
+    ).fetchall()
+    for _, number in rows:
+        connection.execute("UPDATE experiences SET scope = ? WHERE number = ?", (scope.number, number))
+        connection.execute("DELETE FROM removed WHERE experience = ?", (number,))
+    return {id for id, _ in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +228,9 @@ def _old_rows(connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str
     return {id: _OldRow(*connection.execute(sql, (scope.number, id)).fetchone()) for id in ids}
 
 
-def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _OldRow], draft: Draft) -> set[str]:
+def _clear(
+    connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _OldRow], written: Mapping[str, Experience]
+) -> set[str]:
     """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
     touched: set[str] = set()
     for id, row in old.items():
@@ -207,7 +238,7 @@ def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _O
         touched.update(trajectory for (trajectory,) in attempts)
         connection.execute("DELETE FROM attempts WHERE experience = ?", (row.number,))
         connection.execute("DELETE FROM items WHERE experience = ?", (row.number,))
-        if row.task != draft.written[id].task:
+        if row.task != written[id].task:
             unindex_words(connection, scope.number, row.number, row.task)
             connection.execute("DELETE FROM vectors WHERE experience = ?", (row.number,))
     return touched
@@ -231,11 +262,18 @@ def _put_row(
     connection.execute(_INSERT, (*values, scope.number, experience.id))
 
 
-def _count(connection: sqlite3.Connection, scope: ScopeRow, draft: Draft, *, before: int) -> None:
-    after = sum(len(words(experience.task)) for experience in draft.written.values())
+def _count(
+    connection: sqlite3.Connection,
+    scope: ScopeRow,
+    written: Mapping[str, Experience],
+    *,
+    added: Collection[str],
+    before: int,
+) -> None:
+    after = sum(len(words(experience.task)) for experience in written.values())
     connection.execute(
         "UPDATE scopes SET revision = ?, documents = documents + ?, words = words + ? WHERE number = ?",
-        (scope.revision + 1, len(draft.added), after - before, scope.number),
+        (scope.revision + 1, len(added), after - before, scope.number),
     )
 
 

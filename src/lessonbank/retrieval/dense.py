@@ -1,37 +1,16 @@
-"""Find the experiences whose tasks are most like this one (paper section 3.2: cosine between task texts)."""
+"""Search by the meaning of the tasks, as the paper does (section 3.2: cosine between task texts)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .errors import ModelError
-from .protocols import Embedder, Store, Vectors
-from .types import Experience, Found
+from lessonbank.errors import ModelError
+from lessonbank.protocols import Embedder, Store, Vectors
+from lessonbank.types import Experience, Found
 
 CATCH_UP = 256
 """How many experiences without a vector one retrieval embeds before it answers."""
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalRetriever:
-    """By the words of the tasks (BM25 inside the scope): needs no model."""
-
-    store: Store
-    name: str = "experience/lexical"
-    space: str | None = None
-
-    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        """The best `limit` experiences that share a word with `task`."""
-        return Found(matches=tuple(await self.store.search(task, scope=scope, limit=limit)))
-
-    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
-        """Nothing to index: the store keeps the words."""
-        return {}
-
-    async def catch_up(self, *, scope: str, most: int) -> int:
-        """Never behind."""
-        return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,122 +2,44 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from lessonbank._ids import now
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.types import Change, Counts, Experience, JournalEntry, Match, Recall, Settle, Settlement, Trajectory
+from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
+from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._lexical import scores, words
+from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
+from lessonbank.stores._vectors import check_dimensions, placeable, unit
+from lessonbank.timeline import Entry
+from lessonbank.types import (
+    Change,
+    Counts,
+    Erased,
+    Erasure,
+    Experience,
+    JournalEntry,
+    Match,
+    Recall,
+    Settle,
+    Settlement,
+    Trajectory,
+)
 
-from ._changes import check_settlement, open_attempts, planned
-from ._lexical import scores, words
-from ._records import checked_scope, dumped, encodable, microseconds
-from ._vectors import Matrix, check_dimensions, placeable, unit
+from ._scope import Scope
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
-
-
-@dataclass(slots=True)
-class _Scope:
-    """Everything one scope holds. Dictionaries keep the order of arrival."""
-
-    experiences: dict[str, Experience] = field(default_factory=dict[str, Experience])
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
-    ids: dict[int, str] = field(default_factory=dict[int, str])
-    owners: dict[str, str] = field(default_factory=dict[str, str])
-    lengths: dict[str, int] = field(default_factory=dict[str, int])
-    postings: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
-    total: int = 0
-    attempts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
-    trajectories: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
-    spaces: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
-    vectors: dict[str, dict[str, Vectors]] = field(default_factory=dict[str, dict[str, "Vectors"]])
-    recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
-    settlements: dict[str, Settlement] = field(default_factory=dict[str, Settlement])
-    journal: list[JournalEntry] = field(default_factory=list[JournalEntry])
-
-    def knows(self, id: str, /) -> bool:
-        return id in self.experiences
-
-    def experience(self, id: str, /) -> Experience | None:
-        return self.experiences.get(id)
-
-    def owner(self, item_id: str, /) -> str | None:
-        return self.owners.get(item_id)
-
-    def waits(self, trajectory_id: str) -> bool:
-        """Whether no experience has settled this trajectory."""
-        return all(self.attempts.get(trajectory_id, {}).values())
-
-    def oldest_first(self) -> list[Experience]:
-        return sorted(self.experiences.values(), key=self.age)
-
-    def age(self, experience: Experience) -> tuple[int, int]:
-        return microseconds(experience.created_at), self.numbers[experience.id]
-
-    def write(self, experience: Experience) -> None:
-        earlier = self.experiences.get(experience.id)
-        if earlier is not None:
-            self._forget(earlier, keep_vectors=earlier.task == experience.task)
-        self._number(experience.id)
-        self.experiences[experience.id] = experience
-        for item in experience.items:
-            self.owners[item.id] = experience.id
-        held = Counter(words(experience.task))
-        for word, count in held.items():
-            self.postings.setdefault(word, {})[experience.id] = count
-        self.lengths[experience.id] = held.total()
-        self.total += held.total()
-        for trajectory_id, waiting in open_attempts(experience).items():
-            self.attempts.setdefault(trajectory_id, {})[experience.id] = waiting
-        for space in self.vectors:
-            self._show(experience, space)
-
-    def place(self, vectors: Mapping[str, Vectors], space: str) -> None:
-        for id, row in vectors.items():
-            self.spaces.setdefault(space, Matrix(row.size))
-            self.vectors.setdefault(space, {})[id] = row
-            self._show(self.experiences[id], space)
-
-    def _number(self, id: str) -> None:
-        number = self.numbers.setdefault(id, len(self.numbers))
-        self.ids[number] = id
-
-    def _forget(self, earlier: Experience, *, keep_vectors: bool) -> None:
-        for item in earlier.items:
-            if self.owners.get(item.id) == earlier.id:
-                del self.owners[item.id]
-        for word in set(words(earlier.task)):
-            del self.postings[word][earlier.id]
-        self.total -= self.lengths.pop(earlier.id)
-        for attempt in earlier.attempts:
-            self.attempts.get(attempt.trajectory_id, {}).pop(earlier.id, None)
-        if keep_vectors:
-            return
-        for space, rows in self.vectors.items():
-            rows.pop(earlier.id, None)
-            self.spaces[space].drop(self.numbers[earlier.id])
-
-    def _show(self, experience: Experience, space: str) -> None:
-        row = self.vectors[space].get(experience.id)
-        if row is not None:
-            created, number = self.age(experience)
-            self.spaces[space].put(number, row, created=created, active=bool(experience.active_items))
-
-    def match(self, number: int, score: float) -> Match:
-        return Match(experience=self.experiences[self.ids[number]], score=score)
 
 
 class MemoryStore:
     """Keeps everything in this process and nothing on disk. For one event loop; see `Store` for what it promises."""
 
     def __init__(self) -> None:
-        self._scopes: dict[str, _Scope] = {}
+        self._scopes: dict[str, Scope] = {}
         self._settings: dict[str, str] = {}
         self._closed = False
 
@@ -171,6 +93,10 @@ class MemoryStore:
         here = self._read(scope)
         changes = [dumped(change)[0] for change in changes]
         check_settlement(settlement, scope=scope)
+        if rollback := lone_rollback(changes, vectors, settlement):
+            check_target(rollback, sequence=len(here.journal))
+            here.rewind(rollback.to, scope=scope)
+            return _journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
         draft = planned(changes, here, scope=scope)
         rows = self._rows(here, vectors or {}, space, known=draft.knows)
         if settlement is not None:
@@ -282,17 +208,7 @@ class MemoryStore:
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        here = self._read(scope)
-        items = [item for experience in here.experiences.values() for item in experience.items]
-        return Counts(
-            experiences=len(here.experiences),
-            items=len(items),
-            retired=sum(item.retired for item in items),
-            trajectories=len(here.trajectories),
-            pending=sum(map(here.waits, here.trajectories)),
-            recalls=len(here.recalls),
-            settled=len(here.settlements),
-        )
+        return self._read(scope).counts()
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
@@ -309,6 +225,26 @@ class MemoryStore:
         self._check_open()
         self._settings[encodable(key)] = encodable(value)
 
+    async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
+        """See `Store.purge`. What was in memory is overwritten when Python gets to it."""
+        here = self._read(scope)
+        if what == "scope":
+            by = len(here.journal) + 1
+            tombstone = scope_tombstone(scope, reason, here.counts(), entries=len(here.journal))
+            erased = [entry.model_copy(update={"entry": Erased(by=by)}) for entry in here.journal]
+            here = self._scopes[scope] = Scope(journal=erased)
+        else:
+            known = encodable(id)
+            erasing = Erasing(item=known) if what == "item" else Erasing(trajectory=known)
+            tombstone = here.erase(erasing, encodable(reason))
+        return _journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
+
+    async def rebuild(self) -> None:
+        """See `Store.rebuild`."""
+        self._check_open()
+        for here in self._scopes.values():
+            here.rebuild()
+
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. What lies in memory cannot be damaged from outside."""
         self._check_open()
@@ -323,16 +259,16 @@ class MemoryStore:
         if self._closed:
             raise StoreUnavailable("this store is closed: open it again")
 
-    def _read(self, scope: str) -> _Scope:
+    def _read(self, scope: str) -> Scope:
         self._check_open()
-        return self._scopes.get(checked_scope(scope)) or _Scope()
+        return self._scopes.get(checked_scope(scope)) or Scope()
 
-    def _write(self, scope: str) -> _Scope:
+    def _write(self, scope: str) -> Scope:
         self._check_open()
-        return self._scopes.setdefault(scope, _Scope())
+        return self._scopes.setdefault(scope, Scope())
 
     def _rows(
-        self, here: _Scope, vectors: Mapping[str, Vectors], space: str | None, *, known: Callable[[str], bool]
+        self, here: Scope, vectors: Mapping[str, Vectors], space: str | None, *, known: Callable[[str], bool]
     ) -> dict[str, Vectors]:
         matrix = here.spaces.get(encodable(space or ""))
         return placeable(vectors, space=space, dimensions=matrix.dimensions if matrix else None, known=known)
@@ -342,16 +278,14 @@ def _clean(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     return [dumped(trajectory)[0] for trajectory in trajectories]
 
 
-def _found_recall(here: _Scope, id: str) -> Recall:
+def _found_recall(here: Scope, id: str) -> Recall:
     found = here.recalls.get(id)
     if found is None:
         raise NotFound(f"no recall {id!r} in this scope")
     return found
 
 
-def _journaled(
-    journal: list[JournalEntry], entries: Sequence[Change | Settle], *, scope: str, writer: str
-) -> list[JournalEntry]:
+def _journaled(journal: list[JournalEntry], entries: Sequence[Entry], *, scope: str, writer: str) -> list[JournalEntry]:
     at = now()
     first = len(journal) + 1
     new = [

@@ -1,0 +1,147 @@
+"""What `learn` tells in the end: what each file gave, what was learned, what needs another look."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lessonbank.types import Learned, MemoryItem
+
+from ._output import GAP, console, show_json, show_table, warn
+
+LESSONS = 12
+"""How many titles of new items the report prints."""
+FILES = 12
+NARROWEST, WIDEST = 12, 40
+"""Columns of a file's name."""
+NOTES = 5
+_OUTCOMES = ("success", "failure", "unknown")
+_COLUMNS = ("runs", *_OUTCOMES, "known", "items", "skipped")
+_ALWAYS = ("runs", *_OUTCOMES, "items")
+
+
+@dataclass
+class Report:
+    """What a run of the command did, added up as it goes."""
+
+    started: int = 0
+    waiting: int = 0
+    stopped: bool = False
+    files: dict[Path, Counter[str]] = field(default_factory=dict[Path, Counter[str]])
+    items: list[MemoryItem] = field(default_factory=list[MemoryItem])
+    notes: Counter[str] = field(default_factory=Counter[str])
+    skipped: list[str] = field(default_factory=list[str])
+    tokens: int = 0
+    cost: float = 0.0
+
+    def add(self, learned: Learned, /, *, file: Path) -> None:
+        """Count one call of `learn`; a run known already does not count against the bound on new ones."""
+        counts = self.files.setdefault(file, Counter())
+        counts.update(runs=1, known=len(learned.known), items=len(learned.items))
+        counts.update(v.outcome for v in learned.verdicts)
+        self.started -= len(learned.known)
+        unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
+        self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
+        self.items.extend(learned.items)
+        self.notes.update(learned.notes)
+        self.tokens += learned.usage.input_tokens + learned.usage.output_tokens
+        self.cost += learned.usage.cost or 0.0
+
+    def skip(self, file: Path, reason: str, /, *, line: int | None = None) -> None:
+        """Note a line, or a whole file, that holds no readable run."""
+        self.files.setdefault(file, Counter())["skipped"] += 1
+        self.skipped.append(f"{file}: {reason}" if line is None else f"{file}:{line}: {reason}")
+
+    @property
+    def total(self) -> Counter[str]:
+        """All files together."""
+        return sum(self.files.values(), Counter[str]())
+
+    def as_dict(self) -> dict[str, object]:
+        """For `--json`."""
+        total = self.total
+        return {
+            "runs": total["runs"],
+            "known": total["known"],
+            "waiting": self.waiting,
+            "stopped": self.stopped,
+            "outcomes": {outcome: total[outcome] for outcome in sorted(_OUTCOMES) if total[outcome]},
+            "files": [{"file": str(file), **{c: counts[c] for c in _COLUMNS}} for file, counts in self.files.items()],
+            "items": [item.model_dump(mode="json") for item in self.items],
+            "notes": dict(self.notes),
+            "skipped": self.skipped,
+            "tokens": self.tokens,
+            "cost": self.cost,
+        }
+
+
+def show(report: Report, /, *, scope: str, as_json: bool) -> None:
+    """Print it: counts and lessons on stdout, what went wrong on stderr."""
+    if as_json:
+        show_json(report.as_dict())
+        return
+    if report.files:
+        _show_files(report.files)
+    if report.items:
+        _show_lessons(report.items, scope)
+    console.print(_summary(report), soft_wrap=True)
+    if report.tokens:
+        console.print(f"{report.tokens:,} tokens, ${report.cost:.4f} where the price is known")
+    _warn_of(report)
+
+
+def _summary(report: Report) -> str:
+    total = report.total
+    counted = ", ".join(f"{total[o]} {o}" for o in sorted(_OUTCOMES) if total[o]) or "none new"
+    return f"{total['runs']} runs read: {counted}; {total['known']} known already; {total['items']} new items"
+
+
+def _show_files(files: dict[Path, Counter[str]]) -> None:
+    shown = dict(sorted(files.items(), key=lambda pair: -pair[1]["runs"])[:FILES])
+    rest = [counts for file, counts in files.items() if file not in shown]
+    columns = [c for c in _COLUMNS if c in _ALWAYS or any(counts[c] for counts in files.values())]
+    room = console.width - sum(len(column) + GAP for column in ("", *columns))
+    names = _names(list(files), width=max(NARROWEST, min(room, WIDEST)))
+    rows = [(names[file], *(counts[c] for c in columns)) for file, counts in files.items() if file in shown]
+    if rest:
+        others = sum(rest, Counter[str]())
+        rows.append((f"and {len(rest)} more", *(others[c] for c in columns)))
+    show_table("Read", ("file", *columns), rows)
+
+
+def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
+    """What tells the files apart: their paths below the folder they share, cut on the left."""
+    shared = Path(os.path.commonpath([file.absolute().parent for file in files]))
+    below = {file: file.absolute().relative_to(shared) if shared.name else file for file in files}
+    return {file: name if len(name := str(path)) <= width else f"…{name[1 - width :]}" for file, path in below.items()}
+
+
+def _show_lessons(items: list[MemoryItem], scope: str) -> None:
+    """Lessons that read the same count once: many runs of a kind teach the same."""
+    alike = Counter((item.kind, item.provenance.method, item.title) for item in items)
+    shown = alike.most_common(LESSONS)
+    if shown[0][1] > 1:
+        rows = [(times, *words) for words, times in shown]
+        show_table(f"\nNew in {scope}", ("times", "kind", "by", "title"), rows)
+    else:
+        show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
+    if left := len(items) - sum(times for _, times in shown):
+        console.print(f"and {left} more: lessonbank items --scope {scope} lists them", soft_wrap=True)
+    console.print()
+
+
+def _warn_of(report: Report) -> None:
+    if report.stopped:
+        warn("stopped: what was learned so far is kept, and the same command goes on from there")
+    if report.waiting:
+        warn(
+            f"{report.waiting} runs wait for a verdict or another try: run the command again with a model or --outcome"
+        )
+    for note, times in report.notes.most_common(NOTES):
+        warn(f"{times} × {note}")
+    for line in report.skipped[:NOTES]:
+        warn(f"skipped {line}")
+    if len(report.skipped) > NOTES:
+        warn(f"and {len(report.skipped) - NOTES} more skipped: --json lists them all")

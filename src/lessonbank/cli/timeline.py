@@ -1,0 +1,219 @@
+"""`history`, `diff`, `rollback`, `bisect`: what changed a bank, the way back, and which change broke something."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.types import Add, JournalEntry, Merge, Purge, Replace, Restore, Retire, Rollback, Settle
+
+from . import _options as options
+from ._output import console, show_json, show_table
+from .carry import needs_bank
+
+if TYPE_CHECKING:
+    from lessonbank.timeline import Diff
+
+Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", show_default=False)]
+_MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
+
+
+def history(
+    bank: options.Bank,
+    scope: options.Scope,
+    item: Annotated[str | None, typer.Option("--item", help="Only what concerns this item.")] = None,
+    experience: Annotated[str | None, typer.Option("--experience", help="Only what concerns this experience.")] = None,
+    since: Annotated[int, typer.Option("--since", min=0, help="Only changes after this one.")] = 0,
+    as_json: options.Json = False,
+) -> None:
+    """List the changes of a scope, oldest first: number, time, writer, what was done."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        entries = memory.history(item=item, experience=experience, since=since)
+    if as_json:
+        show_json([entry.model_dump(mode="json") for entry in entries])
+        return
+    rows = [(e.sequence, e.at.isoformat(timespec="seconds"), e.writer, e.entry.kind, _what(e)) for e in entries]
+    show_table(f"{len(rows)} changes of {scope}", ("#", "when", "writer", "change", "what"), rows)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help=_MOMENT)],
+    b: Annotated[str, typer.Argument(help="The same: what B has that A had not, and the reverse.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    as_json: options.Json = False,
+) -> None:
+    """Show what is different between two moments of a scope."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        found = memory.diff(_moment(a), _moment(b))
+    if as_json:
+        show_json(found.model_dump(mode="json"))
+    elif found.empty:
+        console.print("no difference")
+    else:
+        show_table(f"{scope}, from {a} to {b}", ("what", "id", "text"), _rows(found))
+
+
+def rollback(
+    to: Annotated[str, typer.Argument(help=_MOMENT)],
+    bank: options.Bank,
+    scope: options.Scope,
+    reason: Reason,
+    as_json: options.Json = False,
+) -> None:
+    """Make the experiences and items of a scope what they were. A change itself: another rollback undoes it."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        entry = memory.rollback(to=_moment(to), reason=reason)
+        counts = memory.counts()
+    if as_json:
+        show_json({"entry": entry.model_dump(mode="json"), "counts": counts.model_dump()})
+        return
+    console.print(
+        f"{scope} is as it was after change {entry.entry.to if isinstance(entry.entry, Rollback) else to}: "
+        f"{counts.experiences} experiences, {counts.items} items ({counts.retired} retired). "
+        f"This is change {entry.sequence}; a rollback to {entry.sequence - 1} undoes it",
+        markup=False,
+    )
+
+
+def bisect(
+    command: Annotated[list[str], typer.Argument(help="The check, after --: exit code 0 when all is well.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    good: Annotated[int, typer.Option("--good", min=0, help="A change after which the check passed; 0: none yet.")],
+    bad: Annotated[int, typer.Option("--bad", min=1, help="A later change after which it fails.")],
+    as_json: options.Json = False,
+) -> None:
+    """Find the change after which a check of yours fails.
+
+    The check gets the path of a private copy of the bank, as of a change, in LESSONBANK_BANK.
+    """
+    import lessonbank
+
+    needs_bank(bank)
+    if good >= bad:
+        raise typer.BadParameter("it must be a change before --bad", param_hint="--good")
+    with lessonbank.connect(bank, scope=scope) as memory:
+        entries = memory.history(since=good)
+    if not entries or entries[-1].sequence < bad:
+        raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
+    runs: dict[int, bool] = {}
+    with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
+        origin = _backed_up(bank, Path(folder) / "origin.db")
+
+        def passes(change: int) -> bool:
+            runs[change] = _passes(command, origin, scope=scope, change=change)
+            return runs[change]
+
+        first = first_failing(good, bad, passes)
+    _report(entries[first - good - 1], runs, as_json=as_json)
+
+
+def first_failing(good: int, bad: int, passes: Callable[[int], bool], /) -> int:
+    """The change after which a check that `passes` after `good` fails, in at most ⌈log2(bad - good)⌉ + 1 calls.
+
+    Raises:
+        UsageError: it does not fail after `bad`.
+    """
+    if passes(bad):
+        raise UsageError(f"the check passes after change {bad}: name a change after which it fails as --bad")
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if passes(middle):
+            good = middle
+        else:
+            bad = middle
+    return bad
+
+
+def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> bool:
+    import lessonbank
+
+    with tempfile.TemporaryDirectory(dir=origin.parent) as folder:
+        copy = Path(folder) / "bank.db"
+        shutil.copyfile(origin, copy)
+        with lessonbank.connect(copy, scope=scope) as memory:
+            memory.rollback(to=change, reason="bisect")
+        try:
+            done = subprocess.run(
+                command, env={**os.environ, "LESSONBANK_BANK": str(copy)}, stdout=sys.stderr, check=False
+            )
+        except OSError as error:
+            raise UsageError(f"the check {command[0]!r} cannot be run: {error.strerror or error}") from error
+    return done.returncode == 0
+
+
+def _backed_up(bank: Path, copy: Path) -> Path:
+    """A copy of a file that others may be writing to."""
+    uri = f"{bank.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> None:
+    if as_json:
+        tried = [{"change": change, "passed": passed} for change, passed in runs.items()]
+        show_json({"first_bad": entry.sequence, "entry": entry.model_dump(mode="json"), "runs": tried})
+        return
+    rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
+    show_table(f"{len(rows)} runs of the check", ("after change", "result"), rows)
+    what = (entry.sequence, entry.at.isoformat(timespec="seconds"), entry.writer, entry.entry.kind, _what(entry))
+    show_table("\nIt fails since", ("#", "when", "writer", "change", "what"), [what])
+
+
+def _moment(text: str) -> int | datetime:
+    if text.isdigit():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is no moment: give a change's number, or a time with its zone") from None
+
+
+def _what(entry: JournalEntry) -> str:
+    """One change in a few words."""
+    match change := entry.entry:
+        case Add() | Replace():
+            return f"{change.experience.id}, {len(change.experience.items)} items: {change.experience.task}"
+        case Merge():
+            sources = ", ".join(change.source_item_ids)
+            return f"{change.experience.id}: {change.experience.task}; of {sources}: {change.reason}"
+        case Retire() | Restore():
+            return f"{', '.join(change.item_ids)}: {change.reason}"
+        case Rollback():
+            return f"to {change.to}: {change.reason}"
+        case Settle():
+            return f"{change.settlement.recall_id}: {change.settlement.outcome}"
+        case Purge():
+            return f"{change.what}, {change.items} items, {change.trajectories} runs: {change.reason}"
+        case _:
+            return f"by change {change.by}"
+
+
+def _rows(found: Diff) -> list[tuple[str, str, str]]:
+    pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
+    pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
+    items = (("items_added", "item added"), ("items_removed", "item removed"), ("retired",) * 2, ("restored",) * 2)
+    return pairs + [(name, i.id, i.title) for field, name in items for i in getattr(found, field)]

@@ -1,0 +1,11 @@
+"""Decide how a new experience changes the bank."""
+
+from .append import append as append
+from .bounded import Bounded as Bounded
+from .bounded import TimesShown as TimesShown
+from .duplicates import Likeness as Likeness
+from .duplicates import compare as compare
+from .lineage import sources_of as sources_of
+from .lineage import unmerge as unmerge
+from .merging import MergeSimilar as MergeSimilar
+from .skipping import SkipDuplicates as SkipDuplicates

@@ -1,0 +1,118 @@
+"""Keep a bank from growing without end: what is worth least is retired, never destroyed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from lessonbank._ids import now
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Consolidator, Store
+from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Retire
+
+
+class Worth(Protocol):
+    """Says how much each item is worth keeping, by item id; more is better, and of equals the older goes first."""
+
+    async def __call__(self, items: Sequence[MemoryItem], /, *, scope: str) -> Mapping[str, float]: ...
+
+
+async def by_age(items: Sequence[MemoryItem], /, *, scope: str) -> Mapping[str, float]:
+    """All the same, so that the oldest go first."""
+    return dict.fromkeys((item.id for item in items), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TimesShown:
+    """The number of recalls an item was shown in: what is never shown goes first."""
+
+    store: Store
+
+    async def __call__(self, items: Sequence[MemoryItem], /, *, scope: str) -> Mapping[str, float]:
+        """Reads every receipt of the scope."""
+        shown: Counter[str] = Counter()
+        async for recall in self.store.receipts(scope=scope):
+            shown.update(candidate.item_id for candidate in recall.candidates if candidate.shown)
+        return {item.id: float(shown[item.id]) for item in items}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Another consolidator, and then a `Retire` of what is beyond a number of items or an age.
+
+    An item that this very experience brings is never retired, even where `most` is smaller than what it brings.
+    Retired items stay in the bank and can be restored. With `older_than` every call reads the whole scope; with `most`
+    alone only a call that exceeds it does.
+    """
+
+    inner: Consolidator
+    store: Store
+    most: int | None = None
+    """How many active items a scope may hold."""
+    older_than: timedelta | None = None
+    """Items are retired at this age."""
+    worth: Worth = by_age
+    clock: Callable[[], datetime] = now
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are none: UsageError."""
+        if self.most is None and self.older_than is None:
+            raise UsageError("Bounded needs a bound: most=1000 items, or older_than=timedelta(days=365)")
+        if (self.most is not None and self.most < 1) or (
+            self.older_than is not None and self.older_than <= timedelta()
+        ):
+            raise UsageError("Bounded needs bounds above zero")
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+        """The inner changes, and at most one `Retire` for age and one for number."""
+        changes = list(await self.inner(new))
+        brought = {item.id for item in _brought(changes) if not item.retired}
+        gone = {id for c in changes if isinstance(c, Merge | Retire) for id in _retired_by(c)}
+        if self.older_than is None and not await self._exceeds(new.scope, len(brought)):
+            return changes
+        items = [
+            item
+            async for experience in self.store.scan(scope=new.scope)
+            for item in experience.active_items
+            if item.id not in gone and item.id not in brought
+        ]
+        old = self._old(items)
+        if old:
+            changes.append(Retire(item_ids=_ids(old), reason=f"older than {self.older_than}"))
+        left = [item for item in items if item not in old]
+        extra = await self._extra(left, len(brought - gone), scope=new.scope)
+        if extra:
+            changes.append(Retire(item_ids=_ids(extra), reason=f"beyond the {self.most} items that are kept"))
+        return changes
+
+    async def _exceeds(self, scope: str, brought: int) -> bool:
+        counts = await self.store.counts(scope=scope)
+        return self.most is not None and counts.items - counts.retired + brought > self.most
+
+    def _old(self, items: Sequence[MemoryItem]) -> list[MemoryItem]:
+        if self.older_than is None:
+            return []
+        cut = self.clock() - self.older_than
+        return [item for item in items if item.created_at <= cut]
+
+    async def _extra(self, items: Sequence[MemoryItem], brought: int, *, scope: str) -> list[MemoryItem]:
+        beyond = 0 if self.most is None else min(len(items), len(items) + brought - self.most)
+        if beyond <= 0:
+            return []
+        worth = await self.worth(items, scope=scope)
+        return sorted(items, key=lambda item: (worth.get(item.id, 0.0), item.created_at, item.id))[:beyond]
+
+
+def _brought(changes: Sequence[Change]) -> list[MemoryItem]:
+    return [item for c in changes if isinstance(c, Add | Replace | Merge) for item in c.experience.items]
+
+
+def _retired_by(change: Merge | Retire) -> tuple[str, ...]:
+    return change.source_item_ids if isinstance(change, Merge) else change.item_ids
+
+
+def _ids(items: Sequence[MemoryItem]) -> tuple[str, ...]:
+    return tuple(item.id for item in items)

@@ -1,0 +1,19 @@
+"""Find the experiences whose tasks are most like this one: by words, by vectors or by both, with guards around them."""
+
+from .dense import CATCH_UP as CATCH_UP
+from .dense import DenseRetriever as DenseRetriever
+from .diversity import Diverse as Diverse
+from .diversity import alike as alike
+from .diversity import pick as pick
+from .floor import Floor as Floor
+from .fusion import DEPTH as DEPTH
+from .fusion import RRF as RRF
+from .fusion import HybridRetriever as HybridRetriever
+from .fusion import fuse as fuse
+from .leaving_out import LeaveOut as LeaveOut
+from .leaving_out import same_task as same_task
+from .leaving_out import same_template as same_template
+from .leaving_out import without_values as without_values
+from .lexical import LexicalRetriever as LexicalRetriever
+from .settings import Retrieval as Retrieval
+from .settings import RetrievalName as RetrievalName

@@ -1,0 +1,41 @@
+"""What a caller can ask of retrieval, as data: wiring makes the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lessonbank.errors import UsageError
+
+from .leaving_out import Template
+
+RetrievalName = Literal["dense", "lexical", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """How experiences are found. `connect(retrieval=Retrieval("hybrid", floor=0.2))`; a name alone is short for it.
+
+    Raises:
+        UsageError: a floor or a diversity out of range, or no such way to search.
+    """
+
+    by: RetrievalName | None = None
+    """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
+    the bank has an embedder, else lexical."""
+    floor: float | None = None
+    """The least score, 0 to 1. A hybrid search keeps what either side scores that high."""
+    diversity: float = 0.0
+    """0 to 1: how much an experience loses for lessons already chosen (1 - lambda of MMR). Matters from limit 2."""
+    exclude: Literal["task", "template"] | Template | None = None
+    """Leave out experiences of the same task, or of the same template; a function says which template a text has."""
+
+    def __post_init__(self) -> None:
+        if self.by not in (None, "dense", "lexical", "hybrid"):
+            raise UsageError(f"retrieval is by 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
+        if not 0.0 <= self.diversity <= 1.0 or not 0.0 <= (self.floor or 0.0) <= 1.0:
+            raise UsageError(f"floor and diversity go from 0 to 1; got {self.floor!r} and {self.diversity!r}")
+        if not (self.exclude in (None, "task", "template") or callable(self.exclude)):
+            raise UsageError(
+                f"exclude is 'task', 'template' or a function from a task to its template; got {self.exclude!r}"
+            )

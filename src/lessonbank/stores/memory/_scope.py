@@ -1,0 +1,204 @@
+"""Everything one scope holds, in dictionaries, and what follows from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._erasing import Erasing, unknown
+from lessonbank.stores._lexical import words
+from lessonbank.stores._records import microseconds
+from lessonbank.stores._vectors import Matrix
+from lessonbank.timeline import Entry, state_at
+from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Vectors
+
+
+@dataclass(slots=True)
+class Scope:
+    """Everything one scope holds. Dictionaries keep the order of arrival."""
+
+    experiences: dict[str, Experience] = field(default_factory=dict[str, Experience])
+    gone: dict[str, Experience] = field(default_factory=dict[str, Experience])
+    """What a rollback took out, as it was then: its vectors are still right if it comes back with the same task."""
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    ids: dict[int, str] = field(default_factory=dict[int, str])
+    owners: dict[str, str] = field(default_factory=dict[str, str])
+    lengths: dict[str, int] = field(default_factory=dict[str, int])
+    postings: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    total: int = 0
+    attempts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
+    trajectories: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
+    spaces: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
+    vectors: dict[str, dict[str, Vectors]] = field(default_factory=dict[str, dict[str, "Vectors"]])
+    recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
+    settlements: dict[str, Settlement] = field(default_factory=dict[str, Settlement])
+    journal: list[JournalEntry] = field(default_factory=list[JournalEntry])
+
+    def knows(self, id: str, /) -> bool:
+        """See `View.knows`."""
+        return id in self.experiences
+
+    def experience(self, id: str, /) -> Experience | None:
+        """See `View.experience`."""
+        return self.experiences.get(id)
+
+    def owner(self, item_id: str, /) -> str | None:
+        """See `View.owner`."""
+        return self.owners.get(item_id)
+
+    def waits(self, trajectory_id: str) -> bool:
+        """Whether no experience has settled this trajectory."""
+        return all(self.attempts.get(trajectory_id, {}).values())
+
+    def oldest_first(self) -> list[Experience]:
+        """In the order of a scan."""
+        return sorted(self.experiences.values(), key=self.age)
+
+    def age(self, experience: Experience) -> tuple[int, int]:
+        """Sorts by time, then by arrival."""
+        return microseconds(experience.created_at), self.numbers[experience.id]
+
+    def write(self, experience: Experience) -> None:
+        """Put an experience in the place of what has its id."""
+        earlier = self.experiences.get(experience.id)
+        if earlier is not None:
+            self._forget(earlier)
+        known = earlier or self.gone.pop(experience.id, None)
+        if known is not None and known.task != experience.task:
+            self._drop_vectors(experience.id)
+        self._number(experience.id)
+        self.experiences[experience.id] = experience
+        self._derive(experience)
+        for space in self.vectors:
+            self._show(experience, space)
+
+    def rewind(self, to: int, /, *, scope: str) -> None:
+        """Make the experiences what they were after entry `to`."""
+        wanted = {e.id: e for e in state_at(self.journal, to, scope=scope).experiences}
+        for id in [id for id in self.experiences if id not in wanted]:
+            self._take_out(id)
+        for id, experience in wanted.items():
+            if self.experiences.get(id) != experience:
+                self.write(experience)
+
+    def place(self, vectors: Mapping[str, Vectors], space: str) -> None:
+        """Keep unit rows of experiences that are there."""
+        for id, row in vectors.items():
+            self.spaces.setdefault(space, Matrix(row.size))
+            self.vectors.setdefault(space, {})[id] = row
+            self._show(self.experiences[id], space)
+
+    def match(self, number: int, score: float) -> Match:
+        """What ranking found in that row."""
+        return Match(experience=self.experiences[self.ids[number]], score=score)
+
+    def rebuild(self) -> None:
+        """Make everything that follows from the experiences anew, and drop vectors that belong to nothing."""
+        self.owners, self.lengths, self.postings, self.total, self.attempts = {}, {}, {}, 0, {}
+        for experience in self.oldest_first():
+            self._derive(experience)
+        for space, rows in self.vectors.items():
+            self.vectors[space] = {id: row for id, row in rows.items() if id in self.numbers}
+            self.spaces[space] = Matrix(self.spaces[space].dimensions)
+            for id in self.vectors[space]:
+                if id in self.experiences:
+                    self._show(self.experiences[id], space)
+
+    def counts(self) -> Counts:
+        """How much there is."""
+        items = [item for experience in self.experiences.values() for item in experience.items]
+        return Counts(
+            experiences=len(self.experiences),
+            items=len(items),
+            retired=sum(item.retired for item in items),
+            trajectories=len(self.trajectories),
+            pending=sum(map(self.waits, self.trajectories)),
+            recalls=len(self.recalls),
+            settled=len(self.settlements),
+        )
+
+    def erase(self, erasing: Erasing, reason: str, /) -> Purge:
+        """Take out of every record what has to go; its tombstone. The journal keeps its length."""
+        by = len(self.journal) + 1
+        while erasing.read(entry.entry for entry in self.journal):
+            pass
+        run = self.trajectories.pop(erasing.trajectory or "", None)
+        if run is None and not erasing.found:
+            raise unknown(erasing)
+        before = self.journal
+        self.journal = [_kept(entry, erasing.entry(entry.entry, by=by)) for entry in before]
+        recalls = self.recalls
+        self.recalls = {id: erasing.recall(recall) for id, recall in recalls.items()}
+        self.settlements = {id: erasing.settlement(s) for id, s in self.settlements.items()}
+        self._erase_experiences(erasing)
+        return erasing.tombstone(
+            reason,
+            trajectories=int(run is not None),
+            recalls=sum(self.recalls[id] is not recalls[id] for id in recalls),
+            entries=sum(new is not old for new, old in zip(self.journal, before, strict=True)),
+        )
+
+    def _erase_experiences(self, erasing: Erasing) -> None:
+        for id, experience in list(self.experiences.items()):
+            left = erasing.experience(experience)
+            if left is None:
+                self._take_out(id)
+            elif left is not experience:
+                self.write(left)
+        for id in erasing.experiences:
+            self.gone.pop(id, None)
+            for rows in self.vectors.values():
+                rows.pop(id, None)
+        self.gone = {id: left for id, e in self.gone.items() if (left := erasing.experience(e))}
+
+    def _derive(self, experience: Experience) -> None:
+        for item in experience.items:
+            self.owners[item.id] = experience.id
+        held = Counter(words(experience.task))
+        for word, count in held.items():
+            self.postings.setdefault(word, {})[experience.id] = count
+        self.lengths[experience.id] = held.total()
+        self.total += held.total()
+        for trajectory_id, waiting in open_attempts(experience).items():
+            self.attempts.setdefault(trajectory_id, {})[experience.id] = waiting
+
+    def _number(self, id: str) -> None:
+        number = self.numbers.setdefault(id, len(self.numbers))
+        self.ids[number] = id
+
+    def _forget(self, earlier: Experience) -> None:
+        for item in earlier.items:
+            if self.owners.get(item.id) == earlier.id:
+                del self.owners[item.id]
+        for word in set(words(earlier.task)):
+            del self.postings[word][earlier.id]
+        self.total -= self.lengths.pop(earlier.id)
+        for attempt in earlier.attempts:
+            self.attempts.get(attempt.trajectory_id, {}).pop(earlier.id, None)
+
+    def _take_out(self, id: str) -> None:
+        self.gone[id] = earlier = self.experiences.pop(id)
+        self._forget(earlier)
+        for matrix in self.spaces.values():
+            matrix.drop(self.numbers[id])
+
+    def _drop_vectors(self, id: str) -> None:
+        for space, rows in self.vectors.items():
+            rows.pop(id, None)
+            self.spaces[space].drop(self.numbers[id])
+
+    def _show(self, experience: Experience, space: str) -> None:
+        row = self.vectors[space].get(experience.id)
+        if row is not None:
+            created, number = self.age(experience)
+            self.spaces[space].put(number, row, created=created, active=bool(experience.active_items))
+
+
+def _kept(entry: JournalEntry, left: Entry) -> JournalEntry:
+    return entry if left is entry.entry else entry.model_copy(update={"entry": left})

@@ -1,0 +1,233 @@
+"""The store contract, fifth part: what is erased is nowhere any more, and what can be rebuilt is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lessonbank._ids import digest
+from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.protocols import Store
+from lessonbank.timeline import state_at
+from lessonbank.types import (
+    Add,
+    Candidate,
+    Erased,
+    Experience,
+    MemoryItem,
+    Merge,
+    Outcome,
+    Provenance,
+    Purge,
+    Recall,
+    Replace,
+    Retire,
+    Rollback,
+    Settlement,
+    Trajectory,
+)
+
+from ._store_rewinding import present
+from ._store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    item,
+    refused,
+    towards,
+    trajectory,
+)
+
+SECRET = "Jacaranda"
+"""Stands in every text that a purge has to find."""
+
+
+def drawn(*runs: Trajectory, title: str = "Check the status first") -> MemoryItem:
+    """A lesson drawn from these runs."""
+    return item(title).model_copy(update={"provenance": Provenance(trajectory_ids=tuple(r.id for r in runs))})
+
+
+def tried(*runs: Trajectory, items: tuple[MemoryItem, ...], outcome: Outcome = "success") -> Experience:
+    """The experience of these runs of one task."""
+    return experience(runs[0].task, items=items, attempts=[attempt(run, outcome) for run in runs])
+
+
+async def shown(store: Store, *items: MemoryItem, task: str = "Cancel it", text: str = "<memory>") -> Recall:
+    """A kept receipt that showed these items."""
+    candidates = tuple(
+        Candidate(item_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(items)
+    )
+    recall = Recall(scope=MINE, task=task, text=text, text_digest=digest(text), candidates=candidates)
+    await store.record(recall)
+    return recall
+
+
+async def everything(store: Store, *, scope: str = MINE) -> str:
+    """All that a scope can be asked for, past and present, as one text."""
+    kept: list[Any] = [
+        *await collected(store.scan(scope=scope)),
+        *await collected(store.journal(scope=scope)),
+        *await collected(store.receipts(scope=scope)),
+        *await store.pending(scope=scope),
+        *[s for r in await collected(store.receipts(scope=scope)) if (s := await store.settlement(r.id, scope=scope))],
+    ]
+    return "\n".join(record.model_dump_json() for record in kept)
+
+
+async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Recall]:
+    """A bank with a run that must go: alone in one experience, merged into another, shown, settled, rolled back."""
+    run, other = trajectory(f"Move {SECRET} to Oslo", answer=SECRET), trajectory()
+    await store.keep([run, other], scope=MINE)
+    secret = drawn(run, title=f"{SECRET} likes it so")
+    theirs = drawn(other)
+    mine = tried(run, items=(secret,))
+    kept = tried(other, items=(theirs, drawn(other, run, title=f"Both, and {SECRET}")))
+    await added(store, mine, kept, along=[towards(0), towards(1)])
+    recall = await shown(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
+    settled = Settlement(
+        recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,), experience_id=mine.id
+    )
+    await store.apply([], scope=MINE, writer="tests", settlement=settled)
+    merged = experience(f"Of {SECRET}", items=(item(f"{SECRET} and all"),))
+    merge = Merge(experience=merged, source_item_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
+    await store.apply([merge], scope=MINE, writer="tests")
+    earlier = await store.get(kept.id, scope=MINE)
+    longer = earlier.model_copy(update={"items": (*earlier.items, drawn(run, title=SECRET))})
+    await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
+    await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
+    await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
+    return run, mine, kept, recall
+
+
+class PurgingTests(StoreTests):
+    """True erasure, and rebuilding."""
+
+    async def lose_what_can_be_rebuilt(self, store: Store) -> None:
+        """Damage the store where that can be mended: every vector, and where it can be reached the word index."""
+        await store.drop_index(scope=MINE, space=SPACE)
+
+    async def test_what_can_be_rebuilt_answers_as_before(self) -> None:
+        async with self.opened() as store:
+            known = [experience(f"Cancel order {n % 3}", minute=n, items=(item(), item("b"))) for n in range(9)]
+            await added(store, *known, along=[towards(n % 8) for n in range(9)])
+            await store.apply([Retire(item_ids=(known[2].items[0].id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
+            before = await present(store)
+            await self.lose_what_can_be_rebuilt(store)
+            assert await present(store) != before
+            await store.rebuild()
+            missing = await store.unindexed(scope=MINE, space=SPACE, limit=99)
+            places = {e.id: towards(n % 8) for n, e in enumerate(known)}
+            await store.index({id: places[id] for id, _ in missing}, scope=MINE, space=SPACE)
+            assert await present(store) == before
+            assert await store.owner(known[2].items[1].id, scope=MINE) == known[2]
+            assert await store.verify() == []
+            await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
+            assert len(await collected(store.scan(scope=MINE))) == 9
+
+    async def test_a_purged_run_is_gone_with_all_that_was_made_of_it(self) -> None:
+        async with self.opened() as store:
+            run, mine, kept, recall = await lived_in(store)
+            assert SECRET in await everything(store)
+            length = len(await collected(store.journal(scope=MINE)))
+            entry = await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            tombstone = entry.entry
+            assert isinstance(tombstone, Purge)
+            assert (tombstone.what, tombstone.digest, tombstone.reason) == ("trajectory", digest(run.id), "asked to")
+            assert (tombstone.experiences, tombstone.trajectories, tombstone.recalls) == (2, 1, 1)
+            assert (entry.sequence, entry.writer) == (length + 1, "ana")
+            text = await everything(store)
+            assert SECRET not in text
+            assert run.id not in text
+            with refused(NotFound):
+                await store.trajectory(run.id, scope=MINE)
+            left = await store.get(kept.id, scope=MINE)
+            assert [i.title for i in left.items] == ["Check the status first"]
+            assert left.items[0].retired, "what a merge retired must not come back because the merge was erased"
+            assert (await store.recall(recall.id, scope=MINE)).candidates == recall.candidates
+            with refused(NotFound):
+                await store.get(mine.id, scope=MINE)
+            assert await store.search(SECRET, scope=MINE, limit=9) == []
+            assert await store.verify() == []
+            with refused(NotFound):
+                await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="again")
+
+    async def test_after_a_purge_the_journal_still_tells_the_state_and_can_be_rolled_back(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            entries = await collected(store.journal(scope=MINE))
+            assert [e.sequence for e in entries] == list(range(1, len(entries) + 1))
+            assert any(isinstance(e.entry, Erased) for e in entries)
+            for to in (len(entries), 2, 0, 5, 4, len(entries)):
+                await store.apply([Rollback(to=to, reason="test")], scope=MINE, writer="tests")
+                wanted = state_at(await collected(store.journal(scope=MINE)), to, scope=MINE)
+                assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
+                assert SECRET not in await everything(store)
+                assert await store.verify() == []
+
+    async def test_a_purged_run_that_a_rollback_had_taken_out_is_gone_too(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
+            assert len(await collected(store.scan(scope=MINE))) == 1
+            assert SECRET not in await everything(store)
+            assert await store.verify() == []
+
+    async def test_a_purged_item_leaves_its_neighbours(self) -> None:
+        async with self.opened() as store:
+            secret, plain = item(SECRET), item("plain")
+            known = experience(items=(secret, plain))
+            await added(store, known, along=[towards(0)])
+            receipts = [await shown(store, secret, text=SECRET), await shown(store, plain, text="other")]
+            await store.apply([Retire(item_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
+            await store.purge("item", secret.id, scope=MINE, writer="ana", reason="asked to")
+            assert (await store.get(known.id, scope=MINE)).items == (plain,)
+            assert [(await store.recall(r.id, scope=MINE)).text for r in receipts] == ["", "other"]
+            assert [m.experience.id for m in await store.search(known.task, scope=MINE, limit=9)] == [known.id]
+            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+            assert SECRET not in await everything(store)
+            assert await store.verify() == []
+            with refused(NotFound):
+                await store.purge("item", secret.id, scope=MINE, writer="ana", reason="again")
+            with refused(NotFound):
+                await store.purge("item", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
+        async with self.opened() as store:
+            await lived_in(store)
+            theirs = experience(scope=THEIRS)
+            await added(store, theirs, scope=THEIRS, along=[towards(0)])
+            length = len(await collected(store.journal(scope=MINE)))
+            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            text = await everything(store)
+            assert SECRET not in text
+            assert "Check the status" not in text
+            counts = await store.counts(scope=MINE)
+            assert not any(counts.model_dump().values())
+            entries = await collected(store.journal(scope=MINE))
+            assert [e.entry.kind for e in entries] == ["erased"] * length + ["purge"]
+            assert await collected(store.scan(scope=THEIRS)) == [theirs]
+            assert len(await store.nearest(towards(0), scope=THEIRS, space=SPACE, limit=9)) == 1
+            new = experience()
+            await store.apply(
+                [Add(experience=new)], scope=MINE, writer="tests", vectors={new.id: towards(0)}, space=SPACE
+            )
+            assert [m.experience for m in await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)] == [new]
+            await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
+            assert await collected(store.scan(scope=MINE)) == []
+            assert await store.verify() == []
+
+    async def test_a_closed_store_erases_and_rebuilds_nothing(self) -> None:
+        async with self.opened() as store:
+            await store.close()
+            with refused(StoreUnavailable):
+                await store.purge("scope", "", scope=MINE, writer="ana", reason="late")
+            with refused(StoreUnavailable):
+                await store.rebuild()

@@ -1,0 +1,192 @@
+"""The store contract, fourth part: what was can be told from the journal, and be again."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.protocols import Store
+from lessonbank.timeline import State, state_at
+from lessonbank.types import Add, Change, Experience, Merge, Replace, Restore, Retire, Rollback
+
+from ._store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    item,
+    refused,
+    towards,
+    trajectory,
+)
+
+_TASKS = ("Cancel the pending order", "Exchange the blue boots", "Cancel the flight to Oslo")
+
+
+async def present(store: Store, *, scope: str = MINE) -> list[Any]:
+    """Everything about a scope that a rollback sets back."""
+    counts = await store.counts(scope=scope)
+    return [
+        await collected(store.scan(scope=scope)),
+        (counts.experiences, counts.items, counts.retired),
+        await store.search("cancel the order or the boots", scope=scope, limit=99),
+        await store.nearest(towards(0, tilt=0.4), scope=scope, space=SPACE, limit=99),
+    ]
+
+
+async def as_of(store: Store, sequence: int, *, scope: str = MINE) -> State:
+    """What the journal tells of that moment."""
+    return state_at(await collected(store.journal(scope=scope)), sequence, scope=scope)
+
+
+async def wind(store: Store, to: int, *, scope: str = MINE) -> int:
+    """Roll back; the sequence of the rollback itself."""
+    (entry,) = await store.apply([Rollback(to=to, reason="test")], scope=scope, writer="tests")
+    assert entry.entry == Rollback(to=to, reason="test")
+    return entry.sequence
+
+
+def some_change(known: list[Experience], chance: random.Random, /) -> Change:
+    """A change that fits the present state `known`: of each kind but a rollback."""
+    shown = [i.id for e in known for i in e.items if not i.retired]
+    hidden = [i.id for e in known for i in e.items if i.retired]
+    pick = chance.random()
+    if pick < 0.2 and shown:
+        return Retire(item_ids=tuple(chance.sample(shown, min(2, len(shown)))), reason="test")
+    if pick < 0.35 and hidden:
+        return Restore(item_ids=(chance.choice(hidden),), reason="test")
+    if pick < 0.5 and known:
+        return Replace(experience=_another_version(chance.choice(known), chance))
+    fresh = experience(chance.choice(_TASKS), minute=chance.randint(0, 2), items=(item(), item("Second")))
+    if pick < 0.6 and shown:
+        return Merge(experience=fresh, source_item_ids=(chance.choice(shown),), reason="test")
+    return Add(experience=fresh)
+
+
+def _another_version(known: Experience, chance: random.Random, /) -> Experience:
+    update: dict[str, Any] = {"items": (*known.items[chance.randint(0, 1) :], item("Later"))}
+    if chance.random() < 0.3:
+        update["metadata"] = {"seen": chance.randint(0, 9)}
+    return known.model_copy(update=update)
+
+
+class RewindingTests(StoreTests):
+    """Moments and rollbacks."""
+
+    async def test_a_rollback_brings_back_any_moment_and_the_journal_tells_all_of_them(self) -> None:
+        async with self.opened() as store:
+            chance = random.Random(5)
+            seen = [await present(store)]
+            for _ in range(60):
+                if chance.random() < 0.15:
+                    await wind(store, chance.randint(0, len(seen) - 1))
+                else:
+                    change = some_change(seen[-1][0], chance)
+                    vectors = {change.experience.id: towards(chance.randint(0, 7))} if isinstance(change, Add) else {}
+                    await store.apply([change], scope=MINE, writer="tests", vectors=vectors, space=SPACE)
+                seen.append(await present(store))
+            assert await store.verify() == []
+            for sequence, then in enumerate(seen):
+                assert list((await as_of(store, sequence)).experiences) == then[0]
+            for sequence in (0, 60, 17, 33, 32, 5, 59):
+                await wind(store, sequence)
+                assert await present(store) == seen[sequence]
+                assert await store.verify() == []
+
+    async def test_a_rollback_is_undone_by_another(self) -> None:
+        async with self.opened() as store:
+            known = [experience(minute=n) for n in range(3)]
+            await added(store, *known, along=[towards(n) for n in range(3)])
+            before = await present(store)
+            assert await wind(store, 1) == 4
+            assert await collected(store.scan(scope=MINE)) == known[:1]
+            for gone in known[1:]:
+                with refused(NotFound):
+                    await store.get(gone.id, scope=MINE)
+                with refused(NotFound):
+                    await store.owner(gone.items[0].id, scope=MINE)
+            await wind(store, 3)
+            assert await present(store) == before
+            assert [e.entry.kind for e in await collected(store.journal(scope=MINE))] == ["add"] * 3 + ["rollback"] * 2
+
+    async def test_runs_of_what_was_taken_out_can_be_learned_again(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            await store.keep([run], scope=MINE)
+            await added(store, experience(attempts=[attempt(run, "success")]))
+            await wind(store, 0)
+            assert not await store.learned([run.id], scope=MINE)
+            assert await store.holding([run.id], scope=MINE) is None
+            assert await store.pending(scope=MINE) == [run]
+            await wind(store, 1)
+            assert await store.learned([run.id], scope=MINE) == {run.id}
+            assert await store.pending(scope=MINE) == []
+
+    async def test_what_was_taken_out_can_be_added_again_and_taken_out_again(self) -> None:
+        async with self.opened() as store:
+            one = experience(minute=1)
+            twin = experience(minute=1)
+            await added(store, one, twin, along=[towards(0), towards(1)])
+            await wind(store, 0)
+            changed = one.model_copy(update={"task": "Exchange the blue boots"})
+            await added(store, changed, along=[towards(3)])
+            assert [m.experience for m in await store.search("boots", scope=MINE, limit=9)] == [changed]
+            assert await store.search("cancel", scope=MINE, limit=9) == []
+            with refused(Conflict):
+                await added(store, one)
+            await wind(store, 2)
+            assert await collected(store.scan(scope=MINE)) == [one, twin]
+            assert {m.experience.id for m in await store.search("cancel", scope=MINE, limit=9)} == {one.id, twin.id}
+            await wind(store, 4)
+            assert await collected(store.scan(scope=MINE)) == [changed]
+            assert await store.verify() == []
+
+    async def test_an_item_that_changed_hands_goes_back(self) -> None:
+        async with self.opened() as store:
+            moved = item("moved")
+            source, target = experience(items=(moved,)), experience(items=())
+            await added(store, source, target)
+            changes: list[Change] = [
+                Replace(experience=source.model_copy(update={"items": ()})),
+                Replace(experience=target.model_copy(update={"items": (moved,)})),
+            ]
+            await store.apply(changes, scope=MINE, writer="tests")
+            await wind(store, 0)
+            await added(store, experience(items=(moved,)))
+            for to, owner in ((2, source), (4, target), (2, source), (6, None), (4, target), (5, None)):
+                await wind(store, to)
+                if owner:
+                    assert (await store.owner(moved.id, scope=MINE)).id == owner.id
+                assert await collected(store.scan(scope=MINE)) == list((await as_of(store, to)).experiences)
+                assert await store.verify() == []
+
+    async def test_a_rollback_leaves_runs_receipts_and_other_scopes_alone(self) -> None:
+        async with self.opened() as store:
+            await added(store, experience())
+            theirs = experience(scope=THEIRS)
+            await added(store, theirs, scope=THEIRS)
+            run = trajectory()
+            await store.keep([run], scope=MINE)
+            await wind(store, 0)
+            assert await store.trajectory(run.id, scope=MINE) == run
+            assert await collected(store.scan(scope=THEIRS)) == [theirs]
+            assert len(await collected(store.journal(scope=THEIRS))) == 1
+
+    async def test_a_rollback_to_what_has_not_happened_or_in_company_is_refused(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            back = Rollback(to=0, reason="test")
+            with refused(NotFound):
+                await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+            with refused(UsageError):
+                await store.apply([Add(experience=experience()), back], scope=MINE, writer="tests")
+            with refused(UsageError):
+                await store.apply([back], scope=MINE, writer="tests", vectors={known.id: towards(0)}, space=SPACE)
+            assert len(await collected(store.journal(scope=MINE))) == 1
+            assert await collected(store.scan(scope=MINE)) == [known]

@@ -1,0 +1,251 @@
+"""What a journal tells: the experiences as of any moment, what differs between two, and which entries concern what."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TypeAlias
+
+from .errors import NotFound
+from .types import (
+    Add,
+    Change,
+    Counts,
+    Erased,
+    Experience,
+    JournalEntry,
+    MemoryItem,
+    Merge,
+    Purge,
+    Record,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settle,
+)
+
+Entry: TypeAlias = Change | Settle | Purge | Erased
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The experiences of one scope as they were after one journal entry. Nothing about it can change."""
+
+    scope: str
+    sequence: int
+    """The last entry it knows of; 0 is before the first."""
+    experiences: tuple[Experience, ...]
+    """Oldest first, as a store's `scan` gives them."""
+
+    def items(self, *, retired: bool = False) -> tuple[MemoryItem, ...]:
+        """Every item of that moment, oldest first; with `retired`, those taken back too."""
+        return tuple(i for e in self.experiences for i in e.items if retired or not i.retired)
+
+    def get(self, id: str, /) -> MemoryItem:
+        """One item. Raises NotFound."""
+        found = next((i for e in self.experiences for i in e.items if i.id == id), None)
+        if found is None:
+            raise NotFound(f"there was no item {id!r} after change {self.sequence}")
+        return found
+
+    def experience(self, id: str, /) -> Experience:
+        """One experience. Raises NotFound."""
+        found = next((e for e in self.experiences if e.id == id), None)
+        if found is None:
+            raise NotFound(f"there was no experience {id!r} after change {self.sequence}")
+        return found
+
+    def counts(self) -> Counts:
+        """How much there was. Runs and receipts are no changes: their fields are 0 here."""
+        items = self.items(retired=True)
+        return Counts(experiences=len(self.experiences), items=len(items), retired=sum(i.retired for i in items))
+
+
+class Replaced(Record):
+    """One experience before and after, where more than `retired` differs."""
+
+    before: Experience
+    after: Experience
+
+
+class Diff(Record):
+    """What is different between two moments, each tuple oldest first."""
+
+    added: tuple[Experience, ...] = ()
+    removed: tuple[Experience, ...] = ()
+    """Experiences of the first moment that the second lacks: a rollback, or the second is the earlier one."""
+    replaced: tuple[Replaced, ...] = ()
+    items_added: tuple[MemoryItem, ...] = ()
+    items_removed: tuple[MemoryItem, ...] = ()
+    retired: tuple[MemoryItem, ...] = ()
+    restored: tuple[MemoryItem, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether both moments held the same."""
+        return self == Diff()
+
+
+def live(rollbacks: Mapping[int, int], upto: int, /) -> list[range]:
+    """The sequences whose changes are in force after entry `upto`, oldest first; a rollback jumps over the rest.
+
+    `rollbacks` maps the sequence of each `Rollback` to its `to`, which is smaller.
+    """
+    known, end, found = sorted(rollbacks), upto, list[range]()
+    while end > 0:
+        place = bisect_right(known, end)
+        last = known[place - 1] if place else 0
+        if last < end:
+            found.append(range(last + 1, end + 1))
+        end = rollbacks[last] if last else 0
+    return found[::-1]
+
+
+def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -> State:
+    """The experiences after entry `sequence`, from a scope's whole journal or at least what precedes it."""
+    past = [entry for entry in entries if entry.sequence <= sequence]
+    arrivals: dict[str, int] = {}
+    for entry in past:
+        if isinstance(entry.entry, Add | Replace | Merge):
+            arrivals.setdefault(entry.entry.experience.id, entry.sequence)
+    in_force = frozenset(chain.from_iterable(live(rollbacks_of(past), sequence)))
+    found = folded(entry.entry for entry in past if entry.sequence in in_force)
+    order = sorted(found.values(), key=lambda e: (_instant(e.created_at), arrivals[e.id]))
+    return State(scope=scope, sequence=sequence, experiences=tuple(order))
+
+
+def rollbacks_of(entries: Iterable[JournalEntry], /) -> dict[int, int]:
+    """Sequence to target of every rollback."""
+    return {e.sequence: e.entry.to for e in entries if isinstance(e.entry, Rollback)}
+
+
+def folded(entries: Iterable[Entry], /) -> dict[str, Experience]:
+    """Experiences by id once these entries, which hold no rollback in force, were made one after the other.
+
+    They were checked when they were made; what a purge took out of the middle is passed over.
+    """
+    fold = _Fold()
+    for entry in entries:
+        fold.make(entry)
+    return fold.experiences
+
+
+class _Fold:
+    def __init__(self) -> None:
+        self.experiences: dict[str, Experience] = {}
+        self._owners: dict[str, str] = {}
+
+    def make(self, entry: Entry, /) -> None:
+        match entry:
+            case Add() | Replace():
+                self._put(entry.experience)
+            case Merge():
+                self._flip(entry.source_item_ids, retired=True)
+                self._put(entry.experience)
+            case Retire():
+                self._flip(entry.item_ids, retired=True)
+            case Restore():
+                self._flip(entry.item_ids, retired=False)
+            case _:
+                pass
+
+    def _put(self, experience: Experience) -> None:
+        earlier = self.experiences.get(experience.id)
+        for item in earlier.items if earlier else ():
+            if self._owners.get(item.id) == experience.id:
+                del self._owners[item.id]
+        self._owners.update((item.id, experience.id) for item in experience.items)
+        self.experiences[experience.id] = experience
+
+    def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
+        wanted = set(item_ids)
+        for owner in {self._owners[id]: None for id in item_ids if id in self._owners}:
+            experience = self.experiences[owner]
+            items = tuple(i.model_copy(update={"retired": retired}) if i.id in wanted else i for i in experience.items)
+            self.experiences[owner] = experience.model_copy(update={"items": items})
+
+
+def diff(before: State, after: State, /) -> Diff:
+    """What is in `after` and was not in `before`, and the reverse."""
+    earlier, later = ({e.id: e for e in s.experiences} for s in (before, after))
+    was, now = ({i.id: i for i in s.items(retired=True)} for s in (before, after))
+    both = [(was[id], item) for id, item in now.items() if id in was]
+    return Diff(
+        added=tuple(e for id, e in later.items() if id not in earlier),
+        removed=tuple(e for id, e in earlier.items() if id not in later),
+        replaced=tuple(
+            Replaced(before=earlier[id], after=e)
+            for id, e in later.items()
+            if id in earlier and _differ(earlier[id], e)
+        ),
+        items_added=tuple(i for id, i in now.items() if id not in was),
+        items_removed=tuple(i for id, i in was.items() if id not in now),
+        retired=tuple(i for old, i in both if i.retired and not old.retired),
+        restored=tuple(i for old, i in both if old.retired and not i.retired),
+    )
+
+
+def _differ(one: Experience, other: Experience) -> bool:
+    return one is not other and _unflagged(one) != _unflagged(other)
+
+
+def _unflagged(experience: Experience) -> Experience:
+    items = tuple(i.model_copy(update={"retired": False}) for i in experience.items)
+    return experience.model_copy(update={"items": items})
+
+
+def about(
+    entries: Sequence[JournalEntry], /, *, item: str | None = None, experience: str | None = None
+) -> list[JournalEntry]:
+    """The entries that made, changed, took away or brought back one item or experience, from a whole journal."""
+    own: set[str] = {id for id in (item,) if id is not None}
+    direct: list[int] = []
+    for entry in entries:
+        if experience is not None:
+            own |= _items_under(entry.entry, experience)
+        if _speaks_of(entry.entry, own, experience):
+            direct.append(entry.sequence)
+    jumps = rollbacks_of(entries)
+    wanted = set(direct) | {
+        s for s, to in jumps.items() if _in_force(direct, jumps, s - 1) != _in_force(direct, jumps, to)
+    }
+    return [entry for entry in entries if entry.sequence in wanted]
+
+
+def _in_force(sequences: Iterable[int], rollbacks: Mapping[int, int], upto: int) -> list[int]:
+    spans = live(rollbacks, upto)
+    return [s for s in sequences if any(s in span for span in spans)]
+
+
+def _items_under(entry: Entry, experience_id: str) -> set[str]:
+    if isinstance(entry, Add | Replace | Merge) and entry.experience.id == experience_id:
+        return {item.id for item in entry.experience.items}
+    return set()
+
+
+def _speaks_of(entry: Entry, item_ids: set[str], experience_id: str | None) -> bool:
+    if isinstance(entry, Add | Replace | Merge):
+        if entry.experience.id == experience_id:
+            return True
+        if experience_id is None and any(item.id in item_ids for item in entry.experience.items):
+            return True
+    return not item_ids.isdisjoint(named_items(entry))
+
+
+def named_items(entry: Entry, /) -> tuple[str, ...]:
+    """The ids of items whose flag an entry sets."""
+    match entry:
+        case Retire() | Restore():
+            return entry.item_ids
+        case Merge():
+            return entry.source_item_ids
+        case _:
+            return ()
+
+
+def _instant(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

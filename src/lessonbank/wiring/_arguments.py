@@ -1,0 +1,80 @@
+"""What a caller may hand to `connect`, checked before a file is made: one sentence for each thing that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from inspect import isawaitable
+from types import CoroutineType
+from typing import Any, TypeVar, cast
+
+from lessonbank.errors import UsageError
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def check_numbers(*, limit: object, budget: object, timeout: object) -> None:
+    """Refuse numbers that cannot be.
+
+    Raises:
+        UsageError: see the sentences.
+    """
+    if not isinstance(limit, int) or not isinstance(budget, int) or limit < 1 or budget < 100:
+        raise UsageError("connect needs a limit of at least 1 experience and a budget of at least 100 tokens")
+    if not isinstance(timeout, int | float) or not timeout > 0:
+        raise UsageError(f"timeout is a number of seconds above 0, for one call of the model; got {timeout!r}")
+
+
+def check_functions(**parts: object) -> None:
+    """Refuse a part that cannot be called.
+
+    Raises:
+        UsageError: it names the argument.
+    """
+    for name, part in parts.items():
+        if part is not None and not callable(part):
+            raise UsageError(f"{name}= takes a function or an object that can be called, not {type(part).__name__}")
+
+
+def promised(
+    part: Callable[[A], Awaitable[R]] | None, kind: type[R], /, *, name: str
+) -> Callable[[A], CoroutineType[Any, Any, R]] | None:
+    """A part of the caller's own that gives what it should, or says in one sentence that it does not.
+
+    A function that is not async is refused: whatever it waits for would hold up every other task.
+    """
+    if part is None:
+        return None
+
+    async def held_to_it(argument: A, /) -> R:
+        answer: object = part(argument)
+        result = await cast("Awaitable[object]", answer) if isawaitable(answer) else None
+        if not isinstance(result, kind):
+            got = type(result if isawaitable(answer) else answer).__name__
+            raise UsageError(f"{name}= takes an async function that returns {kind.__name__}; this one gave {got}")
+        return result
+
+    return held_to_it
+
+
+def check_hooks(hooks: object, /) -> None:
+    """Refuse hooks that are no list of functions.
+
+    Raises:
+        UsageError: a single function, or something in the list that cannot be called.
+    """
+    if not isinstance(hooks, Iterable) or not all(map(callable, cast("Iterable[object]", hooks))):
+        raise UsageError("hooks= takes a list of functions of one event, as in hooks=[print]")
+
+
+def checked_holdout(holdout: object, /) -> float | None:
+    """`holdout`, if it is a probability or `None`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if holdout is None:
+        return None
+    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0.0 <= holdout < 1.0:
+        raise UsageError(f"holdout is a probability from 0 to below 1, or None; got {holdout!r}")
+    return float(holdout)

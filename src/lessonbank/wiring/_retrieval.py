@@ -1,0 +1,64 @@
+"""How a bank searches: the retriever for recalls with its guards, and the bare one for finding duplicates."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Embedder, Retriever, Store
+from lessonbank.retrieval import (
+    DenseRetriever,
+    Diverse,
+    Floor,
+    HybridRetriever,
+    LeaveOut,
+    LexicalRetriever,
+    Retrieval,
+    RetrievalName,
+    same_task,
+    same_template,
+)
+
+Choice: TypeAlias = RetrievalName | Retrieval | None
+
+
+def choose(
+    choice: Choice, own: Retriever | None, /, *, store: Store, embedder: Embedder | None
+) -> tuple[Retriever, Retriever]:
+    """The retriever for recalls, and the one without guards: a duplicate is looked for among its own kind too.
+
+    Raises:
+        UsageError: no such retrieval, one that needs an embedder the bank has not, or a retriever besides.
+    """
+    if own is not None:
+        if choice is not None:
+            raise UsageError("connect takes either retrieval= or a retriever= of your own: wrap your own yourself")
+        return own, own
+    asked = choice if isinstance(choice, Retrieval) else Retrieval(choice)
+    bare = _searching(asked, store, embedder, floor=None)
+    return _guarded(asked, _searching(asked, store, embedder, floor=asked.floor)), bare
+
+
+def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, *, floor: float | None) -> Retriever:
+    lexical = _floored(LexicalRetriever(store), floor)
+    if asked.by == "lexical" or (asked.by is None and embedder is None):
+        return lexical
+    if embedder is None:
+        raise UsageError(
+            f"retrieval={asked.by!r} needs an embedder, and this bank has none: embedder='hashing' will do"
+        )
+    dense = _floored(DenseRetriever(store, embedder), floor)
+    return HybridRetriever(dense, lexical) if asked.by == "hybrid" else dense
+
+
+def _floored(retriever: Retriever, least: float | None) -> Retriever:
+    return Floor(retriever, least) if least else retriever
+
+
+def _guarded(asked: Retrieval, retriever: Retriever) -> Retriever:
+    if asked.exclude == "task":
+        retriever = LeaveOut(retriever, same_task)
+    elif asked.exclude is not None:
+        template = asked.exclude if callable(asked.exclude) else None
+        retriever = LeaveOut(retriever, same_template(template), what="same template")
+    return Diverse(retriever, 1.0 - asked.diversity) if asked.diversity else retriever

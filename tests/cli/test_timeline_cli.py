@@ -1,0 +1,127 @@
+"""`history`, `diff`, `rollback` and `bisect`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank import Step, Trajectory
+from lessonbank.cli.timeline import first_failing
+from lessonbank.errors import UsageError
+
+CHECK = """
+import os, lessonbank
+with lessonbank.connect(os.environ["LESSONBANK_BANK"], scope="t") as bank:
+    print("checking", len(bank.items()))
+    bank.retire(bank.items()[0].id, reason="only in the copy")
+    raise SystemExit(any("parcel 6" in e.task for e in bank.as_of(len(bank.history())).experiences))
+"""
+
+
+def run_cli(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lessonbank.cli", *map(str, words), "--bank", "bank.db", "--scope", "t"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False, encoding="utf-8")
+
+
+def json_of(*words: object, cwd: Path) -> Any:
+    done = run_cli(*words, "--json", cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None) as bank:
+        for n in range(8):
+            step = Step(action="print label", observation="error: no form")
+            bank.learn(Trajectory(task=f"Ship parcel {n}", steps=(step,)), outcome="failure")
+    return tmp_path
+
+
+def test_history_lists_changes_and_those_of_one_item(folder: Path) -> None:
+    entries = json_of("history", cwd=folder)
+    assert [e["sequence"] for e in entries] == list(range(1, 9))
+    lesson = entries[2]["entry"]["experience"]["items"][0]["id"]
+    assert [e["sequence"] for e in json_of("history", "--item", lesson, cwd=folder)] == [3]
+    done = run_cli("history", "--since", 7, cwd=folder)
+    assert "1 changes of t" in done.stdout
+    assert "Ship parcel 7" in done.stdout
+
+
+def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
+    back = json_of("rollback", 5, "--reason", "a broken tool", cwd=folder)
+    assert back["entry"]["entry"] == {"kind": "rollback", "to": 5, "reason": "a broken tool"}
+    assert back["counts"]["experiences"] == 5
+    found = json_of("diff", 8, back["entry"]["at"], cwd=folder)
+    assert [e["task"] for e in found["removed"]] == [f"Ship parcel {n}" for n in (5, 6, 7)]
+    assert "removed" in run_cli("diff", 8, 9, cwd=folder).stdout
+    assert "no difference" in run_cli("diff", 5, 9, cwd=folder).stdout
+    undone = run_cli("rollback", 8, "--reason", "it was fine", cwd=folder)
+    assert "8 experiences" in undone.stdout
+    assert "a rollback to 9 undoes it" in undone.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("rollback", "99", "--reason", "x"), 1, "no change 99"),
+        (("rollback", "yesterday", "--reason", "x"), 2, "no moment"),
+        (("diff", "1", "2026-01-01"), 2, "time zone"),
+        (("bisect", "--good", "5", "--bad", "5", "true"), 2, "before --bad"),
+        (("bisect", "--good", "0", "--bad", "99", "true"), 1, "no change 99"),
+        (("bisect", "--good", "0", "--bad", "8", "no-such-command-here"), 2, "cannot be run"),
+        (("bisect", "--good", "0", "--bad", "8", sys.executable, "-c", "pass"), 2, "passes after change 8"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
+    options = ("--bank", "bank.db", "--scope", "t")
+    split = words.index("--bad") + 2 if "--bad" in words else len(words)
+    command = [*words[:split], *options, "--", *words[split:]] if split < len(words) else [*words, *options]
+    done = subprocess.run(
+        [sys.executable, "-m", "lessonbank.cli", *command], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert done.returncode == code, done.stderr
+    assert sentence in " ".join(done.stderr.split())
+
+
+def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None:
+    (folder / "check.py").write_text(CHECK, encoding="utf-8")
+    command = [sys.executable, "-m", "lessonbank.cli", "bisect", "--bank", "bank.db", "--scope", "t"]
+    command += ["--good", "1", "--bad", "8", "--json", "--", sys.executable, "check.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["first_bad"] == 7
+    assert report["entry"]["entry"]["experience"]["task"] == "Ship parcel 6"
+    assert len(report["runs"]) <= math.ceil(math.log2(7)) + 1
+    assert "checking" in done.stderr
+    assert len(json_of("history", cwd=folder)) == 8
+    assert not list(folder.glob("lessonbank-bisect-*"))
+
+
+def test_bisect_asks_no_more_than_it_must() -> None:
+    for changes in range(1, 70):
+        for culprit in range(1, changes + 1):
+            asked: list[int] = []
+
+            def passes(change: int, culprit: int = culprit, asked: list[int] = asked) -> bool:
+                asked.append(change)
+                return change < culprit
+
+            assert first_failing(0, changes, passes) == culprit
+            assert len(asked) <= math.ceil(math.log2(changes)) + 1
+    with pytest.raises(UsageError, match="passes after change 4"):
+        first_failing(0, 4, lambda _: True)
+
+
+def test_doctor_rebuilds(folder: Path) -> None:
+    done = run_cli("doctor", "--rebuild", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["problems"] == []

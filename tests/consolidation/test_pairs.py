@@ -1,0 +1,65 @@
+"""What the detector makes of lessons that people labelled: nothing that says something else is ever called the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from lessonbank import MemoryItem
+from lessonbank.consolidation import compare
+
+
+def lesson(pair: dict[str, Any], side: str) -> MemoryItem:
+    return MemoryItem(kind=pair["kind"], **pair[side])
+
+
+def level(pair: dict[str, Any]) -> str:
+    return compare(lesson(pair, "a"), lesson(pair, "b")).level
+
+
+def test_the_set_is_large_balanced_and_split_by_family(pairs: list[dict[str, Any]]) -> None:
+    assert len(pairs) >= 400
+    assert min(Counter(p["label"] for p in pairs).values()) >= 100
+    halves = {p["family"]: p["half"] for p in pairs}
+    assert all(halves[p["family"]] == p["half"] for p in pairs)
+    assert abs(2 * sum(p["half"] == "tune" for p in pairs) - len(pairs)) < 10
+    assert {p["domain"] for p in pairs} == {"web", "code", "service", "data", "ops"}
+
+
+@pytest.mark.parametrize("label", ["opposite", "target"])
+def test_no_opposite_and_no_other_target_is_called_the_same(pairs: list[dict[str, Any]], label: str) -> None:
+    wrong = [(p["a"], p["b"]) for p in pairs if p["label"] == label and level(p) == "same"]
+    assert not wrong
+
+
+def test_lessons_of_two_families_are_never_the_same(pairs: list[dict[str, Any]]) -> None:
+    lessons = list({p["family"]: lesson(p, "a") for p in pairs}.values())
+    assert all(compare(a, b).level != "same" for a, b in combinations(lessons, 2))
+
+
+@pytest.mark.parametrize(("half", "least"), [("tune", 0.94), ("held", 0.86)])
+def test_most_of_what_differs_in_form_only_is_found(pairs: list[dict[str, Any]], half: str, least: float) -> None:
+    found = [level(p) == "same" for p in pairs if p["half"] == half and p["label"] == "same"]
+    assert sum(found) / len(found) >= least
+
+
+def test_hardly_an_opposite_or_another_target_is_proposed_to_a_model(pairs: list[dict[str, Any]]) -> None:
+    wrong = [p for p in pairs if p["label"] in ("opposite", "target") and level(p) == "near"]
+    assert len(wrong) <= 3
+
+
+def test_even_a_perfect_cosine_makes_no_opposite_and_no_other_target_the_same(pairs: list[dict[str, Any]]) -> None:
+    for pair in pairs:
+        if pair["label"] in ("opposite", "target"):
+            assert compare(lesson(pair, "a"), lesson(pair, "b"), similarity=1.0).level != "same"
+
+
+def test_a_cosine_lifts_paraphrases_and_nothing_that_contradicts(pairs: list[dict[str, Any]]) -> None:
+    lifted = Counter(
+        p["label"] for p in pairs if compare(lesson(p, "a"), lesson(p, "b"), similarity=0.95).level == "near"
+    )
+    assert lifted["paraphrase"] > 20
+    assert lifted["opposite"] + lifted["target"] <= 3

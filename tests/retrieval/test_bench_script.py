@@ -1,0 +1,94 @@
+"""`bench/retrieval.py`: its labels and figures, on runs small enough to count by hand."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "bench" / "retrieval.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("bench_retrieval", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["bench_retrieval"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
+    """Runs of (task id, task)."""
+    return [{"task_id": id, "task": task, "meta": {}} for id, task in pairs]
+
+
+def test_recall_is_of_what_the_places_could_hold_and_ndcg_discounts_by_place(script: ModuleType) -> None:
+    assert script.quality([True, False, True], 2) == pytest.approx([1.0, 1.0, 1.0, 1.5 / (1 + 1 / 1.5849625)])
+    assert script.quality([], 3) == [0.0] * 4
+    assert script.quality([True] * 5, 9) == [1.0] * 4
+
+
+def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text(script: ModuleType) -> None:
+    runs = rows(("a", "a1"), ("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1"))
+    collection = script.transfer("s", runs, lambda row: row["task_id"])
+    assert len(collection.documents) == 4
+    told = {q.text: {collection.documents[id] for id in q.relevant} for q in collection.queries}
+    assert told == {"a1": {"a2"}, "a2": {"a1"}}
+
+
+def test_lookup_never_counts_a_run_as_its_own_answer(script: ModuleType) -> None:
+    collection = script.lookup("s", rows(("a", "a1"), ("a", "a1"), ("b", "b1")))
+    assert {q.own: q.relevant for q in collection.queries} == {"0": {"1"}, "1": {"0"}}
+
+
+def test_halves_share_no_place_in_the_text(script: ModuleType) -> None:
+    collection = script.halves("s", rows(("a", "one two three four five six seven eight nine ten"), ("b", "short")))
+    assert list(collection.documents.values()) == ["one two three four five"]
+    assert [q.text for q in collection.queries] == ["six seven eight nine ten"]
+
+
+def test_without_recorded_runs_it_says_so_and_stops(
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script.main(["--data", str(tmp_path)]) == 2
+    assert "no recorded runs" in capsys.readouterr().err
+
+
+def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
+    script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "please look at the {} and say what is wrong with it today"
+    flight = {"ground_truth_actions": ["get_user_details", "cancel_reservation"]}
+    patch = {"submission": "diff --git a/django/db/models.py b/django/db/models.py\n"}
+    contents = {
+        "browsergym_web": rows(*((f"order-{n % 2}", f"Order {n} of kind {n % 2}") for n in range(6))),
+        "tau_bench_airline": [
+            r | {"meta": flight} for r in rows(*((f"t{n % 3}", long.format(n % 3)) for n in range(6)))
+        ],
+        "swe_bench_mini_swe_agent": [
+            r | {"meta": patch}
+            for r in rows(*((f"django__django-{n % 3}", long.format(f"model {n % 3}")) for n in range(6)))
+        ],
+        "hotpotqa_react": rows(*((f"q{n % 3}", long.format(f"band {n % 3}")) for n in range(6))),
+    }
+    for name, content in contents.items():
+        with gzip.open(tmp_path / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(each) + "\n" for each in content)
+    answers: list[Any] = []
+    for _ in range(2):
+        assert script.main(["--data", str(tmp_path), "--json", "--no-desk"]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["queries"])
+    assert answers[0] == answers[1]
+    assert {r["search"] for r in answers[0]} == {"lexical", "hashing", "hybrid(lexical, hashing)", "by chance"}
+    assert {r["variant"] for r in answers[0]} == {"lookup", "transfer", "halves"}
+    found = [r for r in answers[0] if r["variant"] == "lookup" and r["source"] == "mean" and r["search"] == "hashing"]
+    assert found[0]["recall@1"][0] > 0.9

@@ -1,0 +1,121 @@
+"""Whatever is done to a bank, every moment of it can be told and brought back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lessonbank.protocols import Store
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_rewinding import as_of, present, some_change, wind
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
+from lessonbank.types import Add, Experience, Rollback
+
+Fill = Callable[[Path], Awaitable[SqliteStore]]
+
+MOVES = st.lists(st.tuples(st.booleans(), st.integers(0, 2**32)), min_size=1, max_size=25)
+
+
+async def lives(store: Store, moves: list[tuple[bool, int]]) -> list[list[object]]:
+    """What is seen after each of these moves: a rollback to a moment chosen by the number, or a change it draws."""
+    seen = [await present(store)]
+    for back, number in moves:
+        if back and number % 3 == 0:
+            await wind(store, number % len(seen))
+        else:
+            change = some_change(seen[-1][0], random.Random(number))
+            vectors = {change.experience.id: towards(number % 8)} if isinstance(change, Add) else {}
+            await store.apply([change], scope=MINE, writer="tests", vectors=vectors, space=SPACE)
+        seen.append(await present(store))
+    return seen
+
+
+async def check(store: Store, moves: list[tuple[bool, int]]) -> None:
+    seen = await lives(store, moves)
+    for sequence, then in enumerate(seen):
+        assert list((await as_of(store, sequence)).experiences) == then[0]
+    target = moves[0][1] % len(seen)
+    await wind(store, target)
+    assert await present(store) == seen[target]
+    assert await store.verify() == []
+    await store.rebuild()
+    assert await present(store) == seen[target]
+    await wind(store, len(seen) - 1)
+    assert await present(store) == seen[-1]
+    assert await store.verify() == []
+
+
+@given(moves=MOVES)
+def test_memory_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
+    asyncio.run(check(MemoryStore(), moves))
+
+
+@given(moves=MOVES)
+@settings(max_examples=12)
+def test_a_file_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
+    async def in_a_file(folder: str) -> None:
+        store = await SqliteStore.open(Path(folder) / "bank.db")
+        await check(store, moves)
+        await store.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(in_a_file(folder))
+
+
+@pytest.mark.anyio
+async def test_a_file_of_an_earlier_release_can_be_rolled_back(path: Path, filled: Fill) -> None:
+    store = await filled(path)
+    chance = random.Random(3)
+    known: list[Experience] = await collected(store.scan(scope=MINE))
+    for _ in range(20):
+        await store.apply([some_change(known, chance)], scope=MINE, writer="tests")
+        known = await collected(store.scan(scope=MINE))
+    last = (await collected(store.journal(scope=MINE)))[-1].sequence
+    await store.close()
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("DROP TABLE touched")
+    raw.execute("DROP TABLE removed")
+    raw.execute("DROP INDEX journal_rollbacks")
+    raw.execute("PRAGMA user_version = 1")
+    raw.close()
+    store = await SqliteStore.open(path)
+    for to in range(last, -1, -1):
+        await wind(store, to)
+        assert await collected(store.scan(scope=MINE)) == list((await as_of(store, to)).experiences)
+    assert await store.verify() == []
+    await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_rollback_reaches_the_matrix_of_another_store(path: Path) -> None:
+    ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
+    known = [experience(minute=n) for n in range(3)]
+    await added(theirs, *known, along=[towards(0)] * 3)
+    assert len(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 3
+    await wind(theirs, 1)
+    assert len(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+    await wind(theirs, 3)
+    assert len(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 3
+    await ours.close()
+    await theirs.close()
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_rollback_is_whole_or_absent(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await added(store, *[experience(minute=n) for n in range(300)])
+    with anyio.move_on_after(0.002):
+        await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
+    assert (await store.counts(scope=MINE)).experiences in (10, 300)
+    assert await store.verify() == []
+    await store.close()

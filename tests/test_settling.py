@@ -1,0 +1,369 @@
+"""Runs that are handed in again, several at once, or under one receipt: nothing is lost, doubled or paid for twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+
+import lessonbank
+from lessonbank import (
+    AsyncReasoningBank,
+    Attempt,
+    Experience,
+    Extraction,
+    MemoryItem,
+    ReasoningBank,
+    Step,
+    Trajectory,
+    Verdict,
+)
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Change, PromptRef, Provenance, Replace, Usage
+
+pytestmark = pytest.mark.anyio
+OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
+LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
+CONTRAST = LESSON.replace("step 1", "run 1, step 1")
+NOTHING = '{"items": []}'
+
+
+def run(task: str = "find the invoice", **more: Any) -> Trajectory:
+    steps = (
+        Step(action="search", observation="error: 0 results"),
+        Step(action="rebuild index", observation="rebuilt"),
+        Step(action="search again", observation="found 3"),
+    )
+    return Trajectory(task=task, steps=steps, answer="ok", **more)
+
+
+@pytest.fixture
+async def bank() -> AsyncIterator[AsyncReasoningBank]:
+    async with await lessonbank.connect_async(":memory:", **OPTIONS) as opened:
+        yield opened
+
+
+def open_with(**more: Any) -> Any:
+    return lessonbank.connect_async(":memory:", **{**OPTIONS, **more})
+
+
+async def all_at_once(*banks: AsyncReasoningBank, trajectory: Trajectory) -> None:
+    async def learn(one: AsyncReasoningBank) -> None:
+        await one.learn(trajectory, outcome="success")
+
+    async with anyio.create_task_group() as tasks:
+        for one in banks:
+            tasks.start_soon(learn, one)
+
+
+@pytest.mark.parametrize("where", [":memory:", "bank.db"])
+async def test_one_run_learned_by_several_calls_at_once_is_learned_once(tmp_path: Path, where: str) -> None:
+    place = where if where == ":memory:" else tmp_path / where
+    async with await lessonbank.connect_async(place, **OPTIONS) as bank:
+        await all_at_once(bank, bank, bank, bank, trajectory=run())
+        counts = await bank.counts()
+    assert (counts.experiences, counts.items) == (1, 1)
+
+
+async def test_what_a_call_paid_for_is_reported_even_when_another_was_quicker(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+
+    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+        await bank.learn(trajectory, outcome="success")
+        return Extraction(usage=Usage(requests=3))
+
+    slower = AsyncReasoningBank(
+        bank.store,
+        scope="t",
+        retriever=bank._retriever,
+        judge=bank._judge,
+        extractor=extract,
+        consolidator=bank._consolidator,
+        injector=bank._injector,
+    )
+    learned = await slower.learn(trajectory, outcome="success")
+    assert learned.known == (trajectory.id,)
+    assert learned.usage.requests == 3
+    assert "meanwhile" in learned.notes[0]
+    assert (await bank.counts()).experiences == 1
+
+
+async def test_a_receipt_of_another_bank_is_refused_before_a_model_is_asked_or_anything_is_kept(
+    bank: AsyncReasoningBank,
+) -> None:
+    model = ScriptedModel([])
+    foreign = await bank.retrieve("find the invoice")
+    async with await open_with(model=model) as other:
+        with pytest.raises(NotFound):
+            await other.learn(run(), recall=foreign, outcome="success")
+        assert model.calls == []
+        assert await other.pending() == ()
+
+
+async def test_a_receipts_task_names_messages_but_never_renames_a_run(bank: AsyncReasoningBank) -> None:
+    recall = await bank.retrieve("something else")
+    with pytest.raises(UsageError, match="one task at a time"):
+        await bank.learn([run("a"), run("b")], recall=recall, outcome="success")
+    learned = await bank.learn(run("a"), recall=recall, outcome="success")
+    assert learned.experience and learned.experience.task == "a"
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "done"}]
+    told = await bank.learn(messages, recall=recall, outcome="success")
+    assert told.experience and told.experience.task == "something else"
+
+
+async def test_a_known_run_settles_a_receipt_it_is_handed_in_with(bank: AsyncReasoningBank) -> None:
+    trajectory = run()
+    await bank.learn(trajectory, outcome="success")
+    recall = await bank.retrieve("find the invoice")
+    learned = await bank.learn(trajectory, recall=recall)
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement and settlement.outcome == "success"
+    assert (learned.known, learned.notes) == ((trajectory.id,), ())
+
+
+async def test_a_later_truth_corrects_the_receipt_and_says_that_the_lessons_stay(bank: AsyncReasoningBank) -> None:
+    recall, trajectory = await bank.retrieve("find the invoice"), run()
+    await bank.learn(trajectory, recall=recall, outcome="success")
+    learned = await bank.learn(trajectory, outcome="failure")
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement and settlement.outcome == "failure"
+    assert "now said to be a failure" in learned.notes[0]
+    assert (await bank.counts()).experiences == 1
+
+
+async def test_settling_the_same_again_writes_nothing(bank: AsyncReasoningBank) -> None:
+    recall, trajectory = await bank.retrieve("find the invoice"), run()
+    await bank.learn(trajectory, recall=recall, outcome="success")
+    before = [entry async for entry in bank.store.journal(scope="t")]
+    await bank.learn(trajectory, recall=recall, outcome="success")
+    assert [entry async for entry in bank.store.journal(scope="t")] == before
+
+
+async def test_a_waiting_run_settles_its_receipt_when_it_is_learned_at_last(bank: AsyncReasoningBank) -> None:
+    recall, trajectory = await bank.retrieve("find the invoice"), run()
+    await bank.learn(trajectory, recall=recall)
+    waiting = await bank.store.settlement(recall.id, scope="t")
+    assert waiting and waiting.outcome == "unknown"
+    await bank.learn((await bank.pending())[0], outcome="success")
+    settled = await bank.store.settlement(recall.id, scope="t")
+    assert settled and settled.outcome == "success"
+
+
+async def test_a_receipt_counts_all_its_runs_when_one_of_them_is_learned_later(bank: AsyncReasoningBank) -> None:
+    recall = await bank.retrieve("find the invoice")
+    late, early = run(), run()
+    await bank.learn([late, early], recall=recall, outcome=["unknown", "success"])
+    await bank.learn(late, outcome="failure")
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement
+    assert set(settlement.trajectory_ids) == {late.id, early.id}
+    assert (settlement.outcome, settlement.reward, settlement.steps) == ("failure", 0.5, 6)
+
+
+@pytest.mark.parametrize("place", [":memory:", "bank.db"])
+async def test_runs_learned_one_by_one_under_one_receipt_count_together(tmp_path: Path, place: str) -> None:
+    where = place if place == ":memory:" else tmp_path / place
+    async with await lessonbank.connect_async(where, **OPTIONS) as bank:
+        recall = await bank.retrieve("find the invoice")
+        one, two, three = run(), run(), run()
+        await bank.learn(one, recall=recall, outcome="success")
+        async with anyio.create_task_group() as tasks:
+            for other in (two, three):
+                tasks.start_soon(partial(bank.learn, other, recall=recall, outcome="failure"))
+        settlement = await bank.store.settlement(recall.id, scope="t")
+        assert settlement
+        assert set(settlement.trajectory_ids) == {one.id, two.id, three.id}
+        assert (settlement.outcome, settlement.steps) == ("failure", 9)
+        await bank.learn(two, outcome="success")
+        settlement = await bank.store.settlement(recall.id, scope="t")
+        assert settlement and settlement.outcome == "success"
+
+
+async def test_a_run_known_from_another_receipt_brings_no_strangers_into_this_one(bank: AsyncReasoningBank) -> None:
+    first, second = await bank.retrieve("find the invoice"), await bank.retrieve("find the invoice")
+    a, b, c = run(), run(), run()
+    await bank.learn([a, b], recall=first, outcome="success")
+    await bank.learn([b, c], recall=second, outcome=["success", "failure"])
+    settlement = await bank.store.settlement(second.id, scope="t")
+    assert settlement
+    assert settlement.trajectory_ids == (b.id, c.id)
+
+
+async def test_runs_whose_extraction_failed_wait_and_are_contrasted_together() -> None:
+    model = ScriptedModel(["rubbish", CONTRAST])
+    async with await open_with(model=model) as bank:
+        one, two = run(), run()
+        await bank.learn([one, two], outcome=["success", "failure"])
+        assert len(await bank.pending()) == 2
+        learned = await bank.learn(one)
+        assert await bank.pending() == ()
+    assert len(learned.verdicts) == 1
+    assert set(learned.items[0].provenance.trajectory_ids) == {one.id, two.id}
+    model.assert_all_used()
+
+
+async def test_a_verdict_that_was_reached_stands_when_the_extraction_is_tried_again() -> None:
+    async def never(trajectory: Trajectory, /) -> Verdict:
+        raise AssertionError("judged twice")
+
+    async with await open_with(model={"extractor": ScriptedModel(["rubbish", LESSON])}, judge=never) as bank:
+        await bank.learn(run(), outcome="success")
+        learned = await bank.learn((await bank.pending())[0])
+    assert (learned.verdicts[0].outcome, learned.verdicts[0].source) == ("success", "ground_truth")
+    assert [item.kind for item in learned.items] == ["strategy"]
+
+
+async def test_a_verdict_is_paid_for_once() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        return Verdict(outcome="success", usage=Usage(requests=1, input_tokens=100))
+
+    model = ScriptedModel(["rubbish", LESSON])
+    async with await open_with(model={"extractor": model}, judge=judge) as bank:
+        first = await bank.learn(trajectory := run())
+        second = await bank.learn(trajectory)
+    assert first.usage.requests == 2  # the judge, and the extraction that failed
+    assert second.usage.requests == 1
+
+
+async def test_an_extraction_that_fails_again_writes_nothing_new() -> None:
+    async with await open_with(model=ScriptedModel(["rubbish", "rubbish"])) as bank:
+        await bank.learn(trajectory := run(), outcome="success")
+        before = [entry async for entry in bank.store.journal(scope="t")]
+        assert (await bank.learn(trajectory)).changes == ()
+        assert [entry async for entry in bank.store.journal(scope="t")] == before
+        assert await bank.pending() == (trajectory,)
+
+
+async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> None:
+    model = ScriptedModel([LESSON, "rubbish", LESSON])
+    async with await open_with(model=model, consolidation="skip_duplicates") as bank:
+        await bank.learn(run(), outcome="success")
+        await bank.learn(late := run(), outcome="success")
+        learned = await bank.learn(late)
+        assert learned.items == ()
+        assert isinstance(learned.changes[0], Replace)
+        assert len(await bank.items()) == 1
+        assert await bank.pending() == ()
+
+
+async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningBank) -> None:
+    late, early = run(), run()
+    first = await bank.learn([late, early], outcome=["unknown", "success"])
+    second = await bank.learn(late, outcome="failure")
+    assert first.experience and second.experience
+    assert second.experience.id == first.experience.id
+    assert second.experience.items == (*first.items, *second.items)
+    assert await bank.items() == second.experience.items
+
+
+async def test_an_item_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        return Verdict(outcome="success", source="human")
+
+    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+        return Extraction(items=(MemoryItem(title="Mine", content="My words.", provenance=Provenance(method="mine")),))
+
+    async with await open_with(judge=judge, extractor=extract, writer="ann") as bank:
+        (item,) = (await bank.learn(trajectory := run())).items
+    source = item.provenance
+    assert (source.writer, source.method, source.package_version) == ("ann", "mine", lessonbank.__version__)
+    assert (source.trajectory_ids, source.verdict, source.verdict_source) == ((trajectory.id,), "success", "human")
+
+
+async def test_an_extractive_item_names_the_release_and_the_judges_prompt() -> None:
+    prompt = PromptRef(id="mine/judge", version="1", digest="0" * 64)
+
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        return Verdict(outcome="success", prompt=prompt)
+
+    async with await open_with(judge=judge) as bank:
+        (item,) = (await bank.learn(run())).items
+    source = item.provenance
+    assert (source.method, source.package_version, source.prompts) == ("extractive", lessonbank.__version__, (prompt,))
+
+
+async def test_rewards_may_be_numbers_of_numpy(bank: AsyncReasoningBank) -> None:
+    one = await bank.learn(run(), reward=np.float32(1.0))  # type: ignore[arg-type]
+    two = await bank.learn([run(), run()], reward=np.array([1.0, 0.0], dtype="float32"))  # type: ignore[arg-type]
+    assert [v.outcome for v in (*one.verdicts, *two.verdicts)] == ["success", "success", "failure"]
+
+
+async def test_judging_takes_one_run(bank: AsyncReasoningBank) -> None:
+    with pytest.raises(UsageError):
+        await bank.judge([run(), run()], outcome="success")
+
+
+@pytest.mark.parametrize("task", [None, 3, b"x", ["x"], [{"role": "user", "content": "x"}]])
+async def test_a_task_that_is_no_text_is_a_usage_error(bank: AsyncReasoningBank, task: Any) -> None:
+    with pytest.raises(UsageError, match="the task as text"):
+        await bank.retrieve(task)
+
+
+@pytest.mark.parametrize("limit", ["3", 2.5])
+async def test_a_limit_that_is_no_whole_number_is_a_usage_error(bank: AsyncReasoningBank, limit: Any) -> None:
+    with pytest.raises(UsageError, match="limit of at least 1"):
+        await bank.retrieve("x", limit=limit)
+
+
+@pytest.mark.parametrize("ids", [(), (["an", "id"],), (3,)])
+async def test_retiring_nothing_that_has_an_id_is_a_usage_error(bank: AsyncReasoningBank, ids: Any) -> None:
+    with pytest.raises(UsageError, match="by its id"):
+        await bank.retire(*ids, reason="x")
+    with pytest.raises(UsageError, match="by its id"):
+        await bank.restore(*ids, reason="x")
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_part_that_ends_the_process_raises_in_its_caller_and_the_bank_stays_usable(
+    error: type[BaseException],
+) -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        raise error
+
+    bank: ReasoningBank = lessonbank.connect(":memory:", judge=judge, **OPTIONS)
+    for _ in range(2):
+        with pytest.raises(error):
+            bank.learn(run())
+    assert len(bank.pending()) == 2
+    bank.close()
+
+
+async def test_a_judge_that_cancels_itself_cancels_the_call_and_the_run_is_kept() -> None:
+    async def judge(trajectory: Trajectory, /) -> Verdict:
+        raise anyio.get_cancelled_exc_class()
+
+    async with await open_with(judge=judge) as bank:
+        with pytest.raises(anyio.get_cancelled_exc_class()):
+            await bank.learn(run())
+        assert len(await bank.pending()) == 1
+
+
+async def test_a_consolidator_that_calls_its_own_bank_is_told_so_instead_of_waiting_for_itself() -> None:
+    async def consolidate(new: Experience, /) -> Sequence[Change]:
+        await bank.learn(run("inner"), outcome="failure")
+        return ()
+
+    async with await open_with(consolidation=consolidate) as bank:
+        with pytest.raises(UsageError, match="its own bank"):
+            await bank.learn(run(), outcome="success")
+        assert (await bank.counts()).experiences == 0
+
+
+async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(tmp_path: Path) -> None:
+    async with await lessonbank.connect_async(tmp_path / "bank.db", **OPTIONS) as bank:
+        runs = [run(f"find invoice {n}") for n in range(12)]
+        for n, one in enumerate(runs):
+            with anyio.move_on_after(n * 0.001):
+                await bank.learn(one, outcome="success")
+        with anyio.fail_after(10):
+            for one in runs:
+                await bank.learn(one, outcome="success")
+        counts = await bank.counts()
+        assert (counts.experiences, counts.items, counts.pending) == (12, 12, 0)
+        assert await bank.verify() == ()

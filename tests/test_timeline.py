@@ -1,0 +1,227 @@
+"""The journal tells what was, what changed, and what concerned one thing; and a bank goes back by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Experience, MemoryItem, ReasoningBank, Step, Trajectory
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.timeline import Diff, about, diff, live, state_at
+from lessonbank.types import Add, Change, Erased, JournalEntry, Merge, Purge, Replace, Restore, Retire, Rollback, Settle
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def item(title: str = "Look first") -> MemoryItem:
+    return MemoryItem(title=title, content="Then act.")
+
+
+def experience(*items: MemoryItem, task: str = "Find it", minute: int = 0) -> Experience:
+    return Experience(scope="t", task=task, items=items, created_at=START + timedelta(minutes=minute))
+
+
+def journal(*changes: Change | Settle | Purge | Erased) -> list[JournalEntry]:
+    return [
+        JournalEntry(sequence=n, at=START + timedelta(hours=n), scope="t", writer="tests", entry=change)
+        for n, change in enumerate(changes, 1)
+    ]
+
+
+def test_the_live_part_of_a_journal_jumps_over_what_was_rolled_back() -> None:
+    assert live({}, 0) == []
+    assert live({}, 3) == [range(1, 4)]
+    assert live({4: 1}, 3) == [range(1, 4)]
+    assert live({4: 1}, 4) == [range(1, 2)]
+    assert live({4: 1}, 6) == [range(1, 2), range(5, 7)]
+    assert live({4: 1, 7: 3}, 8) == [range(1, 4), range(8, 9)], "a rollback into what another took out brings it back"
+    assert live({2: 0, 3: 2}, 3) == []
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), max_size=40))
+def test_what_is_live_is_what_a_walk_back_finds(moves: list[tuple[bool, int]]) -> None:
+    jumps = {n: to % n for n, (back, to) in enumerate(moves, 1) if back}
+    end, walked = len(moves), list[int]()
+    while end:
+        if end in jumps:
+            end = jumps[end]
+        else:
+            walked.append(end)
+            end -= 1
+    assert [s for span in live(jumps, len(moves)) for s in span] == walked[::-1]
+
+
+def test_a_state_is_what_the_changes_until_then_make() -> None:
+    one, two, both = experience(item(), item("b")), experience(item(), minute=-1), experience(item("both"), minute=9)
+    later = one.model_copy(update={"items": one.items[1:]})
+    entries = journal(
+        Add(experience=one),
+        Add(experience=two),
+        Retire(item_ids=(one.items[0].id,), reason="?"),
+        Merge(experience=both, source_item_ids=(two.items[0].id,), reason="the same"),
+        Restore(item_ids=(one.items[0].id,), reason="?"),
+        Replace(experience=later),
+    )
+    states = [state_at(entries, n, scope="t") for n in range(7)]
+    assert [len(s.experiences) for s in states] == [0, 1, 2, 2, 3, 3, 3]
+    assert states[2].experiences == (two, one), "oldest first, not in the order of arrival"
+    assert [i.retired for i in states[3].experience(one.id).items] == [True, False]
+    assert states[5].experience(one.id) == one
+    assert states[6].experience(one.id) == later
+    assert states[6].get(two.items[0].id).retired
+    assert states[6].counts().model_dump(exclude_defaults=True) == {"experiences": 3, "items": 3, "retired": 1}
+    assert len(states[6].items()) == 2
+    for ask in (states[6].get, states[6].experience):
+        with pytest.raises(NotFound, match="after change 6"):
+            ask("nothing")
+
+
+def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
+    flipped, kept, dropped, added = item(), item(), item(), item()
+    one, gone, new = experience(flipped, kept, dropped), experience(item()), experience(item())
+    noted = experience(item(), task="Note it")
+    later = one.model_copy(update={"items": (flipped.model_copy(update={"retired": True}), kept, added)})
+    entries = journal(
+        Add(experience=one),
+        Add(experience=noted),
+        Add(experience=gone),
+        Retire(item_ids=(noted.items[0].id,), reason="?"),
+        Rollback(to=2, reason="?"),
+        Retire(item_ids=(noted.items[0].id,), reason="?"),
+        Replace(experience=later),
+        Add(experience=new),
+    )
+    before, after = state_at(entries, 3, scope="t"), state_at(entries, 8, scope="t")
+    found = diff(before, after)
+    assert (found.added, found.removed) == ((new,), (gone,))
+    assert [(r.before, r.after) for r in found.replaced] == [(one, later)], "a flag alone replaces nothing"
+    assert {i.id for i in found.items_added} == {added.id, new.items[0].id}
+    assert {i.id for i in found.items_removed} == {dropped.id, gone.items[0].id}
+    assert {i.id for i in found.retired} == {flipped.id, noted.items[0].id}
+    reverse = diff(after, before)
+    assert (reverse.added, reverse.removed) == (found.removed, found.added)
+    assert {i.id for i in reverse.restored} == {i.id for i in found.retired}
+    assert diff(after, after) == Diff()
+    assert diff(after, after).empty
+
+
+def test_the_story_of_a_thing_has_the_rollbacks_that_moved_it_and_no_others() -> None:
+    mine, other = experience(item()), experience(item())
+    entries = journal(
+        Add(experience=other),
+        Add(experience=mine),
+        Rollback(to=2, reason="nothing"),
+        Retire(item_ids=(mine.items[0].id,), reason="?"),
+        Retire(item_ids=(other.items[0].id,), reason="?"),
+        Rollback(to=4, reason="the other's"),
+        Rollback(to=1, reason="takes it out"),
+        Rollback(to=6, reason="brings it back"),
+    )
+    for wanted in (about(entries, item=mine.items[0].id), about(entries, experience=mine.id)):
+        assert [entry.sequence for entry in wanted] == [2, 4, 7, 8]
+    assert about(entries, item="nothing") == []
+
+
+RUNS = [Trajectory(task=f"Ship parcel {n}", steps=(Step(action="print", observation="error: no form"),)) for n in "abc"]
+
+
+@pytest.fixture(params=[":memory:", "bank.db"])
+def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
+    where = request.param if request.param == ":memory:" else tmp_path / request.param
+    with lessonbank.connect(where, scope="t", embedder="lexical", holdout=None, writer="ana") as bank:
+        for run in RUNS:
+            bank.learn(run, outcome="failure")
+        yield bank
+
+
+def kinds(entries: Sequence[JournalEntry]) -> list[str]:
+    return [entry.entry.kind for entry in entries]
+
+
+def test_a_bank_tells_its_history(bank: ReasoningBank) -> None:
+    lesson = bank.items()[0]
+    bank.retire(lesson.id, reason="harmful")
+    assert kinds(bank.history()) == ["add", "add", "add", "retire"]
+    assert kinds(bank.history(since=2)) == ["add", "retire"]
+    assert kinds(bank.history(item=lesson.id)) == ["add", "retire"]
+    owner = bank.as_of(1).experiences[0]
+    assert kinds(bank.history(experience=owner.id, since=1)) == ["retire"]
+    assert bank.history(scope="t/other") == ()
+    with pytest.raises(UsageError, match="name one of them"):
+        bank.history(item="x", experience="y")
+
+
+def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
+    lesson = bank.items()[0]
+    before = bank.as_of(3)
+    bank.retire(lesson.id, reason="harmful")
+    retired_at = bank.history()[-1].at
+    assert bank.as_of(3) == before
+    assert before.items() == bank.as_of(retired_at - timedelta(microseconds=1)).items()
+    assert bank.as_of(retired_at).get(lesson.id).retired
+    assert bank.as_of(datetime.now(UTC)).items(retired=True) == bank.items(retired=True)
+    assert bank.as_of(0).experiences == ()
+    assert [i.id for i in bank.diff(3, datetime.now(UTC)).retired] == [lesson.id]
+    with pytest.raises(NotFound, match="the last one is 4"):
+        bank.as_of(5)
+    with pytest.raises(UsageError, match="time zone"):
+        bank.as_of(datetime(2026, 1, 1))
+    for bad in (-1, True, "3", None):
+        with pytest.raises(UsageError, match="a moment is"):
+            bank.as_of(bad)  # type: ignore[arg-type]
+
+
+def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:
+    now = bank.as_of(3)
+    entry = bank.rollback(to=1, reason="a broken tool")
+    assert (entry.sequence, entry.writer, entry.entry) == (4, "ana", Rollback(to=1, reason="a broken tool"))
+    assert bank.items(retired=True) == bank.as_of(1).items(retired=True)
+    assert bank.retrieve("Ship parcel b", limit=3).shown == bank.items()
+    assert len(bank.pending()) == 2
+    assert bank.learn(RUNS[1], outcome="failure").items, "a run that was taken out can be learned again"
+    bank.rollback(to=entry.at - timedelta(microseconds=1), reason="the tool was fine")
+    assert bank.as_of(6).experiences == now.experiences
+    assert bank.pending() == ()
+    with pytest.raises(NotFound, match="the last one is 6"):
+        bank.rollback(to=7, reason="?")
+
+
+def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
+    recall = bank.retrieve("Ship parcel a")
+    assert recall.shown
+    entry = bank.purge(trajectory=RUNS[0].id, reason="request 17")
+    assert isinstance(entry.entry, Purge)
+    assert (entry.entry.experiences, entry.entry.recalls) == (1, 1)
+    assert "parcel a" not in repr((bank.history(), bank.items(), bank.pending()))
+    with pytest.raises(NotFound):
+        bank.purge(trajectory=RUNS[0].id, reason="again")
+    lesson = bank.items()[0]
+    bank.purge(item=lesson.id, reason="request 18")
+    assert lesson.id not in {i.id for i in bank.items(retired=True)}
+    bank.purge(scope_wide=True, reason="the customer left")
+    assert not any(bank.counts().model_dump().values())
+    assert kinds(bank.history())[-1] == "purge"
+    for wrong in ({}, {"item": "x", "trajectory": "y"}, {"item": "x", "scope_wide": True}):
+        with pytest.raises(UsageError, match="purge takes one"):
+            bank.purge(**wrong, reason="?")
+
+
+@pytest.mark.anyio
+async def test_learning_goes_on_after_a_rollback(tmp_path: Path) -> None:
+    bank: AsyncReasoningBank = await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="hashing")
+    async with bank:
+        for run in RUNS:
+            await bank.learn(run, outcome="failure")
+        await bank.rollback(to=0, reason="start over")
+        assert (await bank.retrieve("Ship parcel a")).text == ""
+        for run in RUNS:
+            assert (await bank.learn(run, outcome="failure")).items
+        assert (await bank.counts()).experiences == 3
+        await bank.rebuild()
+        assert await bank.verify() == ()

@@ -1,0 +1,110 @@
+"""Strings become parts, and a wrong string is one sentence."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.testing import HashingEmbedder, ModelServer
+
+BASE: dict[str, Any] = {"scope": "t"}
+
+
+def embedder_of(path: Path, **more: Any) -> str:
+    with lessonbank.connect(path, **BASE, **more) as bank:
+        return bank.parts["embedder"]
+
+
+def test_a_new_bank_without_anything_is_searched_by_words_and_says_why(tmp_path: Path) -> None:
+    assert embedder_of(tmp_path / "a.db").startswith("lexical (no embedding model is named or installed")
+
+
+def test_a_bank_keeps_the_embedder_it_was_made_with(tmp_path: Path) -> None:
+    embedder_of(tmp_path / "a.db", embedder="hashing")
+    assert embedder_of(tmp_path / "a.db") == "hashing (kept with the bank)"
+
+
+@pytest.mark.parametrize("wrong", ["lexcal", "nobody:model", "sentence-transformers:"])
+def test_an_embedder_that_cannot_be_made_is_refused_and_not_kept(tmp_path: Path, wrong: str) -> None:
+    embedder_of(tmp_path / "old.db", embedder="hashing")
+    for name in ("old.db", "new.db"):
+        with pytest.raises(UsageError, match="there is no embedder"):
+            embedder_of(tmp_path / name, embedder=wrong)
+    assert embedder_of(tmp_path / "old.db") == "hashing (kept with the bank)"
+    assert embedder_of(tmp_path / "new.db").startswith("lexical")
+
+
+def test_an_extra_that_is_missing_is_the_pip_line_and_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match="pip install"):
+        embedder_of(tmp_path / "a.db", embedder="fastembed:some-model")
+    assert embedder_of(tmp_path / "a.db").startswith("lexical")
+
+
+def test_a_bank_made_with_an_object_says_that_it_wants_it_back(tmp_path: Path) -> None:
+    class Mine(HashingEmbedder):
+        @property
+        def space(self) -> str:
+            return "mine-1"
+
+    assert embedder_of(tmp_path / "a.db", embedder=Mine()) == "mine-1 (given by the caller)"
+    with pytest.raises(UsageError, match="made with the embedder 'mine-1'"):
+        embedder_of(tmp_path / "a.db")
+    assert embedder_of(tmp_path / "a.db", embedder="lexical").startswith("lexical")
+
+
+def test_a_hashing_embedder_given_as_an_object_is_made_again_by_its_name(tmp_path: Path) -> None:
+    embedder_of(tmp_path / "a.db", embedder=HashingEmbedder())
+    assert embedder_of(tmp_path / "a.db") == "hashing-v1-512 (kept with the bank)"
+
+
+def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with caplog.at_level(logging.WARNING, logger="lessonbank"):
+        assert embedder_of(tmp_path / "a.db", model="openai:gpt-5-mini").startswith("lexical (by words for now")
+    assert "searched by words for now" in caplog.text
+    with ModelServer(dimensions=1536) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert embedder_of(tmp_path / "a.db", model="openai:gpt-5-mini").startswith("openai:text-embedding-3-small")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"holdout": 1.0}, "holdout is a probability"),
+        ({"holdout": -0.1}, "holdout is a probability"),
+        ({"limit": 0}, "limit of at least 1"),
+        ({"budget": 5}, "budget of at least 100"),
+        ({"profile": "papre"}, "no profile 'papre'"),
+        ({"domain": "wbe"}, "no domain 'wbe'"),
+        ({"model": {"jugde": len}}, "no role 'jugde'"),
+        ({"base_url": "http://127.0.0.1:1/v1"}, "base_url needs a model"),
+        ({"consolidation": "apend"}, "consolidation"),
+        ({"model": 7}, "a model is"),
+    ],
+)
+def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence) as raised:
+        lessonbank.connect(":memory:", **BASE, **options)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("where", ["postgresql://localhost/x", "mysql://x", "", "  "])
+def test_a_place_that_is_no_store_is_named(where: str) -> None:
+    with pytest.raises(UsageError):
+        lessonbank.connect(where, **BASE)
+
+
+def test_the_paper_profile_withholds_nothing_and_the_default_a_tenth() -> None:
+    with (
+        lessonbank.connect(":memory:", **BASE, profile="paper") as paper,
+        lessonbank.connect(":memory:", **BASE) as default,
+    ):
+        assert (paper.aio.holdout, default.aio.holdout) == (None, 0.1)
