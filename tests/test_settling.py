@@ -137,6 +137,27 @@ async def test_a_later_truth_corrects_the_receipt_and_says_that_the_lessons_stay
     assert (await bank.counts()).experiences == 1
 
 
+async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> None:
+    recall, corrected = await bank.retrieve("find the invoice"), run()
+    first = await bank.learn(corrected, recall=recall, outcome="success")
+    second = await bank.learn(corrected, outcome="failure")
+    assert [type(change) for change in second.changes] == [Replace]
+    assert (await bank.learn(corrected, outcome="failure")).changes == ()
+    await bank.learn(run(), recall=recall, outcome="failure")
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    assert settlement and (settlement.outcome, settlement.reward) == ("failure", 0.0)
+    assert first.items[0] in await bank.items()
+
+
+async def test_a_correction_needs_no_receipt(bank: AsyncReasoningBank) -> None:
+    learned = await bank.learn(trajectory := run(), outcome="success")
+    await bank.learn(trajectory, reward=0.2)
+    assert learned.experience
+    (kept,) = (await bank.experience(learned.experience.id)).attempts
+    assert (kept.verdict.outcome, kept.verdict.reward) == ("failure", 0.2)
+    assert (await bank.learn(trajectory)).changes == ()
+
+
 async def test_settling_the_same_again_writes_nothing(bank: AsyncReasoningBank) -> None:
     recall, trajectory = await bank.retrieve("find the invoice"), run()
     await bank.learn(trajectory, recall=recall, outcome="success")

@@ -84,8 +84,8 @@ class AsyncReasoningBank(Holdings):
 
         `outcome` or `reward` (success from 1.0) is ground truth and beats the judge. `recall` settles its receipt.
         The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
-        pending and `notes` says why. A run learned before adds nothing, but settles its receipt. A run that waits takes
-        along those that wait with it. Raises UsageError, FormatError, StoreError.
+        pending and `notes` says why. A run learned before adds no lesson; a truth told later corrects its verdict and
+        receipt. A run that waits takes along those that wait with it. Raises UsageError, FormatError, StoreError.
         """
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
@@ -94,8 +94,7 @@ class AsyncReasoningBank(Holdings):
         before = await standing(self.store, runs, scope=where)
         receipt = receipt or before.recall
         if not before.new:
-            await self._settle_again(before, receipt, truths)
-            return Learned(known=before.known, notes=before.contradictions(truths))
+            return await self._correct(before, receipt, truths, where)
         await self.store.keep(before.new, scope=where)
         decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in before.new}
         attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in before.new)
@@ -184,14 +183,15 @@ class AsyncReasoningBank(Holdings):
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
 
-    async def _settle_again(self, before: Standing, receipt: Recall | None, truths: Verdicts) -> None:
+    async def _correct(self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str) -> Learned:
+        changes = settling.corrected(before.experience, truths)
         counted = await settled_with(self.store, receipt, before, truths)
-        if receipt is None or before.experience is None or not counted:
-            return
-        settlement = settling.settlement_of(receipt, before.experience.id, counted)
-        if not settling.same_end(settlement, await self.store.settlement(receipt.id, scope=receipt.scope)):
-            await self.store.apply([], scope=receipt.scope, writer=self.writer, settlement=settlement)
+        settled = await self.store.settlement(receipt.id, scope=scope) if receipt else None
+        settlement = settling.settled_anew(settled, receipt, before.experience, counted)
+        await self.store.apply(changes, scope=scope, writer=self.writer, settlement=settlement)
+        if settlement:
             self._emit(Settled(settlement=settlement))
+        return Learned(known=before.known, changes=tuple(changes), notes=before.contradictions(truths))
 
     def _emit(self, event: Event, *, notes: Sequence[str] = ()) -> None:
         for hook in self._hooks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ._version import VERSION
@@ -208,6 +208,27 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Attempt
     )
 
 
-def same_end(settlement: Settlement, earlier: Settlement | None, /) -> bool:
-    """Whether a receipt was closed with just this before."""
-    return earlier is not None and settlement == earlier.model_copy(update={"at": settlement.at})
+def settled_anew(
+    earlier: Settlement | None, recall: Recall | None, experience: Experience | None, attempts: Sequence[Attempt], /
+) -> Settlement | None:
+    """The settlement of a receipt, if it says anything that the earlier one does not."""
+    if recall is None or experience is None or not attempts:
+        return None
+    later = settlement_of(recall, experience.id, attempts)
+    return None if earlier and later == earlier.model_copy(update={"at": later.at}) else later
+
+
+def corrected(experience: Experience | None, truths: Mapping[str, Verdict | None], /) -> list[Change]:
+    """What a truth told later changes in an experience: its verdicts. Its items stay until somebody retires them."""
+    if experience is None:
+        return []
+    refs = tuple(_told(ref, truths.get(ref.trajectory_id)) for ref in experience.attempts)
+    if refs == experience.attempts:
+        return []
+    return [Replace(experience=experience.model_copy(update={"attempts": refs}), reason="its outcome became known")]
+
+
+def _told(ref: AttemptRef, truth: Verdict | None) -> AttemptRef:
+    if truth is None or (truth.outcome, truth.reward) == (ref.verdict.outcome, ref.verdict.reward):
+        return ref
+    return ref.model_copy(update={"verdict": truth})

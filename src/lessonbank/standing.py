@@ -48,7 +48,7 @@ class Standing:
         pairs = [(id, truths.get(id), self.verdict(id)) for id in self.known]
         return tuple(
             f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
-            "its lessons stay as they are until they are retired"
+            "its verdict is corrected, its lessons stay until they are retired"
             for id, truth, kept in pairs
             if truth and kept and truth.outcome != kept.outcome
         )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from lessonbank.cli.demo import CASSETTES, demo
+from lessonbank.cli.demo import demo
 from lessonbank.errors import UsageError
 
 app = typer.Typer()
@@ -60,8 +62,19 @@ def test_the_same_seed_tells_the_same_story() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.skipif(any(CASSETTES.glob("*.jsonl")), reason="a recorded run is shipped")
-def test_a_replay_without_a_recorded_run_says_what_to_do() -> None:
+def test_the_recorded_run_replays_against_the_present_prompts() -> None:
+    """A change of a prompt, of rendering or of retrieval makes this fail: then the run is to be recorded again."""
+    result = CliRunner().invoke(app, ["--replay", "--json"], catch_exceptions=False)
+    told = json.loads(result.stdout)
+    assert [sum(told[arm]["done"]) for arm in ("without", "with")] == [0, 2]
+    assert len(told["without"]["done"]) == 8
+    assert told["notes"] == []
+    assert {item["provenance"]["method"] for item in told["lessons"]} == {"llm"}
+    assert "written by hand" in told["meaning"]
+
+
+def test_a_replay_without_a_recorded_run_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys.modules["lessonbank.cli.demo"], "CASSETTES", tmp_path)
     with pytest.raises(UsageError, match="holds no recorded run to replay: play one with --model"):
         invoke("--replay")
 

@@ -104,9 +104,8 @@ class ScriptedAgent:
 
 _RULES = (
     "You operate a web form by pressing one control at a time. You may press {budget} controls at most. "
-    "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing, "
-    "and the right one does nothing if pressed too early. When the form is ready it offers a choice, of which one "
-    "is right for the site; the form takes any and never says which. Choose, then press Submit. "
+    "Open the record first. Two of the form's controls must then be pressed in the right order; the others do nothing. "
+    "When the form is ready it offers a choice; choose, then press Submit. "
     "End your reply with the exact label of one control, alone on the last line."
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +38,9 @@ It shows not how well a language model judges, distils or acts. The world is syn
              The same world with a model of yours: lessonbank demo --model provider:name --tasks 12"""
 MODEL = """The agent, the extractor and {judge} are the language model {name}, in a small synthetic world.
 One world and {tasks} tasks: read it as a demonstration, not as a measurement."""
+RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model server:
+it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Asked:
     worlds: int
     judged: bool
     model: str | None
+    recorded: bool = False
 
 
 def demo(
@@ -109,7 +113,7 @@ def _replayed(cassette: Path) -> tuple[Asked, LanguageModel]:
         raise UsageError(
             "this release holds no recorded run to replay: play one with --model provider:name, or leave --replay out"
         )
-    asked = Asked(**json.loads(_settings(cassette).read_text(encoding="utf-8")))
+    asked = replace(Asked(**json.loads(_settings(cassette).read_text(encoding="utf-8"))), recorded=True)
     return asked, wiring.recorded(None, cassette=cassette)
 
 
@@ -282,7 +286,8 @@ def _meaning(asked: Asked, player: LanguageModel | None) -> str:
     if player is None:
         return SCRIPTED.format(version=READER_VERSION)
     judge = "the judge" if asked.judged else "(the verifier's word stands for the judge)"
-    return MODEL.format(judge=judge, name=player.name, tasks=asked.tasks)
+    told = MODEL.format(judge=judge, name=player.name, tasks=asked.tasks)
+    return RECORDED + told if asked.recorded else told
 
 
 def _as_dict(

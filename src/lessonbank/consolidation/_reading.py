@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from lessonbank.types import MemoryItem
@@ -15,6 +16,8 @@ from ._words import GLUE, NEGATIONS, ORDERING, PHRASES, PROTECTED, SAME, UNITS
 
 LONGEST: Final = 20_000
 """Characters of a lesson that are compared; longer ones are equal or different, letter by letter."""
+
+_MOST_RELATIONS: Final = 40
 
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN: Final = re.compile(
@@ -108,7 +111,7 @@ def _reading(wording: str, title: list[_Raw], content: list[_Raw], description: 
         words=frozenset(stem(word.text) for word in flat),
         negated=frozenset(negated),
         plain=frozenset(plain),
-        relations=tuple(relation for raw in every for relation in _relations(raw.words)),
+        relations=tuple(islice((relation for raw in every for relation in _relations(raw.words)), _MOST_RELATIONS)),
         latin=sum(c < "\u0250" for c in letters) * 2 > len(letters),
     )
 
