@@ -5,7 +5,9 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,8 @@ _OFFLINE = {
     # Output is compared as text: no colours, no terminal of the developer's own width.
     "NO_COLOR": "1",
     "COLUMNS": "120",
+    # Commands that tests start keep their bytecode, as an installed package does.
+    "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "lessonbank-tests-bytecode"),
 }
 _OPEN_HOSTS = {"", "localhost", "localhost.localdomain", "ip6-localhost"}
 
@@ -72,6 +76,7 @@ def _forget_keys_and_proxies() -> None:
         if name.endswith(_KEY_ENDINGS) or name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
             del os.environ[name]
     os.environ.update(_OFFLINE)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 _close_network()

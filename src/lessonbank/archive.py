@@ -15,13 +15,14 @@ import anyio
 import anyio.to_thread
 from pydantic import ValidationError
 
-from .errors import FormatError, NotFound, StoreUnavailable
+from .errors import FormatError, NotFound, StoreUnavailable, UsageError
 from .protocols import Store
 from .types import Add, Experience, Recall, Record, Settlement, Trajectory
 
 FORMAT = "lessonbank-export"
 VERSION = 1
 _BATCH = 64
+_BANK = b"SQLite format 3\x00"
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -34,8 +35,10 @@ async def write(store: Store, path: Path, /, *, scope: str) -> int:
     """Write every record of `scope` to `path`; how many. An earlier file stays until the new one is whole and synced.
 
     Raises:
+        UsageError: `path` is a folder, or a bank.
         StoreUnavailable: the file cannot be written.
     """
+    await anyio.to_thread.run_sync(_spare, path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     written, checksum = 0, hashlib.sha256()
     try:
@@ -73,6 +76,16 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
         for record in batch:
             added += await _add(store, record, scope=scope, writer=writer)
     return added
+
+
+def _spare(path: Path) -> None:
+    """An export takes the place of an earlier file, which must not be a bank."""
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder: name a file for the export")
+    if path.is_file():
+        with path.open("rb") as file:
+            if file.read(len(_BANK)) == _BANK:
+                raise UsageError(f"{str(path)!r} is a bank: name another file for the export")
 
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:

@@ -45,7 +45,8 @@ class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
     code = "missing_extra"
 
     def __init__(self, feature: str, /, *, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional dependency: pip install 'lessonbank[{extra}]'")
+        line = f"pip install 'lessonbank[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+        super().__init__(f"{feature} needs an optional dependency: {line}")
         self.extra = extra
 
 

@@ -17,6 +17,7 @@ from .types import (
     Change,
     Experience,
     Extraction,
+    Json,
     Kind,
     MemoryItem,
     Merge,
@@ -30,6 +31,9 @@ from .types import (
 )
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
+
+TEMPLATE = "template"
+"""Metadata of a trajectory that names the template its task was made from, for leave-one-template-out."""
 
 
 def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
@@ -135,7 +139,7 @@ def experience_of(
         task=attempts[0].trajectory.task,
         items=tuple(signed(item, attempts, writer=writer) for item in extraction.items),
         attempts=refs,
-        metadata={**({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})},
+        metadata=_metadata(attempts[0].trajectory, recall, pending=pending),
     )
     if earlier is None:
         return new
@@ -149,6 +153,12 @@ def experience_of(
             "metadata": {k: v for k, v in earlier.metadata.items() if k != "pending"} | new.metadata,
         }
     )
+
+
+def _metadata(run: Trajectory, recall: Recall | None, *, pending: bool) -> dict[str, Json]:
+    """What later steps ask of an experience: its task's template, its receipt, whether it is to be tried again."""
+    kept: dict[str, Json] = {TEMPLATE: run.metadata[TEMPLATE]} if TEMPLATE in run.metadata else {}
+    return {**kept, **({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})}
 
 
 def signed(item: MemoryItem, attempts: Sequence[Attempt], /, *, writer: str) -> MemoryItem:

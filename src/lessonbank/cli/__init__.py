@@ -7,14 +7,17 @@ some lines were skipped or some runs wait for another try, and the report says w
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.guard import one_line
 
 from ._output import replace_unknown_letters
 from .carry import export, import_
+from .curate import restore, retire
 from .demo import demo
 from .doctor import doctor
 from .formats import formats
@@ -35,6 +38,8 @@ app.command()(learn)
 app.command()(formats)
 app.command()(retrieve)
 app.command()(items)
+app.command()(retire)
+app.command()(restore)
 app.command()(history)
 app.command()(diff)
 app.command()(rollback)
@@ -42,6 +47,21 @@ app.command()(bisect)
 app.command()(export)
 app.command("import")(import_)
 app.command()(doctor)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(VERSION)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the release and leave.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Agents that learn from their finished tasks, the failed ones included."""
 
 
 def main() -> None:

@@ -38,8 +38,8 @@ It shows not how well a language model judges, distils or acts. The world is syn
              The same world with a model of yours: lessonbank demo --model provider:name --tasks 12"""
 MODEL = """The agent, the extractor and {judge} are the language model {name}, in a small synthetic world.
 One world and {tasks} tasks: read it as a demonstration, not as a measurement."""
-RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model server:
-it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
+RECORDED = """This is a recording. Its answers were written by hand, request by request, at a stand-in for a model
+server: it shows how the prompts read and what lessons a careful reader writes, and measures no model of any name.
 """
 
 

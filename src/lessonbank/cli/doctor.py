@@ -37,6 +37,8 @@ def doctor(
     import lessonbank
 
     needs_bank(bank)
+    if embedder and not reindex:
+        raise typer.BadParameter("changing the embedder goes with --reindex", param_hint="--embedder")
     with lessonbank.connect(bank, scope=scope, model=model, base_url=base_url, embedder=embedder) as memory:
         if rebuild:
             memory.rebuild()

@@ -18,7 +18,6 @@ def retrieve(
     bank: options.Bank,
     scope: options.Scope,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many past experiences to draw on.")] = 1,
-    embedder: options.Embedder = None,
     holdout: Annotated[float, typer.Option("--holdout", help="Withhold each item with this probability.")] = 0.0,
     as_json: options.Json = False,
 ) -> None:
@@ -29,7 +28,7 @@ def retrieve(
     import lessonbank
 
     needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope, embedder=embedder, holdout=holdout or None) as memory:
+    with lessonbank.connect(bank, scope=scope, holdout=holdout or None) as memory:
         recall = memory.retrieve(task, limit=limit)
     if as_json:
         show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, cast
@@ -176,6 +177,9 @@ def _model_id(model: str, base_url: str | None, /) -> str:
     if base_url is not None:
         provider, colon, rest = model.partition(":")
         return f"openai-chat:{rest if colon and provider in _COMPATIBLE else model}"
+    if model.startswith("openai:") and os.environ.get("OPENAI_BASE_URL"):
+        # Servers that are named so speak Chat Completions; few speak Responses.
+        return f"openai-chat:{model.removeprefix('openai:')}"
     if ":" in model:
         return model
     provider, slash, rest = model.partition("/")

@@ -14,7 +14,7 @@ from lessonbank.consolidation import MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever
+from lessonbank.protocols import Consolidator, Embedder, Extractor, Judge, LanguageModel, Retriever
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
 
@@ -99,7 +99,7 @@ async def connect_async(
         chosen = await choose_embedder(embedder, store=store, model=model, keys=Keys(base_url, api_key))
         search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder)
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
-        consolidator = _consolidator(consolidation, bare, roles.extractor)
+        consolidator = _consolidator(consolidation, bare, roles.extractor, chosen.embedder)
     except BaseException:
         await store.close()
         raise
@@ -145,7 +145,7 @@ def _holdout(holdout: float | Literal["default"] | None, profile: Profile) -> fl
 
 
 def _consolidator(
-    choice: Consolidation | Consolidator, retriever: Retriever, model: LanguageModel | None
+    choice: Consolidation | Consolidator, retriever: Retriever, model: LanguageModel | None, embedder: Embedder | None
 ) -> Consolidator:
     if callable(choice):
         return choice
@@ -157,7 +157,7 @@ def _consolidator(
         raise UsageError(f"consolidation is 'append', 'skip_duplicates', 'merge_similar' or a function; got {choice!r}")
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
-    return MergeSimilar(retriever, model)
+    return MergeSimilar(retriever, model, embedder=embedder)
 
 
 def _parts(
