@@ -144,3 +144,11 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
         assert shown.returncode == 0
         assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
         assert "\u202e" not in shown.stdout
+
+
+@pytest.mark.parametrize("words", [("items",), ("retrieve", "Ship parcel 9 abroad")])
+def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
+    learn(runs)
+    done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=runs.parent)
+    assert done.returncode == 0
+    assert "nothing in scope tt; this bank has: t" in done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from lessonbank.types import MemoryItem, Recall
 from . import _options as options
 from ._output import show_json, show_table, show_text, warn
 from .carry import needs_bank
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
 
 
 def retrieve(
@@ -30,10 +33,11 @@ def retrieve(
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope, holdout=holdout or None) as memory:
         recall = memory.retrieve(task, limit=limit)
+        elsewhere = "" if recall.items else _elsewhere(memory)
     if as_json:
         show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})
         return
-    for note in recall.notes:
+    for note in filter(None, (*recall.notes, elsewhere)):
         warn(note)
     show_text(recall.text or "(nothing to show: no past task of this scope is like this one)")
     if recall.candidates:
@@ -58,13 +62,24 @@ def items(
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
         found = (memory.get(item),) if item else memory.items(retired=retired)
+        elsewhere = "" if found else _elsewhere(memory)
     if as_json:
         show_json([one.model_dump(mode="json") for one in found])
     elif item:
         _show_whole(found[0])
     else:
+        if elsewhere:
+            warn(elsewhere)
         rows = [(i.id, i.kind + (" (retired)" if i.retired else ""), i.provenance.method, i.title) for i in found]
         show_table(f"{len(found)} items in {scope}", ("id", "kind", "by", "title"), rows)
+
+
+def _elsewhere(memory: ReasoningBank) -> str:
+    """For a scope that holds no run at all, most likely a mistyped one: which scopes do."""
+    if memory.counts().trajectories:
+        return ""
+    full = [scope for scope in memory.scopes() if memory.counts(scope=scope).trajectories]
+    return f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}"
 
 
 def _show_whole(item: MemoryItem) -> None:
