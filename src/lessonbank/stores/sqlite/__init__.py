@@ -30,7 +30,7 @@ from lessonbank.types import (
     Trajectory,
 )
 
-from . import _purging, _ranking, _reading, _repair, _writing
+from . import _purging, _ranking, _reading, _repair, _words, _writing
 from ._database import Database
 from ._rewinding import rewind
 from ._rows import packed, unpacked
@@ -142,7 +142,7 @@ class SqliteStore:
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_ranking.search, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        find = partial(_words.search, scope=checked_scope(scope), limit=limit, exclude=exclude)
         return await self._read(lambda file: find(file, query))
 
     async def unindexed(self, *, scope: str, space: str, limit: int) -> Sequence[tuple[str, str]]:

@@ -1,26 +1,22 @@
-"""Finding the closest experiences of one scope: by vector from a matrix kept current, by words from the index."""
+"""Finding the closest experiences of one scope by vector, from a matrix kept current."""
 
 from __future__ import annotations
 
-import heapq
-import json
 import os
 import sqlite3
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._lexical import scores, words
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import Matrix, check_dimensions, from_blob
 from lessonbank.types import Match
 
-from ._rows import ScopeRow, SpaceRow, experience_at, find_scope, find_space, numbers_of, term
+from ._rows import ScopeRow, SpaceRow, experience_at, find_scope, find_space, numbers_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -124,48 +120,3 @@ def _refresh(connection: sqlite3.Connection, slot: _Slot, scope: ScopeRow, space
         else:
             slot.matrix.put(number, from_blob(blob), created=created, active=bool(active))
     slot.epoch, slot.revision = space.epoch, scope.revision
-
-
-def search(
-    connection: sqlite3.Connection, query: str, /, *, scope: str, limit: int, exclude: Collection[str]
-) -> list[Match]:
-    """The closest active experiences by the words of their tasks."""
-    here = find_scope(connection, scope)
-    asked = words(query)
-    postings = {word: _places(connection, here, word) for word in dict.fromkeys(asked)}
-    ages = _ages(connection, here, set(chain.from_iterable(postings.values())))
-    # A word index that lost touch with the records ranks what is there; `verify` says what is not.
-    postings = {
-        word: places if places.keys() <= ages.keys() else _within(places, ages) for word, places in postings.items()
-    }
-    lengths = {number: length for number, (length, _, _) in ages.items()}
-    found = scores(asked, postings, lengths, documents=here.documents, total=here.words)
-    left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-    usable = (
-        (found[number], created_at, number)
-        for number, (_, active, created_at) in ages.items()
-        if active and number not in left_out
-    )
-    best = heapq.nlargest(max(limit, 0), usable)
-    return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
-
-
-def _places(connection: sqlite3.Connection, scope: ScopeRow, word: str) -> Counter[int]:
-    rows = connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(scope.number, word),))
-    return Counter(chain.from_iterable(rows))
-
-
-def _within(places: Counter[int], known: Collection[int]) -> Counter[int]:
-    return Counter({number: count for number, count in places.items() if number in known})
-
-
-def _ages(
-    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]
-) -> dict[int, tuple[int, bool, int]]:
-    """Words, whether active, and age of tasks by row number."""
-    rows = connection.execute(
-        "SELECT number, words, active, created_at FROM experiences"
-        " WHERE number IN (SELECT value FROM json_each(?)) AND scope = ?",
-        (json.dumps(list(numbers)), scope.number),
-    )
-    return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}

@@ -1,0 +1,59 @@
+"""Search by words in a file reads as little as it can and answers as if it had read everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite import _words as by_words
+from lessonbank.types import Add, Experience, MemoryItem, Retire
+
+pytestmark = pytest.mark.anyio
+ITEM = {"title": "t", "content": "c"}
+WORD = st.sampled_from(["order", "order", "cancel", "refund", "seven", "blue", "gate", "rare1", "rare2", "rare3", "x"])
+TASK = st.lists(WORD, min_size=1, max_size=7).map(" ".join)
+
+
+def experiences(tasks: list[str]) -> list[Experience]:
+    return [Experience(scope="s", task=task, items=(MemoryItem.model_validate(ITEM),)) for task in tasks]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(tasks=st.lists(TASK, min_size=1, max_size=25), query=TASK, limit=st.integers(1, 6), data=st.data())
+async def test_leaving_common_words_unread_changes_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: list[str], query: str, limit: int, data: st.DataObject
+) -> None:
+    monkeypatch.setattr(by_words, "_SHORT", data.draw(st.integers(0, 3)))
+    monkeypatch.setattr(by_words, "_WORDS_PER_PLACE", data.draw(st.sampled_from([0, 8, 1000])))
+    kept = experiences(tasks)
+    gone = [e.items[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
+    excluded = [e.id for e in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id))]
+    changes = [*(Add(experience=e) for e in kept), *([Retire(item_ids=tuple(gone), reason="r")] if gone else [])]
+    reference, store = MemoryStore(), await SqliteStore.open(tmp_path / f"{kept[0].id}.db")
+    for each in (reference, store):
+        await each.apply(changes, scope="s", writer="w")
+    found = [await each.search(query, scope="s", limit=limit, exclude=excluded) for each in (reference, store)]
+    await store.close()
+    assert [(m.experience.id, m.score) for m in found[1]] == [(m.experience.id, m.score) for m in found[0]]
+
+
+async def test_a_word_in_every_task_is_not_read_when_a_rare_one_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(by_words, "_SHORT", 10)
+    store = await SqliteStore.open(tmp_path / "bank.db")
+    kept = experiences([f"cancel order number{n}" for n in range(200)])
+    await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
+    read: list[str] = []
+    places = by_words._places
+    monkeypatch.setattr(by_words, "_places", lambda c, s, word: read.append(word) or places(c, s, word))
+    found = await store.search("cancel order number7", scope="s", limit=1)
+    await store.close()
+    assert [m.experience.task for m in found] == ["cancel order number7"]
+    assert found[0].score == 1.0
+    assert read == ["number7"]
