@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.extraction.parsing import Draft, parse_items
+from lessonbank.guard import clean
 
 A = {"title": "Sort before reading the top", "description": "When a list has a top.", "content": "Sort it. Then read."}
 B = {"title": "Count the pages", "description": "Not for a single page.", "content": "Read the total, then every page."}
@@ -281,7 +282,12 @@ words = st.text(
 nasty = st.sampled_from(
     ['say "x"} now', "use {a} or }]} b", "it's {'q'} 'z'", 'a\\"}', "[]", "```", "{{{", "no lessons", "a </think> b"]
 )
-phrases = st.lists(words | nasty, min_size=1, max_size=4).map(lambda parts: " ".join(["do", *parts]))
+# What the guard takes out of any text is not to be expected back.
+phrases = (
+    st.lists(words | nasty, min_size=1, max_size=4)
+    .map(lambda parts: " ".join(["do", *parts]))
+    .filter(lambda text: clean(text) == text)
+)
 items_st = st.lists(
     st.fixed_dictionaries({"title": phrases, "description": phrases, "content": phrases}),
     min_size=1,
