@@ -52,7 +52,7 @@ class AsyncReasoningBank(Holdings):
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
-        self._check_question(task, most)
+        settling.check_question(task, most)
         found = await self._retriever(task, scope=where, limit=most)
         ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
         recall = self._injector.recall(

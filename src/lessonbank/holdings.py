@@ -91,13 +91,6 @@ class Holdings(Past):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _check_question(self, task: object, limit: object) -> None:
-        """Refuse what nothing can be retrieved for; it often comes straight from somebody's data."""
-        if not isinstance(task, str):
-            raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
-        if not task.strip() or not isinstance(limit, int) or limit < 1:
-            raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
-
     async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
         await self.store.apply([change], scope=self._within(scope), writer=self.writer)
         return (change,)

@@ -9,6 +9,7 @@ from ._version import VERSION
 from .errors import ExtractionError, ModelError, UsageError
 from .judging import truth_verdict
 from .messages import trajectory_from
+from .retrieval import TEMPLATE
 from .standing import RECALL
 from .types import (
     Add,
@@ -32,8 +33,17 @@ from .types import (
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
-TEMPLATE = "template"
-"""Metadata of a trajectory that names the template its task was made from, for leave-one-template-out."""
+
+def check_question(task: object, limit: object, /) -> None:
+    """Refuse what nothing can be retrieved for; it often comes straight from somebody's data.
+
+    Raises:
+        UsageError: no text, blank, or a limit below 1.
+    """
+    if not isinstance(task, str):
+        raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
+    if not task.strip() or not isinstance(limit, int) or limit < 1:
+        raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
 
 
 def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:

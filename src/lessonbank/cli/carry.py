@@ -50,9 +50,7 @@ def needs_bank(bank: Path) -> None:
 
 
 def _spare(file: Path, bank: Path) -> None:
-    """An export takes the place of an earlier file, which must not be the bank."""
-    if file.is_dir():
-        raise typer.BadParameter(f"{file} is a folder: name a file", param_hint="FILE")
+    """An export takes the place of an earlier file, which must not be a part of the bank while it is open."""
     own = [bank.resolve().with_name(bank.resolve().name + ending) for ending in ("", "-wal", "-shm", "-journal")]
     if file.resolve() in own:
         raise typer.BadParameter(f"{file} is the bank itself: name another file", param_hint="FILE")

@@ -10,6 +10,7 @@ from .fusion import DEPTH as DEPTH
 from .fusion import RRF as RRF
 from .fusion import HybridRetriever as HybridRetriever
 from .fusion import fuse as fuse
+from .leaving_out import TEMPLATE as TEMPLATE
 from .leaving_out import LeaveOut as LeaveOut
 from .leaving_out import same_task as same_task
 from .leaving_out import same_template as same_template

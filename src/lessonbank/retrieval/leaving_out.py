@@ -14,6 +14,8 @@ from ._around import Around
 
 Rule: TypeAlias = Callable[[str, Experience], bool]
 """Whether an experience is left out when this task is asked for."""
+TEMPLATE = "template"
+"""Where metadata of a trajectory, and of its experience, name the template that the task was made from."""
 Template: TypeAlias = Callable[[str], str | None]
 """Which template a task was made from; `None` when that is not known."""
 
@@ -90,7 +92,7 @@ class same_template:  # noqa: N801 - reads as the rule it is, beside `same_task`
         """Whether to leave it out. Tasks whose template is not known share it with no other task."""
         of = self.of or without_values
         template = of(task)
-        theirs = (of(experience.task), experience.metadata.get("template"))
+        theirs = (of(experience.task), experience.metadata.get(TEMPLATE))
         return same_task(task, experience) or (template is not None and template in theirs)
 
 

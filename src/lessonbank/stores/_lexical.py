@@ -64,17 +64,15 @@ def scores(
     """
     asked = Counter(query)
     mean = max(total, 1) / max(documents, 1)
-    drag = {document: _drag(length / mean) for document, length in lengths.items()}
-    own_drag = _drag(asked.total() / mean)
+    drags = {document: drag(length / mean) for document, length in lengths.items()}
+    own_drag = drag(asked.total() / mean)
+    held = {word: len(places) for word, places in postings.items()} if holders is None else holders
+    most = bounds(asked.elements(), held, documents=documents)
     whole = 0.0
     found: dict[K, float] = {}
     for word in sorted(asked):
-        places = postings.get(word, {})
-        held = len(places) if holders is None else holders.get(word, 0)
-        weight = asked[word] * _rarity(documents, held) * (K1 + 1.0)
-        whole += weight * (asked[word] / (asked[word] + own_drag))
-        for document, count in places.items():
-            found[document] = found.get(document, 0.0) + weight * (count / (count + drag[document]))
+        whole += most[word] * (asked[word] / (asked[word] + own_drag))
+        add_gains(found, most[word], postings.get(word, {}), drags)
     return {document: round(min(score / whole, 1.0), 9) for document, score in found.items()}
 
 
@@ -84,30 +82,16 @@ def bounds(query: Iterable[str], holders: Mapping[str, int], /, *, documents: in
     return {word: asked[word] * _rarity(documents, holders.get(word, 0)) * (K1 + 1.0) for word in asked}
 
 
-def gains(
-    query: Iterable[str],
-    postings: Mapping[str, Mapping[K, int]],
-    lengths: Mapping[K, int],
-    /,
-    *,
-    documents: int,
-    total: int,
-    holders: Mapping[str, int],
-) -> dict[K, float]:
-    """The sums behind `scores`, over the words of `postings` alone: what a document has at least."""
-    limits, mean = bounds(query, holders, documents=documents), max(total, 1) / max(documents, 1)
-    found: dict[K, float] = {}
-    for word, places in postings.items():
-        for document, count in places.items():
-            gain = limits[word] * (count / (count + _drag(lengths[document] / mean)))
-            found[document] = found.get(document, 0.0) + gain
-    return found
+def add_gains(sums: dict[K, float], most: float, places: Mapping[K, int], drags: Mapping[K, float], /) -> None:
+    """Add to `sums` what a word with the bound `most` gives each document it stands in."""
+    for document, count in places.items():
+        sums[document] = sums.get(document, 0.0) + most * (count / (count + drags[document]))
 
 
 def _rarity(documents: int, holders: int) -> float:
     return log(1.0 + (documents - holders + 0.5) / (holders + 0.5))
 
 
-def _drag(relative_length: float) -> float:
+def drag(relative_length: float) -> float:
     """What a document's length adds to the denominator of BM25's term saturation."""
     return K1 * (1.0 - B + B * relative_length)

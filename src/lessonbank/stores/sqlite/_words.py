@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from lessonbank.stores._lexical import bounds, gains, scores, words
+from lessonbank.stores._lexical import add_gains, bounds, drag, scores, words
 from lessonbank.stores._records import encodable
 from lessonbank.types import Match
 
@@ -34,12 +34,19 @@ class _Field:
     left_out: Collection[int]
     postings: dict[str, Counter[int]] = field(default_factory=dict[str, Counter[int]])
     tasks: dict[int, tuple[int, bool, int]] = field(default_factory=dict[int, tuple[int, bool, int]])
+    drags: dict[int, float] = field(default_factory=dict[int, float])
+    sums: dict[int, float] = field(default_factory=dict[int, float])
+    """What each task has at least."""
 
-    def read(self, word: str, /) -> None:
+    def read(self, word: str, /, *, most: float = 0.0) -> None:
         """Add every task that holds `word`. A place without a record is left out: the index lost touch there."""
         places = _places(self.connection, self.scope, word)
-        self.tasks |= _tasks(self.connection, self.scope, places.keys() - self.tasks.keys())
+        found = _tasks(self.connection, self.scope, places.keys() - self.tasks.keys())
+        mean = max(self.scope.words, 1) / max(self.scope.documents, 1)
+        self.tasks |= found
+        self.drags |= {number: drag(length / mean) for number, (length, _, _) in found.items()}
         self.postings[word] = Counter({number: count for number, count in places.items() if number in self.tasks})
+        add_gains(self.sums, most, self.postings[word], self.drags)
 
     def complete(self, held: Mapping[str, int], /) -> None:
         """Count the words not read yet in the tasks found: in the tasks themselves, or in their lists if shorter."""
@@ -110,16 +117,14 @@ def _read_what_decides(known: _Field, asked: list[str], held: Mapping[str, int],
     most = bounds(asked, held, documents=known.scope.documents)
     unread = sum(most.values())
     for word in sorted(most, key=lambda w: (held[w], w)):
-        if held[word] > _SHORT and _decided(known, asked, held, limit=limit, unread=unread):
+        if held[word] > _SHORT and _decided(known, limit=limit, unread=unread):
             return
-        known.read(word)
+        known.read(word, most=most[word])
         unread -= most[word]
 
 
-def _decided(known: _Field, asked: list[str], held: Mapping[str, int], *, limit: int, unread: float) -> bool:
-    here = known.scope
-    sums = gains(asked, known.postings, known.lengths, documents=here.documents, total=here.words, holders=held)
-    best = heapq.nlargest(limit, (gain for number, gain in sums.items() if known.usable(number)))
+def _decided(known: _Field, *, limit: int, unread: float) -> bool:
+    best = heapq.nlargest(limit, (gain for number, gain in known.sums.items() if known.usable(number)))
     return len(best) == limit > 0 and best[-1] > unread * (1.0 + _MARGIN) + _MARGIN
 
 
