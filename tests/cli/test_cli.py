@@ -152,3 +152,12 @@ def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tup
     done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=runs.parent)
     assert done.returncode == 0
     assert "nothing in scope tt; this bank has: t" in done.stderr
+
+
+def test_the_command_named_for_the_rest_of_the_lessons_is_whole(tmp_path: Path) -> None:
+    rows = [{**RUNS[1], "run_id": f"r{n}", "task": f"Ship the {'very ' * n}heavy parcel"} for n in range(14)]
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    line = next(line for line in learn(runs).stdout.splitlines() if "lists them" in line)
+    words = line.partition("lessonbank ")[2].partition(" lists them")[0].split()
+    assert lessonbank_cli(*words, cwd=tmp_path).returncode == 0

@@ -77,7 +77,7 @@ class Report:
         }
 
 
-def show(report: Report, /, *, scope: str, as_json: bool) -> None:
+def show(report: Report, /, *, bank: Path, scope: str, as_json: bool) -> None:
     """Print it: counts and lessons on stdout, what went wrong on stderr."""
     if as_json:
         show_json(report.as_dict())
@@ -85,7 +85,7 @@ def show(report: Report, /, *, scope: str, as_json: bool) -> None:
     if report.files:
         _show_files(report.files)
     if report.items:
-        _show_lessons(report.items, scope)
+        _show_lessons(report.items, bank, scope)
     console.print(_summary(report), soft_wrap=True)
     if report.tokens:
         console.print(f"{report.tokens:,} tokens, ${report.cost:.4f} where the price is known")
@@ -118,7 +118,7 @@ def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
     return {file: name if len(name := str(path)) <= width else f"…{name[1 - width :]}" for file, path in below.items()}
 
 
-def _show_lessons(items: list[MemoryItem], scope: str) -> None:
+def _show_lessons(items: list[MemoryItem], bank: Path, scope: str) -> None:
     """Lessons that read the same count once: many runs of a kind teach the same."""
     alike = Counter((item.kind, item.provenance.method, item.title) for item in items)
     shown = alike.most_common(LESSONS)
@@ -128,7 +128,9 @@ def _show_lessons(items: list[MemoryItem], scope: str) -> None:
     else:
         show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
     if left := len(items) - sum(times for _, times in shown):
-        console.print(f"and {left} more: lessonbank items --scope {scope} lists them", soft_wrap=True)
+        console.print(
+            f"and {left} more: lessonbank items --bank {bank} --scope {scope} lists them", soft_wrap=True, markup=False
+        )
     console.print()
 
 

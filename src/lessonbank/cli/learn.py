@@ -105,7 +105,7 @@ def learn(
         report.stopped = True
     if report.skipped and not report.total["runs"] and not report.stopped:
         raise FormatError(f"none of the files holds a run that can be read: {report.skipped[0]}")
-    show(report, scope=scope, as_json=as_json)
+    show(report, bank=bank, scope=scope, as_json=as_json)
     if report.stopped:
         raise typer.Exit(INTERRUPTED)
     if report.skipped or report.waiting:
