@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
-import anyio.to_thread
+from anyio import to_thread
 from pydantic import ValidationError
 
-from .errors import FormatError, NotFound, StoreUnavailable, UsageError
+from ._portions import portions
+from ._replacing import abandon, begin, finish
+from .errors import Conflict, FormatError, NotFound, StoreUnavailable, UsageError
 from .protocols import Store
 from .types import Add, Experience, Recall, Record, Settlement, Trajectory
+
+R = TypeVar("R", bound=Record)
 
 FORMAT = "lessonbank-export"
 VERSION = 1
 _BATCH = 64
+"""Records that are written at a time."""
+_ADDED = 512
+"""Records that are added in one transaction, unless they are large."""
+_LARGE = 8_000_000
+"""Characters of lines after which no more are added in the same transaction."""
 _BANK = b"SQLite format 3\x00"
+_BESIDE = ("-wal", "-shm", "-journal", "-queue")
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -32,34 +42,47 @@ _KINDS: dict[str, type[Record]] = {
 
 
 async def write(store: Store, path: Path, /, *, scope: str) -> int:
-    """Write every record of `scope` to `path`; how many. An earlier file stays until the new one is whole and synced.
+    """Write every record of `scope` to `path`; how many. An earlier file stays until the new one is whole and on disk.
 
     Raises:
         UsageError: `path` is a folder, or a bank.
         StoreUnavailable: the file cannot be written.
     """
-    await anyio.to_thread.run_sync(_spare, path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    written, checksum = 0, hashlib.sha256()
+    await to_thread.run_sync(_spare, path)
+    part: Path | None = None
     try:
-        async with await anyio.open_file(partial, "w", encoding="utf-8") as out:
-            await out.write(_line({"format": FORMAT, "version": VERSION, "scope": scope}))
-            async for batch in _batches(_records(store, scope)):
-                lines = "".join(
-                    _line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch
-                )
-                checksum.update(lines.encode())
-                await out.write(lines)
-                written += len(batch)
-            await out.write(_line({"end": True, "records": written, "sha256": checksum.hexdigest()}))
-            await out.flush()
-            await anyio.to_thread.run_sync(os.fsync, out.wrapped.fileno())
-        await anyio.Path(partial).replace(path)
+        part = await to_thread.run_sync(begin, path)
+        written = await _write(_records(store, scope), part, scope)
+        await to_thread.run_sync(finish, part, path)
     except OSError as error:
-        raise StoreUnavailable(f"cannot write the export {str(path)!r}: {error.strerror or error}") from error
+        raise StoreUnavailable(
+            f"cannot write the export {str(path)!r}: {error.strerror or error}; an earlier one is untouched"
+        ) from error
     finally:
-        await anyio.Path(partial).unlink(missing_ok=True)
+        if part is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(abandon, part)
     return written
+
+
+async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: str) -> int:
+    written, checksum = 0, hashlib.sha256()
+    async with (
+        await anyio.open_file(part, "w", encoding="utf-8", newline="\n") as out,
+        aclosing(portions(records, size=_BATCH)) as batches,
+    ):
+        await out.write(_line({"format": FORMAT, "version": VERSION, "scope": scope}))
+        async for batch in batches:
+            lines = await to_thread.run_sync(_record_lines, batch)
+            checksum.update(lines.encode())
+            await out.write(lines)
+            written += len(batch)
+        await out.write(_line({"end": True, "records": written, "sha256": checksum.hexdigest()}))
+    return written
+
+
+def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
+    return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
 async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
@@ -70,29 +93,35 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
     Raises:
         FormatError: not an export, cut short, changed, or of a newer version.
     """
-    await anyio.to_thread.run_sync(_check, path)
+    await to_thread.run_sync(_check, path)
     added, lines = 0, _lines(path)
-    while batch := await anyio.to_thread.run_sync(lambda: [_parse(line, path) for line in islice(lines, _BATCH)]):
-        for record in batch:
-            added += await _add(store, record, scope=scope, writer=writer)
+    while batch := await to_thread.run_sync(lambda: [_parse(line, path) for line in _some(lines)]):
+        added += await _add(store, batch, scope=scope, writer=writer)
     return added
 
 
 def _spare(path: Path) -> None:
-    """An export takes the place of an earlier file, which must not be a bank."""
+    """An export takes the place of an earlier file, which must not be a bank, nor what SQLite keeps beside one."""
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder: name a file for the export")
-    if path.is_file():
-        with path.open("rb") as file:
-            if file.read(len(_BANK)) == _BANK:
-                raise UsageError(f"{str(path)!r} is a bank: name another file for the export")
+    beside = [path.with_name(path.name.removesuffix(ending)) for ending in _BESIDE if path.name.endswith(ending)]
+    for file in (path, *beside):
+        if file.name and file.is_file() and _is_bank(file):
+            raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the export")
+
+
+def _is_bank(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_BANK)) == _BANK
 
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
-    recalls: dict[str, None] = {}
-    async for entry in store.receipts(scope=scope):
-        recalls[entry.id] = None
-        yield "recall", entry
+    """Everything there is, what others name before the others: an outcome names a receipt, an experience its runs."""
+    async for receipt in store.receipts(scope=scope):
+        yield "recall", receipt
+        settlement = await store.settlement(receipt.id, scope=scope)
+        if settlement:
+            yield "settlement", settlement
     seen: set[str] = set()
     async for experience in store.scan(scope=scope):
         for ref in experience.attempts:
@@ -103,29 +132,33 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
     for run in await store.pending(scope=scope):
         if run.id not in seen:
             yield "trajectory", run
-    for recall_id in recalls:
-        settlement = await store.settlement(recall_id, scope=scope)
-        if settlement:
-            yield "settlement", settlement
 
 
-async def _add(store: Store, record: Record, *, scope: str, writer: str) -> int:
-    match record:
-        case Trajectory():
-            return len(await store.keep([record], scope=scope))
-        case Experience():
-            return await _add_experience(store, record.model_copy(update={"scope": scope}), writer)
-        case Recall():
-            return await _add_recall(store, record.model_copy(update={"scope": scope}))
-        case Settlement():
-            settlement = record.model_copy(update={"scope": scope})
-            present = await store.settlement(record.recall_id, scope=scope)
-            if present and present.at >= settlement.at:
-                return 0
-            await store.apply([], scope=scope, writer=writer, settlement=settlement)
-            return 1
-        case _:
-            return 0
+async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: str) -> int:
+    added = len(await store.keep(_of(records, Trajectory, None), scope=scope))
+    for recall in _of(records, Recall, scope):
+        added += await _add_recall(store, recall)
+    added += await _add_experiences(store, _of(records, Experience, scope), scope, writer)
+    for settlement in _of(records, Settlement, scope):
+        added += await _add_settlement(store, settlement, writer)
+    return added
+
+
+def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
+    """The records of one kind, moved to `scope`."""
+    found = [record for record in records if isinstance(record, kind)]
+    return found if scope is None else [record.model_copy(update={"scope": scope}) for record in found]
+
+
+async def _add_experiences(store: Store, experiences: Sequence[Experience], scope: str, writer: str) -> int:
+    """All in one transaction; only where some are there already, one by one."""
+    if not experiences:
+        return 0
+    try:
+        await store.apply([Add(experience=e) for e in experiences], scope=scope, writer=writer)
+    except Conflict:
+        return sum([await _add_experience(store, e, writer) for e in experiences])
+    return len(experiences)
 
 
 async def _add_experience(store: Store, experience: Experience, writer: str) -> int:
@@ -146,15 +179,12 @@ async def _add_recall(store: Store, recall: Recall) -> int:
     return 0
 
 
-async def _batches(entries: AsyncIterator[tuple[str, Record]], /) -> AsyncIterator[list[tuple[str, Record]]]:
-    held: list[tuple[str, Record]] = []
-    async for entry in entries:
-        held.append(entry)
-        if len(held) == _BATCH:
-            yield held
-            held = []
-    if held:
-        yield held
+async def _add_settlement(store: Store, settlement: Settlement, writer: str) -> int:
+    present = await store.settlement(settlement.recall_id, scope=settlement.scope)
+    if present and present.at >= settlement.at:
+        return 0
+    await store.apply([], scope=settlement.scope, writer=writer, settlement=settlement)
+    return 1
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -169,6 +199,15 @@ def _lines(path: Path) -> Iterator[str]:
         for line in file:
             yield held
             held = line
+
+
+def _some(lines: Iterator[str]) -> Iterator[str]:
+    room = _LARGE
+    for line in islice(lines, _ADDED):
+        yield line
+        room -= len(line)
+        if room < 0:
+            return
 
 
 def _check(path: Path) -> None:

@@ -9,8 +9,9 @@ from . import settling
 from ._concurrency import Turn, gather
 from ._ids import new_id
 from .attempting import AsyncAttempting
+from .consolidation.deciding import Deciding
 from .errors import ExtractionError, ModelError
-from .events import Consolidated, Event, Extracted, ExtractionFailed, FellBack, Hook, Judged, Retrieved, Settled
+from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Settled, tell
 from .holdings import Holdings
 from .injection import Injector
 from .judging import error_verdict, truth_verdict
@@ -44,7 +45,7 @@ class AsyncReasoningBank(Holdings):
         super().__init__(store, retriever=retriever, scope=scope, writer=writer)
         self.holdout, self.limit, self.parts = holdout, limit, dict(parts or {})
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._injector, self._hooks, self._turn = injector, tuple(hooks), Turn()
+        self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences.
@@ -99,26 +100,10 @@ class AsyncReasoningBank(Holdings):
         decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in before.new}
         attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in before.new)
         extraction, failed = await self._extract_or_keep(attempts)
-        usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        drawn = settling.Drawn(before, truths, receipt, attempts, extraction, scope=where, pending=failed, usage=paid)
         async with self._turn:
-            if quicker := await self.store.learned(list(decided), scope=where):
-                return Learned(known=tuple(quicker), usage=usage, notes=("learned by another call meanwhile",))
-            earlier = await self.store.holding(list(decided), scope=where)
-            experience = settling.experience_of(
-                attempts, extraction, scope=where, writer=self.writer, pending=failed, earlier=earlier, recall=receipt
-            )
-            others = await settled_with(self.store, receipt, before, truths, besides=attempts)
-            settlement = settling.settlement_of(receipt, experience.id, [*others, *attempts]) if receipt else None
-            changes, notes = await self._consolidate(experience, earlier=earlier, settlement=settlement)
-        return Learned(
-            experience=settling.as_kept(earlier or experience, changes),
-            verdicts=tuple(a.verdict for a in attempts if a.trajectory.id in truths),
-            items=settling.new_items(changes, extraction),
-            changes=tuple(changes),
-            usage=usage,
-            known=before.known,
-            notes=(*extraction.notes, *before.contradictions(truths), *notes),
-        )
+            return await Deciding(self._consolidator).until(partial(self._take_in, drawn))
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -133,10 +118,12 @@ class AsyncReasoningBank(Holdings):
         self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
         return extraction
 
-    async def consolidate(self, experience: Experience, /) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it."""
+    async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
+        """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        if dry_run:
+            return tuple(await self._consolidator(experience))
         async with self._turn:
-            return tuple((await self._consolidate(experience))[0])
+            return (await Deciding(self._consolidator).until(partial(self._consolidate, experience)))[0]
 
     def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempting:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
@@ -157,12 +144,28 @@ class AsyncReasoningBank(Holdings):
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
             return settling.nothing_drawn(error), True
 
+    async def _take_in(self, new: settling.Drawn, deciding: Deciding) -> Learned:
+        """Consolidate into the bank as it is now, which others may have changed."""
+        if quicker := await self.store.learned(new.ids, scope=new.scope):
+            return new.too_late(quicker, cost=deciding.usage)
+        earlier = await self.store.holding(new.ids, scope=new.scope)
+        experience = new.experience(earlier, writer=self.writer)
+        _, others = await settled_with(self.store, new.receipt, new.before, new.truths, besides=new.attempts)
+        settlement = new.settlement(experience.id, others)
+        changes, notes = await self._consolidate(experience, deciding, earlier, settlement, new.ids)
+        return new.learned(earlier or experience, changes, cost=deciding.usage, notes=notes)
+
     async def _consolidate(
-        self, experience: Experience, *, earlier: Experience | None = None, settlement: Settlement | None = None
-    ) -> tuple[Sequence[Change], tuple[str, ...]]:
-        decided = await self._consolidator(experience)
-        changes = settling.replacing(earlier, decided) if earlier else decided
-        vectors, notes = await self._index(settling.changed(changes))
+        self,
+        experience: Experience,
+        deciding: Deciding,
+        earlier: Experience | None = None,
+        settlement: Settlement | None = None,
+        unlearned: Sequence[str] = (),
+    ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+        decided = await deciding(experience)
+        changes = settling.replacing(earlier, decided)
+        vectors, unembedded = await self._index(settling.changed(changes))
         await self.store.apply(
             changes,
             scope=experience.scope,
@@ -170,7 +173,10 @@ class AsyncReasoningBank(Holdings):
             vectors=vectors,
             space=self._retriever.space,
             settlement=settlement,
+            unlearned=unlearned,
+            unchanged=[earlier] if earlier else [],
         )
+        notes = (*deciding.notes, *unembedded)
         self._emit(Consolidated(experience=experience, changes=changes), notes=notes)
         if settlement:
             self._emit(Settled(settlement=settlement))
@@ -185,16 +191,9 @@ class AsyncReasoningBank(Holdings):
 
     async def _correct(self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str) -> Learned:
         changes = settling.corrected(before.experience, truths)
-        counted = await settled_with(self.store, receipt, before, truths)
-        settled = await self.store.settlement(receipt.id, scope=scope) if receipt else None
+        settled, counted = await settled_with(self.store, receipt, before, truths)
         settlement = settling.settled_anew(settled, receipt, before.experience, counted)
         await self.store.apply(changes, scope=scope, writer=self.writer, settlement=settlement)
         if settlement:
             self._emit(Settled(settlement=settlement))
         return Learned(known=before.known, changes=tuple(changes), notes=before.contradictions(truths))
-
-    def _emit(self, event: Event, *, notes: Sequence[str] = ()) -> None:
-        for hook in self._hooks:
-            hook(event)
-            for note in notes:
-                hook(FellBack(what=type(event).__name__, why=note))

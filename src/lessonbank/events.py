@@ -6,7 +6,7 @@ a hook reaches the caller: a broken audit log is a failure, not a warning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -70,3 +70,11 @@ class FellBack:
 
 Event: TypeAlias = Retrieved | Judged | Extracted | ExtractionFailed | Consolidated | Settled | FellBack
 Hook: TypeAlias = Callable[[Event], None]
+
+
+def tell(hooks: Iterable[Hook], event: Event, /, *, notes: Sequence[str] = ()) -> None:
+    """Call every hook with an event, and with a `FellBack` for each note on it."""
+    for hook in hooks:
+        hook(event)
+        for note in notes:
+            hook(FellBack(what=type(event).__name__, why=note))

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Self
 
 from . import archive
-from .errors import UsageError
+from .auditing import differences
+from .errors import StoreError, UsageError
 from .history import Past
 from .protocols import Retriever, Store
 from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
@@ -49,9 +50,18 @@ class Holdings(Past):
         """Every scope of the bank, sorted: for the owner of the file, never for an agent."""
         return tuple(await self.store.scopes())
 
-    async def verify(self) -> tuple[str, ...]:
-        """What is wrong with the stored records, one sentence each; empty when all is sound."""
-        return tuple(await self.store.verify())
+    async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
+        """What is wrong with the stored records, one sentence each; empty when all is sound.
+
+        With `journal`, the journal of every scope is folded, too, and each record compared with what comes of it.
+        """
+        found = list(await self.store.verify())
+        for scope in await self.store.scopes() if journal else ():
+            try:
+                found += await differences(self.store, scope=scope)
+            except StoreError as error:
+                found.append(f"{scope}: {error}")
+        return tuple(found)
 
     async def retire(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
         """Stop showing items. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
@@ -60,6 +70,17 @@ class Holdings(Past):
     async def restore(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
         """Show retired items again. Raises UsageError, NotFound, Conflict."""
         return await self._apply(Restore(item_ids=_named(item_ids), reason=reason), scope)
+
+    async def backup(self, path: str | Path, /) -> None:
+        """Copy the whole bank as it is now, every scope with its journal and vectors, while others may write to it.
+
+        The copy is a bank. An earlier backup at `path` stays until the new one is whole, checked and on disk.
+
+        Raises:
+            UsageError: `path` is the bank itself, a folder or no bank; or this bank is not in a file: export it.
+            StoreUnavailable: the copy cannot be written, or the bank is damaged.
+        """
+        await self.store.backup(Path(path))
 
     async def export(self, path: str | Path, /, *, scope: str | None = None) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly."""

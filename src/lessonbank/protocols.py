@@ -6,8 +6,8 @@ A port with one verb is a callable: a plain async function qualifies. Every port
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
 
@@ -30,6 +30,8 @@ from .types import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -131,8 +133,23 @@ class Retriever(Protocol):
         ...
 
 
+class Decision(tuple[Change, ...]):
+    """Changes together with what it cost to decide them: what a consolidator that asks a model returns."""
+
+    usage: Usage
+
+    def __new__(cls, changes: Iterable[Change] = (), /, *, usage: Usage | None = None) -> Self:
+        """`usage`: of every call to a model, of those too that came to nothing."""
+        made = super().__new__(cls, changes)
+        made.usage = usage or Usage()
+        return made
+
+
 class Consolidator(Protocol):
-    """Decides how a new experience changes the bank. Decides only: the store applies."""
+    """Decides how a new experience changes the bank. Decides only: the store applies.
+
+    A plain sequence of changes will do; a `Decision` also says what they cost.
+    """
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]: ...
 
@@ -195,17 +212,23 @@ class Store(Protocol):
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
+        unlearned: Collection[str] = (),
+        unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
-        `vectors` maps experience ids to unit vectors of `space`. `settlement` closes a recall in the same breath.
-        A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors of what it
-        takes out are kept for its return. A trajectory stays pending while every attempt at it is `unknown`, or its
-        experience's metadata has `"pending": true`.
+        `vectors` maps ids of experiences, or of items, to unit vectors of `space`. `settlement` closes a recall in the
+        same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors
+        of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
+        `unknown`, or its experience's metadata has `"pending": true`.
+
+        `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
+        settled (`learned` did not name them), and experiences as they were. If that is so no more, nothing is written.
 
         Raises:
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
-            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse.
+            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse; a run
+                of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...
@@ -227,6 +250,7 @@ class Store(Protocol):
     ) -> Sequence[Match]:
         """The experiences with at least one active item whose task vectors are closest by cosine.
 
+        In a space of items, the active items whose vectors are closest: one match each, which names the item.
         Filtered by scope, `exclude` (experience ids) and active items before ranking; equal scores newest first.
         """
         ...
@@ -236,12 +260,15 @@ class Store(Protocol):
         own text scores 1. Experiences without a common word are left out; equal scores newest first."""
         ...
 
-    async def unindexed(self, *, scope: str, space: str, limit: int) -> Sequence[tuple[str, str]]:
-        """(experience id, task) of records that have no vector in `space` yet, oldest first."""
+    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
+        """(id, task) of experiences without a vector in `space`, oldest first; with `items`, (id, text) of items.
+
+        A space is of tasks or of items, as its retriever chose.
+        """
         ...
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
-        """Set vectors of existing experiences. Not journaled: vectors are rebuildable."""
+        """Set vectors of existing experiences or items, by id. Not journaled: vectors are rebuildable."""
         ...
 
     async def drop_index(self, *, scope: str, space: str) -> None:
@@ -308,6 +335,15 @@ class Store(Protocol):
 
     async def verify(self) -> Sequence[str]:
         """What is wrong with the stored records, one sentence each; empty when all is sound."""
+        ...
+
+    async def backup(self, path: Path, /) -> None:
+        """Copy the whole store as it is now to `path`, while others write: whole, checked and on disk, or not at all.
+
+        Raises:
+            UsageError: `path` is the store itself, a folder or no bank; or the store is not in a file.
+            StoreUnavailable: the copy cannot be written, or the store is damaged.
+        """
         ...
 
     async def close(self) -> None:

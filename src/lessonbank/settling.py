@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, cast
 
 from ._version import VERSION
@@ -10,7 +11,7 @@ from .errors import ExtractionError, ModelError, UsageError
 from .judging import truth_verdict
 from .messages import trajectory_from
 from .retrieval import TEMPLATE
-from .standing import RECALL
+from .standing import RECALL, Standing, Verdicts
 from .types import (
     Add,
     Attempt,
@@ -20,10 +21,12 @@ from .types import (
     Extraction,
     Json,
     Kind,
+    Learned,
     MemoryItem,
     Merge,
     Outcome,
     Recall,
+    Rejudge,
     Replace,
     Settlement,
     Trajectory,
@@ -129,6 +132,63 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     return several
 
 
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What one call of `learn` has found out, and what becomes of it in a bank that others change meanwhile."""
+
+    before: Standing
+    truths: Verdicts
+    receipt: Recall | None
+    attempts: Sequence[Attempt]
+    extraction: Extraction
+    _: KW_ONLY
+    scope: str
+    pending: bool
+    """Whether the extraction failed and is to be tried again."""
+    usage: Usage
+    """What judging and extracting cost."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The runs it was drawn from."""
+        return [attempt.trajectory.id for attempt in self.attempts]
+
+    def too_late(self, known: Iterable[str], /, *, cost: Usage) -> Learned:
+        """The answer when somebody else has learned these runs: they add nothing."""
+        note = "learned by another call or process meanwhile"
+        return Learned(known=tuple(known), usage=self.usage + cost, notes=(note,))
+
+    def experience(self, earlier: Experience | None, /, *, writer: str) -> Experience:
+        """What is to be consolidated."""
+        return experience_of(
+            self.attempts,
+            self.extraction,
+            scope=self.scope,
+            writer=writer,
+            pending=self.pending,
+            earlier=earlier,
+            recall=self.receipt,
+        )
+
+    def settlement(self, experience_id: str, others: Sequence[Attempt], /) -> Settlement | None:
+        """How its receipt is closed, where there is one; `others` are the runs that count besides."""
+        return settlement_of(self.receipt, experience_id, [*others, *self.attempts]) if self.receipt else None
+
+    def learned(
+        self, experience: Experience, changes: Sequence[Change], /, *, cost: Usage, notes: Sequence[str]
+    ) -> Learned:
+        """The answer when `changes` were made; deciding on them took `cost`."""
+        return Learned(
+            experience=as_kept(experience, changes),
+            verdicts=tuple(a.verdict for a in self.attempts if a.trajectory.id in self.truths),
+            items=new_items(changes, self.extraction),
+            changes=tuple(changes),
+            usage=self.usage + cost,
+            known=self.before.known,
+            notes=(*self.extraction.notes, *self.before.contradictions(self.truths), *notes),
+        )
+
+
 def experience_of(
     attempts: Sequence[Attempt],
     extraction: Extraction,
@@ -187,10 +247,12 @@ def signed(item: MemoryItem, attempts: Sequence[Attempt], /, *, writer: str) -> 
     return item.model_copy(update={"provenance": source.model_copy(update=told)})
 
 
-def replacing(earlier: Experience, changes: Sequence[Change], /) -> list[Change]:
+def replacing(earlier: Experience | None, changes: Sequence[Change], /) -> tuple[Change, ...]:
     """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
+    if earlier is None:
+        return tuple(changes)
     told = [_in_place_of(earlier, change) for change in changes]
-    return [change for change in told if change]
+    return tuple(change for change in told if change)
 
 
 def _in_place_of(earlier: Experience, change: Change) -> Change | None:
@@ -240,15 +302,13 @@ def settled_anew(
 
 def corrected(experience: Experience | None, truths: Mapping[str, Verdict | None], /) -> list[Change]:
     """What a truth told later changes in an experience: its verdicts. Its items stay until somebody retires them."""
-    if experience is None:
-        return []
-    refs = tuple(_told(ref, truths.get(ref.trajectory_id)) for ref in experience.attempts)
-    if refs == experience.attempts:
-        return []
-    return [Replace(experience=experience.model_copy(update={"attempts": refs}), reason="its outcome became known")]
+    return [
+        Rejudge(experience_id=experience.id, trajectory_id=id, verdict=truth, reason="its outcome became known")
+        for id, truth in truths.items()
+        if experience and truth and any(_differs(ref, id, truth) for ref in experience.attempts)
+    ]
 
 
-def _told(ref: AttemptRef, truth: Verdict | None) -> AttemptRef:
-    if truth is None or (truth.outcome, truth.reward) == (ref.verdict.outcome, ref.verdict.reward):
-        return ref
-    return ref.model_copy(update={"verdict": truth})
+def _differs(ref: AttemptRef, id: str, truth: Verdict) -> bool:
+    said = (ref.verdict.outcome, ref.verdict.reward)
+    return ref.trajectory_id == id and said != (truth.outcome, truth.reward)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from .errors import NotFound, UsageError
 from .protocols import Store
-from .types import Attempt, Experience, Recall, Trajectory, Verdict
+from .types import Attempt, Experience, Recall, Settlement, Trajectory, Verdict
 
 T = TypeVar("T")
 RECALL = "recall_id"
@@ -67,18 +67,19 @@ async def standing(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -
 
 async def settled_with(
     store: Store, receipt: Recall | None, before: Standing, truths: Verdicts, /, *, besides: Sequence[Attempt] = ()
-) -> list[Attempt]:
-    """The runs that count for a receipt `besides` those just learned: known ones, and all it was settled with so far.
+) -> tuple[Settlement | None, list[Attempt]]:
+    """How a receipt is settled so far, and the runs that count for it `besides` those just learned.
 
-    What the caller says now of a run goes before what was decided then.
+    Those are the known ones, and all it was settled with. What the caller says now of a run goes before what was
+    decided then.
     """
     if receipt is None:
-        return []
+        return None, []
     earlier = await store.settlement(receipt.id, scope=receipt.scope)
     fresh = {attempt.trajectory.id for attempt in besides}
     ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *before.known))
     found = [await _attempt(store, id, truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
-    return [attempt for attempt in found if attempt]
+    return earlier, [attempt for attempt in found if attempt]
 
 
 async def _attempt(store: Store, id: str, truth: Verdict | None, /, *, scope: str) -> Attempt | None:

@@ -21,6 +21,7 @@ from .types import (
     Merge,
     Purge,
     Record,
+    Rejudge,
     Replace,
     Restore,
     Retire,
@@ -90,6 +91,16 @@ class Diff(Record):
         return self == Diff()
 
 
+class Lineage(Record):
+    """What merges made of one item, and what they made it of, through any number of merges; the nearest first."""
+
+    item_id: str
+    sources: tuple[str, ...] = ()
+    """The items it stands for."""
+    successors: tuple[str, ...] = ()
+    """The items that stand for it."""
+
+
 def live(rollbacks: Mapping[int, int], upto: int, /) -> list[range]:
     """The sequences whose changes are in force after entry `upto`, oldest first; a rollback jumps over the rest.
 
@@ -146,6 +157,8 @@ class _Fold:
             case Merge():
                 self._flip(entry.source_item_ids, retired=True)
                 self._put(entry.experience)
+            case Rejudge():
+                self._rejudge(entry)
             case Retire():
                 self._flip(entry.item_ids, retired=True)
             case Restore():
@@ -161,12 +174,25 @@ class _Fold:
         self._owners.update((item.id, experience.id) for item in experience.items)
         self.experiences[experience.id] = experience
 
+    def _rejudge(self, change: Rejudge) -> None:
+        if (experience := self.experiences.get(change.experience_id)) is not None:
+            self.experiences[experience.id] = rejudged(experience, change)
+
     def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
         wanted = set(item_ids)
         for owner in {self._owners[id]: None for id in item_ids if id in self._owners}:
             experience = self.experiences[owner]
             items = tuple(i.model_copy(update={"retired": retired}) if i.id in wanted else i for i in experience.items)
             self.experiences[owner] = experience.model_copy(update={"items": items})
+
+
+def rejudged(experience: Experience, change: Rejudge, /) -> Experience:
+    """`experience` with the verdict of `change` on every attempt that is the run it names."""
+    attempts = tuple(
+        a.model_copy(update={"verdict": change.verdict}) if a.trajectory_id == change.trajectory_id else a
+        for a in experience.attempts
+    )
+    return experience.model_copy(update={"attempts": attempts})
 
 
 def diff(before: State, after: State, /) -> Diff:
@@ -201,13 +227,21 @@ def _unflagged(experience: Experience) -> Experience:
 def about(
     entries: Sequence[JournalEntry], /, *, item: str | None = None, experience: str | None = None
 ) -> list[JournalEntry]:
-    """The entries that made, changed, took away or brought back one item or experience, from a whole journal."""
+    """The entries that made, changed, took away or brought back one item or experience, from a whole journal.
+
+    A verdict on a run of the experience that holds an item is part of the item's story.
+    """
     own: set[str] = {id for id in (item,) if id is not None}
+    home = experience
     direct: list[int] = []
     for entry in entries:
         if experience is not None:
             own |= _items_under(entry.entry, experience)
-        if _speaks_of(entry.entry, own, experience):
+        elif (held := _holder(entry.entry, own)) is not None:
+            home = held
+        if _speaks_of(entry.entry, own, experience) or (
+            isinstance(entry.entry, Rejudge) and entry.entry.experience_id == home
+        ):
             direct.append(entry.sequence)
     jumps = rollbacks_of(entries)
     wanted = set(direct) | {
@@ -227,13 +261,62 @@ def _items_under(entry: Entry, experience_id: str) -> set[str]:
     return set()
 
 
+def _holder(entry: Entry, item_ids: set[str]) -> str | None:
+    """The experience that holds one of the items from this entry on."""
+    if isinstance(entry, Add | Replace | Merge) and any(item.id in item_ids for item in entry.experience.items):
+        return entry.experience.id
+    return None
+
+
 def _speaks_of(entry: Entry, item_ids: set[str], experience_id: str | None) -> bool:
     if isinstance(entry, Add | Replace | Merge):
         if entry.experience.id == experience_id:
             return True
-        if experience_id is None and any(item.id in item_ids for item in entry.experience.items):
+        if experience_id is None and _holder(entry, item_ids):
             return True
     return not item_ids.isdisjoint(named_items(entry))
+
+
+def lineage(entries: Iterable[JournalEntry], item_id: str, /) -> Lineage:
+    """Which items an item descends from and which it became, as a scope's whole journal tells; see `successors`."""
+    forth = successors(entries)
+    back: dict[str, list[str]] = {}
+    for source, made in forth.items():
+        for merged in made:
+            back.setdefault(merged, []).append(source)
+    return Lineage(item_id=item_id, sources=reached(back, item_id), successors=reached(forth, item_id))
+
+
+def successors(entries: Iterable[JournalEntry], /) -> dict[str, tuple[str, ...]]:
+    """Item id to the merged items that stand for it now, directly. Only merges, restores and rollbacks are looked at.
+
+    A merge that was rolled back never was. A source that was restored, as unmerging does, stands for itself again.
+    """
+    known = [entry for entry in entries if isinstance(entry.entry, Merge | Restore | Rollback)]
+    last = max((entry.sequence for entry in known), default=0)
+    in_force = frozenset(chain.from_iterable(live(rollbacks_of(known), last)))
+    made: dict[str, tuple[str, ...]] = {}
+    for entry in known:
+        change = entry.entry
+        if entry.sequence not in in_force:
+            continue
+        if isinstance(change, Restore):
+            for id in change.item_ids:
+                made.pop(id, None)
+        elif isinstance(change, Merge):
+            merged = tuple(item.id for item in change.experience.items)
+            made.update({id: (*made.get(id, ()), *merged) for id in change.source_item_ids})
+    return made
+
+
+def reached(steps: Mapping[str, Sequence[str]], start: str, /) -> tuple[str, ...]:
+    """Everything that can be reached from `start` by `steps`, the nearest first."""
+    found = dict.fromkeys(steps.get(start, ()))
+    todo = list(found)
+    for id in todo:
+        todo.extend(new for new in steps.get(id, ()) if new not in found)
+        found.update(dict.fromkeys(steps.get(id, ())))
+    return tuple(id for id in found if id != start)
 
 
 def named_items(entry: Entry, /) -> tuple[str, ...]:

@@ -3,161 +3,33 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field
 
 from ._ids import new_id, now
 from ._record import Record as Record
 from ._record import Text as Text
+from ._runs import Action as Action
+from ._runs import Attempt as Attempt
+from ._runs import AttemptRef as AttemptRef
+from ._runs import Json as Json
+from ._runs import Observation as Observation
+from ._runs import Outcome as Outcome
+from ._runs import PromptRef as PromptRef
+from ._runs import Speaker as Speaker
+from ._runs import Step as Step
+from ._runs import ToolCall as ToolCall
+from ._runs import Trajectory as Trajectory
+from ._runs import Usage as Usage
+from ._runs import Verdict as Verdict
+from ._runs import VerdictSource as VerdictSource
 from ._undoing import Erased as Erased
 from ._undoing import Erasure as Erasure
 from ._undoing import Purge as Purge
 from ._undoing import Rollback as Rollback
 
-Json: TypeAlias = JsonValue
-Outcome = Literal["success", "failure", "unknown"]
-VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
-Speaker = Literal["tool", "user", "environment"]
 Kind = Literal["strategy", "guardrail"]
-
-
-class Usage(Record):
-    """What calls to a model cost: requests, tokens, and US dollars where the price is known."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-
-    def __add__(self, other: Usage, /) -> Usage:
-        """Sum of both; the cost is unknown (`None`) only while no part of it is known."""
-        costs = [c for c in (self.cost, other.cost) if c is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=sum(costs) if costs else None,
-        )
-
-
-class ToolCall(Record):
-    """One call the agent made: a name and arguments as data (or as the text the model wrote, if not JSON)."""
-
-    name: str
-    arguments: dict[str, Json] | str = Field(default_factory=dict)
-    id: str | None = None
-
-
-class Action(Record):
-    """What the agent did in one turn: what it said and the calls it made, several at once if it did so."""
-
-    text: str = ""
-    calls: tuple[ToolCall, ...] = ()
-
-
-class Observation(Record):
-    """What came back, and from whom."""
-
-    text: str = ""
-    source: Speaker = "environment"
-    name: str | None = None
-    """The tool (or participant) that answered."""
-    call_id: str | None = None
-    is_error: bool = False
-
-
-class Step(Record):
-    """One turn: thought, action, and what was observed after it.
-
-    `Step(action="ls", observation="a.txt")` is the short form of
-    `Step(action=Action(text="ls"), observations=(Observation(text="a.txt"),))`. A step with an empty action
-    holds what was said to the agent before its first turn.
-    """
-
-    thought: str = ""
-    action: Action = Field(default_factory=Action)
-    observations: tuple[Observation, ...] = ()
-
-    if TYPE_CHECKING:
-
-        def __init__(
-            self,
-            *,
-            thought: str = "",
-            action: Action | str = "",
-            observation: Observation | str | None = None,
-            observations: tuple[Observation | str, ...] = (),
-        ) -> None: ...
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand_plain_strings(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        fields = dict(cast("dict[str, Any]", data))
-        if isinstance(fields.get("action"), str):
-            fields["action"] = Action(text=fields["action"])
-        seen: list[Any] = list(fields.get("observations") or ())
-        single = fields.pop("observation", None)
-        if single is not None:
-            seen.append(single)
-        fields["observations"] = tuple({"text": o} if isinstance(o, str) else o for o in seen)
-        return fields
-
-
-class Trajectory(Record):
-    """Everything an agent did for one task."""
-
-    id: str = Field(default_factory=new_id)
-    """Names this run. Learning the same id twice in one scope adds nothing, so importers derive it from the content."""
-    task: Text
-    instructions: str = ""
-    """The agent's own instructions (system prompt, policy): the judge and the extractor read them."""
-    steps: tuple[Step, ...] = ()
-    answer: str | None = None
-    error: str | None = None
-    """What stopped the run, if something did: an exception, a crash, a limit."""
-    usage: Usage = Field(default_factory=Usage)
-    metadata: dict[str, Json] = Field(default_factory=dict)
-    original: tuple[Json, ...] = ()
-    """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
-
-
-class PromptRef(Record):
-    """Which words a model was given: the prompt's id, version and digest."""
-
-    id: str
-    version: str
-    digest: str
-
-
-class Verdict(Record):
-    """An opinion of a run, or the truth about it; `source` says which."""
-
-    outcome: Outcome
-    confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
-    reason: str = ""
-    source: VerdictSource = "judge"
-    reward: float | None = None
-    model: str | None = None
-    prompt: PromptRef | None = None
-    usage: Usage = Field(default_factory=Usage)
-
-
-class Attempt(Record):
-    """A trajectory together with its verdict: the extractor's input."""
-
-    trajectory: Trajectory
-    verdict: Verdict
-
-
-class AttemptRef(Record):
-    """An attempt as an experience keeps it: the trajectory by id, the verdict whole."""
-
-    trajectory_id: str
-    verdict: Verdict
-    n_steps: int = 0
 
 
 class Provenance(Record):
@@ -191,6 +63,11 @@ class MemoryItem(Record):
     provenance: Provenance = Field(default_factory=Provenance)
 
     @property
+    def text(self) -> str:
+        """What it says, as it is searched: title, description and content, each on its own line."""
+        return "\n".join((self.title, self.description, self.content))
+
+    @property
     def wording(self) -> str:
         """What it says, without case and spacing: equal for exact duplicates only."""
         return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
@@ -218,6 +95,8 @@ class Match(Record):
 
     experience: Experience
     score: float
+    item_id: str | None = None
+    """The item that was found, where items and not tasks were searched."""
 
 
 class Found(Record):
@@ -322,6 +201,16 @@ class Replace(Record):
     reason: str = ""
 
 
+class Rejudge(Record):
+    """Put a verdict in the place of the one that a run of an experience had: the truth was told later."""
+
+    kind: Literal["verdict"] = "verdict"
+    experience_id: str
+    trajectory_id: str
+    verdict: Verdict
+    reason: str = ""
+
+
 class Retire(Record):
     """Stop showing items; they stay, and can be restored."""
 
@@ -347,7 +236,7 @@ class Merge(Record):
     reason: str
 
 
-Change = Annotated[Add | Replace | Retire | Restore | Merge | Rollback, Field(discriminator="kind")]
+Change = Annotated[Add | Replace | Rejudge | Retire | Restore | Merge | Rollback, Field(discriminator="kind")]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 

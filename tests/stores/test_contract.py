@@ -30,9 +30,11 @@ class TestSqliteStore(StoreContract):
 
     async def lose_what_can_be_rebuilt(self, store: Store) -> None:
         raw = sqlite3.connect(self.path, isolation_level=None)
-        for table in ("vectors", "items", "attempts", "touched"):
+        for table in ("fresh", "blocks", "items", "attempts"):
             raw.execute(f"DELETE FROM {table}")
+        raw.execute("UPDATE journal SET whole = NULL, part = NULL")
         raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-        raw.execute("UPDATE scopes SET documents = 0, words = 0, revision = revision + 1")
+        raw.execute("UPDATE indexed SET upto = (SELECT max(number) FROM experiences)")
+        raw.execute("UPDATE scopes SET documents = 0, words = 0")
         raw.execute("UPDATE spaces SET epoch = epoch + 1")
         raw.close()

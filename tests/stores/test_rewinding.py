@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,8 +17,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_rewinding import as_of, present, some_change, wind
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
-from lessonbank.types import Add, Experience, Rollback
+from lessonbank.testing._store_samples import MINE, SPACE, added, experience, towards
+from lessonbank.types import Add, Rollback
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 
@@ -70,30 +69,6 @@ def test_a_file_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(in_a_file(folder))
-
-
-@pytest.mark.anyio
-async def test_a_file_of_an_earlier_release_can_be_rolled_back(path: Path, filled: Fill) -> None:
-    store = await filled(path)
-    chance = random.Random(3)
-    known: list[Experience] = await collected(store.scan(scope=MINE))
-    for _ in range(20):
-        await store.apply([some_change(known, chance)], scope=MINE, writer="tests")
-        known = await collected(store.scan(scope=MINE))
-    last = (await collected(store.journal(scope=MINE)))[-1].sequence
-    await store.close()
-    raw = sqlite3.connect(path, isolation_level=None)
-    raw.execute("DROP TABLE touched")
-    raw.execute("DROP TABLE removed")
-    raw.execute("DROP INDEX journal_rollbacks")
-    raw.execute("PRAGMA user_version = 1")
-    raw.close()
-    store = await SqliteStore.open(path)
-    for to in range(last, -1, -1):
-        await wind(store, to)
-        assert await collected(store.scan(scope=MINE)) == list((await as_of(store, to)).experiences)
-    assert await store.verify() == []
-    await store.close()
 
 
 @pytest.mark.anyio

@@ -162,8 +162,9 @@ async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path, fille
     await store.close()
     raw = sqlite3.connect(path, isolation_level=None)
     raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    for table in ("items", "attempts", "vectors"):
+    for table in ("items", "attempts", "fresh", "blocks"):
         raw.execute(f"DELETE FROM {table}")
+    raw.execute("UPDATE indexed SET upto = 99")
     raw.execute("UPDATE scopes SET words = 0, documents = 0")
     raw.execute("UPDATE trajectories SET pending = 0")
     raw.close()

@@ -1,4 +1,4 @@
-"""Exact cosine, whatever the rows, and sights that later changes do not reach."""
+"""What a vector must be to be kept, and how little of it is lost by packing it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import SpaceMismatch, UsageError
-from lessonbank.stores._vectors import Matrix, check_dimensions, from_blob, to_blob, unit
-
-
-def matrix_of(rows: np.ndarray) -> Matrix:
-    matrix = Matrix(rows.shape[1])
-    for key, row in enumerate(rows):
-        matrix.put(key, unit(row, what="a row"), created=0, active=True)
-    return matrix
+from lessonbank.stores._vectors import (
+    check_dimensions,
+    from_blob,
+    keys_from_blob,
+    keys_to_blob,
+    packed_rows,
+    row_size,
+    to_blobs,
+    unit,
+)
 
 
 def test_a_vector_is_made_a_unit_row_whatever_its_length() -> None:
@@ -36,52 +38,22 @@ def test_dimensions_must_agree() -> None:
         check_dimensions(unit([1, 1], what="x"), space="s", dimensions=3)
 
 
-def test_a_blob_is_four_bytes_a_number_and_comes_back_exactly() -> None:
-    row = unit(np.random.default_rng(1).normal(size=384), what="x")
-    assert len(to_blob(row)) == 4 * 384
-    assert np.array_equal(from_blob(to_blob(row)), row)
+def test_a_packed_row_is_two_bytes_a_number_and_four_more() -> None:
+    rows = packed_rows([unit(np.random.default_rng(n).normal(size=384), what="x") for n in range(3)])
+    blobs = to_blobs(rows)
+    assert [len(blob) for blob in blobs] == [2 * 384 + 4] * 3 == [row_size(384)] * 3
+    shorts, factors = from_blob(b"".join(blobs), dimensions=384)
+    assert np.array_equal(shorts, rows[0])
+    assert np.array_equal(factors, rows[1])
+    assert keys_from_blob(keys_to_blob([1, 2**60])).tolist() == [1, 2**60]
 
 
-@given(seed=st.integers(0, 2**32), count=st.integers(1, 200), limit=st.integers(0, 20))
-def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
+@given(seed=st.integers(0, 2**32), dimensions=st.sampled_from([2, 8, 384]))
+def test_packing_moves_a_cosine_by_less_than_a_score_can_show(seed: int, dimensions: int) -> None:
     chance = np.random.default_rng(seed)
-    rows = chance.integers(-2, 3, size=(count, 3)).astype(np.float64) + 0.5
-    query = unit(chance.normal(size=3), what="q")
-    excluded = {int(key) for key in chance.integers(0, count, size=3)}
-    exact = [round(float(unit(row, what="r").astype(np.float64) @ query), 6) for row in rows]
-    usable = [key for key in range(count) if key not in excluded]
-    wanted = sorted(usable, key=lambda key: (-exact[key], -key))[:limit]
-    found = matrix_of(rows).sight().nearest(query, limit=limit, exclude=excluded)
-    assert [key for key, _ in found] == wanted
-    assert [score for _, score in found] == pytest.approx([exact[key] for key in wanted], abs=2e-6)
-
-
-def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
-    row = np.random.default_rng(2).normal(size=384)
-    noise = np.random.default_rng(3).normal(size=(997, 384))
-    rows = np.concatenate([noise, [row], noise, [row], noise, [row]])
-    found = matrix_of(rows).sight().nearest(unit(row, what="q"), limit=3)
-    assert found == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
-
-
-def test_a_sight_keeps_what_it_saw() -> None:
-    matrix = matrix_of(np.eye(4))
-    query = unit([1, 0.1, 0, 0], what="q")
-    before = matrix.sight()
-    wanted = before.nearest(query, limit=4)
-    matrix.put(0, unit([0, 0, 0, 1], what="x"), created=0, active=True)
-    matrix.put(1, unit([0, 1, 0, 0], what="x"), created=0, active=False)
-    matrix.drop(2)
-    for key in range(10, 60):
-        matrix.put(key, query, created=0, active=True)
-    assert before.nearest(query, limit=4) == wanted
-    assert {key for key, _ in matrix.sight().nearest(query, limit=99)} == {0, 3, *range(10, 60)}
-
-
-def test_a_row_set_again_replaces_the_first() -> None:
-    matrix = matrix_of(np.eye(2))
-    matrix.put(0, unit([0, 1], what="x"), created=5, active=True)
-    assert matrix.sight().nearest(unit([0, 1], what="q"), limit=9) == [(0, 1.0), (1, 1.0)]
-    for turn in range(3000):
-        matrix.put(0, unit([1, turn], what="x"), created=5, active=True)
-    assert matrix.wasted
+    row, query = (unit(chance.normal(size=dimensions), what="x") for _ in range(2))
+    shorts, factors = packed_rows([row])
+    packed = shorts[0].astype(np.float64) * factors[0]
+    assert packed @ packed == pytest.approx(1.0, abs=1e-6)
+    assert packed @ query == pytest.approx(row.astype(np.float64) @ query, abs=2.5e-5)
+    assert packed @ row == pytest.approx(1.0, abs=1e-6)

@@ -50,8 +50,8 @@ async def test_a_word_in_every_task_is_not_read_when_a_rare_one_decides(
     kept = experiences([f"cancel order number{n}" for n in range(200)])
     await store.apply([Add(experience=e) for e in kept], scope="s", writer="w")
     read: list[str] = []
-    places = by_words._places
-    monkeypatch.setattr(by_words, "_places", lambda c, s, word: read.append(word) or places(c, s, word))
+    places = by_words._Field._places
+    monkeypatch.setattr(by_words._Field, "_places", lambda self, word: read.append(word) or places(self, word))
     found = await store.search("cancel order number7", scope="s", limit=1)
     await store.close()
     assert [m.experience.task for m in found] == ["cancel order number7"]

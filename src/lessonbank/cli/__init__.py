@@ -16,10 +16,11 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.guard import one_line
 
 from ._output import replace_unknown_letters
-from .carry import export, import_
+from .carry import backup, export, import_
 from .curate import restore, retire
 from .demo import demo
 from .doctor import doctor
+from .erase import purge
 from .formats import formats
 from .learn import learn
 from .look import items, retrieve
@@ -44,6 +45,8 @@ app.command()(history)
 app.command()(diff)
 app.command()(rollback)
 app.command()(bisect)
+app.command()(purge)
+app.command()(backup)
 app.command()(export)
 app.command("import")(import_)
 app.command()(doctor)

@@ -1,4 +1,4 @@
-"""`export` and `import`: carry a scope from one bank to another, losslessly."""
+"""`backup`, `export` and `import`: copy a bank that is in use, carry a scope from one bank to another."""
 
 from __future__ import annotations
 
@@ -11,6 +11,21 @@ from . import _options as options
 from ._output import console, show_json
 
 
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where the copy goes; an earlier backup there is replaced.")],
+    bank: options.Bank,
+    as_json: options.Json = False,
+) -> None:
+    """Copy the whole bank as it is now, while others may write to it. The copy is a bank."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope="default") as memory:
+        memory.backup(file)
+    size = file.stat().st_size
+    _report(as_json, {"bytes": size, "file": str(file)}, f"{bank} is copied to {file}: {size:,} bytes, checked")
+
+
 def export(
     file: Annotated[Path, typer.Argument(help="Where to write the JSON lines.")],
     bank: options.Bank,
@@ -21,7 +36,6 @@ def export(
     import lessonbank
 
     needs_bank(bank)
-    _spare(file, bank)
     with lessonbank.connect(bank, scope=scope) as memory:
         written = memory.export(file)
     _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
@@ -47,13 +61,6 @@ def needs_bank(bank: Path) -> None:
     """Reading commands do not make a bank: a mistyped path is an error."""
     if not bank.exists():
         raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
-
-
-def _spare(file: Path, bank: Path) -> None:
-    """An export takes the place of an earlier file, which must not be a part of the bank while it is open."""
-    own = [bank.resolve().with_name(bank.resolve().name + ending) for ending in ("", "-wal", "-shm", "-journal")]
-    if file.resolve() in own:
-        raise typer.BadParameter(f"{file} is the bank itself: name another file", param_hint="FILE")
 
 
 def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:

@@ -11,10 +11,9 @@ from ._output import console
 from .carry import needs_bank
 
 Items = Annotated[list[str], typer.Argument(help="Ids of items, as `lessonbank items` lists them.")]
-Reason = Annotated[str, typer.Option("--reason", help="Why: it is kept in the journal.")]
 
 
-def retire(items: Items, bank: options.Bank, scope: options.Scope, reason: Reason) -> None:
+def retire(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
     """Stop showing lessons. They stay, and `restore` brings them back."""
     import lessonbank
 
@@ -24,7 +23,7 @@ def retire(items: Items, bank: options.Bank, scope: options.Scope, reason: Reaso
     console.print(f"retired: {len(items)}", markup=False)
 
 
-def restore(items: Items, bank: options.Bank, scope: options.Scope, reason: Reason) -> None:
+def restore(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
     """Show retired lessons again."""
     import lessonbank
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank.types import MemoryItem, Recall
+from lessonbank.types import Found, MemoryItem, Recall
 
 from . import _options as options
 from ._output import show_json, show_table, show_text, warn
@@ -22,15 +22,28 @@ def retrieve(
     scope: options.Scope,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many past experiences to draw on.")] = 1,
     holdout: Annotated[float, typer.Option("--holdout", help="Withhold each item with this probability.")] = 0.0,
+    as_of: Annotated[
+        str | None, typer.Option("--as-of", help=f"What a search by words would have found then. {options.MOMENT}")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Print the text an agent would get for a task, and why.
 
-    Looking withholds nothing, so that one sees everything; the receipt is kept like any other.
+    Looking withholds nothing, so that one sees everything; the receipt is kept like any other. Looking back shows
+    nothing to an agent, so it keeps none.
     """
     import lessonbank
 
     needs_bank(bank)
+    if as_of is not None:
+        if holdout:
+            raise typer.BadParameter(
+                "nothing is shown when looking back, so nothing is withheld", param_hint="--holdout"
+            )
+        with lessonbank.connect(bank, scope=scope) as memory:
+            found = memory.retrieve_as_of(task, when=options.moment(as_of), limit=limit)
+        _show_found(found, scope, as_json=as_json)
+        return
     with lessonbank.connect(bank, scope=scope, holdout=holdout or None) as memory:
         recall = memory.retrieve(task, limit=limit)
         elsewhere = "" if recall.items else _elsewhere(memory)
@@ -42,6 +55,22 @@ def retrieve(
     show_text(recall.text or "(nothing to show: no past task of this scope is like this one)")
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "item", "reason"), _reasons(recall))
+
+
+def _show_found(found: Found, scope: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.model_dump(mode="json"))
+        return
+    title = f"{scope}: {'; '.join(found.notes)}"
+    if not found.matches:
+        show_text(f"{title}\n(nothing was there: no past task of this scope was like this one)")
+        return
+    rows = [
+        (rank, f"{match.score:.3f}", item.id, f"{item.kind}: {item.title}")
+        for rank, match in enumerate(found.matches, 1)
+        for item in match.experience.active_items
+    ]
+    show_table(title, ("#", "score", "item", "lesson"), rows)
 
 
 def _reasons(recall: Recall) -> list[tuple[object, ...]]:

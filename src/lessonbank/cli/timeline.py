@@ -4,30 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Add, JournalEntry, Merge, Purge, Replace, Restore, Retire, Rollback, Settle
+from lessonbank.types import Add, JournalEntry, Merge, Purge, Rejudge, Replace, Restore, Retire, Rollback, Settle
 
 from . import _options as options
-from ._output import console, show_json, show_table
+from ._output import console, show_json, show_table, warn
 from .carry import needs_bank
 
 if TYPE_CHECKING:
     from lessonbank.timeline import Diff
 
-Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", show_default=False)]
-_MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
+_NOT_RUN = (126, 127)
+"""What a shell exits with when it could not run the command."""
 
 
 def history(
@@ -52,7 +49,7 @@ def history(
 
 
 def diff(
-    a: Annotated[str, typer.Argument(help=_MOMENT)],
+    a: Annotated[str, typer.Argument(help=options.MOMENT)],
     b: Annotated[str, typer.Argument(help="The same: what B has that A had not, and the reverse.")],
     bank: options.Bank,
     scope: options.Scope,
@@ -63,7 +60,7 @@ def diff(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        found = memory.diff(_moment(a), _moment(b))
+        found = memory.diff(options.moment(a), options.moment(b))
     if as_json:
         show_json(found.model_dump(mode="json"))
     elif found.empty:
@@ -73,10 +70,10 @@ def diff(
 
 
 def rollback(
-    to: Annotated[str, typer.Argument(help=_MOMENT)],
+    to: Annotated[str, typer.Argument(help=options.MOMENT)],
     bank: options.Bank,
     scope: options.Scope,
-    reason: Reason,
+    reason: options.Reason,
     as_json: options.Json = False,
 ) -> None:
     """Make the experiences and items of a scope what they were. A change itself: another rollback undoes it."""
@@ -84,7 +81,7 @@ def rollback(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        entry = memory.rollback(to=_moment(to), reason=reason)
+        entry = memory.rollback(to=options.moment(to), reason=reason)
         counts = memory.counts()
     if as_json:
         show_json({"entry": entry.model_dump(mode="json"), "counts": counts.model_dump()})
@@ -114,13 +111,14 @@ def bisect(
     needs_bank(bank)
     if good >= bad:
         raise typer.BadParameter("it must be a change before --bad", param_hint="--good")
-    with lessonbank.connect(bank, scope=scope) as memory:
-        entries = memory.history(since=good)
-    if not entries or entries[-1].sequence < bad:
-        raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
     runs: dict[int, bool] = {}
     with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
-        origin = _backed_up(bank, Path(folder) / "origin.db")
+        origin = Path(folder) / "origin.db"
+        with lessonbank.connect(bank, scope=scope) as memory:
+            memory.backup(origin)
+            entries = memory.history(since=good)
+        if not entries or entries[-1].sequence < bad:
+            raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
 
         def passes(change: int) -> bool:
             runs[change] = _passes(command, origin, scope=scope, change=change)
@@ -161,15 +159,10 @@ def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> boo
             )
         except OSError as error:
             raise UsageError(f"the check {command[0]!r} cannot be run: {error.strerror or error}") from error
+    if done.returncode < 0 or done.returncode in _NOT_RUN:
+        how = f"was ended by signal {-done.returncode}" if done.returncode < 0 else "could not be run by its shell"
+        raise UsageError(f"the check {how} after change {change}, which says nothing about the bank: mend it first")
     return done.returncode == 0
-
-
-def _backed_up(bank: Path, copy: Path) -> Path:
-    """A copy of a file that others may be writing to."""
-    uri = f"{bank.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True)) as source, closing(sqlite3.connect(copy)) as target:
-        source.backup(target)
-    return copy
 
 
 def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> None:
@@ -181,15 +174,8 @@ def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> Non
     show_table(f"{len(rows)} runs of the check", ("after change", "result"), rows)
     what = (entry.sequence, entry.at.isoformat(timespec="seconds"), entry.writer, entry.entry.kind, _what(entry))
     show_table("\nIt fails since", ("#", "when", "writer", "change", "what"), [what])
-
-
-def _moment(text: str) -> int | datetime:
-    if text.isdigit():
-        return int(text)
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no moment: give a change's number, or a time with its zone") from None
+    if not any(runs.values()):
+        warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (--good) was not tried")
 
 
 def _what(entry: JournalEntry) -> str:
@@ -200,6 +186,9 @@ def _what(entry: JournalEntry) -> str:
         case Merge():
             sources = ", ".join(change.source_item_ids)
             return f"{change.experience.id}: {change.experience.task}; of {sources}: {change.reason}"
+        case Rejudge():
+            run = f"run {change.trajectory_id} of {change.experience_id}"
+            return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
         case Retire() | Restore():
             return f"{', '.join(change.item_ids)}: {change.reason}"
         case Rollback():

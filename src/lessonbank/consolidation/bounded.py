@@ -10,8 +10,11 @@ from typing import Protocol
 
 from lessonbank._ids import now
 from lessonbank.errors import UsageError
-from lessonbank.protocols import Consolidator, Store
-from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Retire
+from lessonbank.protocols import Consolidator, Decision, Store
+from lessonbank.timeline import reached, successors
+from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Restore, Retire, Rollback
+
+from .deciding import spent
 
 
 class Worth(Protocol):
@@ -27,15 +30,21 @@ async def by_age(items: Sequence[MemoryItem], /, *, scope: str) -> Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class TimesShown:
-    """The number of recalls an item was shown in: what is never shown goes first."""
+    """The number of recalls an item was shown in: what is never shown goes first.
+
+    A merged item stands for its sources, so recalls that showed one of them are its own; unmerging gives them back.
+    """
 
     store: Store
 
     async def __call__(self, items: Sequence[MemoryItem], /, *, scope: str) -> Mapping[str, float]:
-        """Reads every receipt of the scope."""
+        """Reads every receipt of the scope, and its journal."""
+        journal = self.store.journal(scope=scope)
+        merged = successors([e async for e in journal if isinstance(e.entry, Merge | Restore | Rollback)])
         shown: Counter[str] = Counter()
         async for recall in self.store.receipts(scope=scope):
-            shown.update(candidate.item_id for candidate in recall.candidates if candidate.shown)
+            seen = {candidate.item_id for candidate in recall.candidates if candidate.shown}
+            shown.update(seen.union(*(reached(merged, id) for id in seen if id in merged)))
         return {item.id: float(shown[item.id]) for item in items}
 
 
@@ -68,25 +77,30 @@ class Bounded:
 
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """The inner changes, and at most one `Retire` for age and one for number."""
-        changes = list(await self.inner(new))
+        decided = await self.inner(new)
+        return Decision((*decided, *await self._beyond(new, decided)), usage=spent(decided))
+
+    async def _beyond(self, new: Experience, changes: Sequence[Change]) -> list[Change]:
         brought = {item.id for item in _brought(changes) if not item.retired}
-        gone = {id for c in changes if isinstance(c, Merge | Retire) for id in _retired_by(c)}
+        away = {id for c in changes if isinstance(c, Merge | Retire) for id in _retired_by(c)}
         if self.older_than is None and not await self._exceeds(new.scope, len(brought)):
-            return changes
+            return []
         items = [
             item
             async for experience in self.store.scan(scope=new.scope)
             for item in experience.active_items
-            if item.id not in gone and item.id not in brought
+            if item.id not in away and item.id not in brought
         ]
+        retired: list[Change] = []
         old = self._old(items)
         if old:
-            changes.append(Retire(item_ids=_ids(old), reason=f"older than {self.older_than}"))
-        left = [item for item in items if item not in old]
-        extra = await self._extra(left, len(brought - gone), scope=new.scope)
+            retired.append(Retire(item_ids=_ids(old), reason=f"older than {self.older_than}"))
+        gone = set(_ids(old))
+        left = [item for item in items if item.id not in gone]
+        extra = await self._extra(left, len(brought - away), scope=new.scope)
         if extra:
-            changes.append(Retire(item_ids=_ids(extra), reason=f"beyond the {self.most} items that are kept"))
-        return changes
+            retired.append(Retire(item_ids=_ids(extra), reason=f"beyond the {self.most} items that are kept"))
+        return retired
 
     async def _exceeds(self, scope: str, brought: int) -> bool:
         counts = await self.store.counts(scope=scope)

@@ -16,8 +16,8 @@ from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce, one_line
 from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import Embedder, LanguageModel, Retriever
-from lessonbank.types import Add, Change, Experience, Json, MemoryItem
+from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
+from lessonbank.types import Add, Change, Experience, Json, MemoryItem, Usage
 
 from ._contradiction import disagreement
 from ._reading import Reading, bases, read
@@ -78,7 +78,7 @@ class MergeSimilar:
     """Finds paraphrases that share few words; what it finds is still checked."""
     among: int = 10
 
-    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+    async def __call__(self, new: Experience, /) -> Decision:
         """One `Add`, and a `Merge` for each proposal that holds."""
         known = await held(self.retriever, new, among=self.among)
         sifted = sift(new.items, known)
@@ -87,7 +87,7 @@ class MergeSimilar:
         refused: dict[str, Json] = {}
         merges: list[Change] = []
         kept = sifted.of(new)
-        for pair, proposal in zip(pairs, told, strict=True):
+        for pair, (proposal, _) in zip(pairs, told, strict=True):
             if isinstance(proposal, str):
                 refused[pair.new.id] = {"with": pair.held.id, "why": proposal}
             else:
@@ -96,7 +96,8 @@ class MergeSimilar:
                 )
         if refused:
             kept = kept.model_copy(update={"metadata": {**kept.metadata, "not_merged": refused}})
-        return (Add(experience=kept), *merges)
+        usage = sum((cost for _, cost in told), Usage())
+        return Decision((Add(experience=kept), *merges), usage=usage)
 
     async def _pairs(self, items: Sequence[MemoryItem], known: dict[str, tuple[MemoryItem, Experience]]) -> list[_Pair]:
         """Each item with the nearest held one that no item before it has taken."""
@@ -122,16 +123,18 @@ class MergeSimilar:
             for k, b in enumerate(others)
         }
 
-    async def _propose(self, pair: _Pair) -> MemoryItem | str:
-        """The merged item, or why there is none."""
+    async def _propose(self, pair: _Pair) -> tuple[MemoryItem | str, Usage]:
+        """The merged item, or why there is none; and what asking took."""
         prompt, mark = self.prompt or load("general/merge"), nonce()
         one, two = (fence(_shown(item), label="lesson", nonce=mark) for item in (pair.held, pair.new))
         try:
             slots = {"nonce": mark, "first": one, "second": two}
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=Merged)
         except ModelError as error:
-            return f"the model failed: {one_line(str(error), limit=200)}"
-        wording = parse_merged(reply.text)
+            return f"the model failed: {one_line(str(error), limit=200)}", Usage()
+        return self._checked(parse_merged(reply.text), pair, prompt), reply.usage
+
+    def _checked(self, wording: dict[str, str] | str, pair: _Pair, prompt: Prompt) -> MemoryItem | str:
         if isinstance(wording, str):
             return wording
         origin = descent((pair.new, pair.held)).model_copy(

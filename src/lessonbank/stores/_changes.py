@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Restore, Retire, Rollback, Settlement
+from lessonbank.timeline import rejudged
+from lessonbank.types import (
+    Add,
+    Change,
+    Experience,
+    MemoryItem,
+    Merge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settlement,
+)
 
 
 class View(Protocol):
@@ -22,6 +35,10 @@ class View(Protocol):
 
     def owner(self, item_id: str, /) -> str | None:
         """The id of the experience that holds this item."""
+        ...
+
+    def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
+        """Those of the ids that an experience has settled."""
         ...
 
 
@@ -44,6 +61,10 @@ class Draft:
         """Whether the experience exists once the changes so far are made."""
         return id in self.written or self._present.knows(id)
 
+    def holds(self, id: str, /) -> bool:
+        """Whether an experience or an item of that id exists once the changes so far are made."""
+        return self.knows(id) or self._owner(id) is not None
+
     def do(self, change: Change, /) -> None:
         """Make one change.
 
@@ -60,6 +81,8 @@ class Draft:
                 self._add(change.experience)
             case Replace():
                 self._replace(change.experience)
+            case Rejudge():
+                self._rejudge(change)
             case Retire():
                 self._flip(change.item_ids, retired=True)
             case Restore():
@@ -83,6 +106,12 @@ class Draft:
         for item in earlier.items:
             self._owners[item.id] = None
         self._put(experience)
+
+    def _rejudge(self, change: Rejudge) -> None:
+        experience = self._experience(change.experience_id)
+        if all(attempt.trajectory_id != change.trajectory_id for attempt in experience.attempts):
+            raise NotFound(f"no attempt {change.trajectory_id!r} in the experience {change.experience_id!r}")
+        self._write(rejudged(experience, change), whole=False)
 
     def _put(self, experience: Experience) -> None:
         if experience.scope != self._scope:
@@ -131,12 +160,25 @@ def _flipped(item: MemoryItem, *, retired: bool) -> MemoryItem:
     return item.model_copy(update={"retired": retired})
 
 
-def planned(changes: Sequence[Change], present: View, /, *, scope: str) -> Draft:
+def planned(
+    changes: Sequence[Change],
+    present: View,
+    /,
+    *,
+    scope: str,
+    unlearned: Collection[str] = (),
+    unchanged: Sequence[Experience] = (),
+) -> Draft:
     """All of `changes`, made on paper.
 
     Raises:
-        NotFound, Conflict, UsageError: one of them does not fit; the store must then write nothing.
+        NotFound, Conflict, UsageError: one of them does not fit, or what they were decided upon is not so any more;
+            the store must then write nothing.
     """
+    if quicker := present.learned(unlearned):
+        raise Conflict(f"learned meanwhile, by somebody else: {', '.join(sorted(quicker))}; nothing was changed")
+    if moved := [e.id for e in unchanged if present.experience(e.id) != e]:
+        raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
     draft = Draft(present, scope=scope)
     for change in changes:
         draft.do(change)

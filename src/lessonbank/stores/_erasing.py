@@ -17,6 +17,7 @@ from lessonbank.types import (
     Merge,
     Purge,
     Recall,
+    Rejudge,
     Replace,
     Restore,
     Retire,
@@ -97,6 +98,9 @@ class Erasing:
             case Merge():
                 left = self.experience(entry.experience)
                 return self._flips(Retire, entry, by=by) if left is None else _with(entry, {"experience": left})
+            case Rejudge():
+                gone = entry.trajectory_id == self.trajectory or entry.experience_id in self.experiences
+                return Erased(by=by) if gone else entry
             case Retire() | Restore():
                 return entry if self.items.isdisjoint(entry.item_ids) else self._flips(type(entry), entry, by=by)
             case Settle():

@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Add, Candidate, Change, Merge, Recall, Replace, Restore, Retire, Settle
+from lessonbank.types import (
+    Add,
+    Candidate,
+    Change,
+    Erased,
+    Experience,
+    Merge,
+    Outcome,
+    Recall,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Settle,
+    Trajectory,
+    Verdict,
+)
 
-from ._store_samples import MINE, THEIRS, StoreTests, added, collected, experience, item, refused, settlement
+from ._store_rewinding import as_of, wind
+from ._store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    item,
+    refused,
+    settlement,
+    towards,
+    trajectory,
+)
 
 
 def _receipt(*, scope: str = MINE) -> Recall:
     shown = item()
     candidate = Candidate(item_id=shown.id, experience_id="e", score=0.5, rank=1, shown=True, probability=0.1)
     return Recall(scope=scope, task="Cancel it", text="<memory>", items=(shown,), candidates=(candidate,), holdout=0.1)
+
+
+def _told(of: Experience, run: Trajectory, outcome: Outcome) -> Rejudge:
+    truth = Verdict(outcome=outcome, source="human", reason="It was seen.")
+    return Rejudge(experience_id=of.id, trajectory_id=run.id, verdict=truth, reason="told later")
 
 
 class HistoryTests(StoreTests):
@@ -37,6 +73,66 @@ class HistoryTests(StoreTests):
             assert [entry.writer for entry in entries] == ["learn"] * 2 + ["ana"] * 4
             assert all(entry.scope == MINE and entry.at.utcoffset() is not None for entry in entries)
             assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
+
+    async def test_a_verdict_told_later_is_a_change_of_its_own_that_a_rollback_undoes(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            await store.keep([run, other], scope=MINE)
+            known = experience(attempts=[attempt(run, "unknown"), attempt(other, "success")])
+            await added(store, known, along=[towards(0)])
+            change = _told(known, run, "failure")
+            (entry,) = await store.apply([change], scope=MINE, writer="ana")
+            assert (entry.entry, entry.entry.kind, entry.sequence) == (change, "verdict", 2)
+            kept = await store.get(known.id, scope=MINE)
+            assert [a.verdict.outcome for a in kept.attempts] == ["failure", "success"]
+            assert kept.attempts[0].verdict == change.verdict
+            assert kept.model_copy(update={"attempts": known.attempts}) == known, "nothing else of it changed"
+            assert await store.pending(scope=MINE) == []
+            assert await store.unindexed(scope=MINE, space=SPACE, limit=9) == []
+            assert (await as_of(store, 1)).experiences == (known,)
+            assert (await as_of(store, 2)).experiences == (kept,)
+            await wind(store, 1)
+            assert await store.get(known.id, scope=MINE) == known
+            assert await store.pending(scope=MINE) == [run]
+            await wind(store, 2)
+            assert await store.get(known.id, scope=MINE) == kept
+            assert await store.verify() == []
+
+    async def test_a_verdict_on_an_attempt_that_is_not_there_is_refused_with_its_batch(self) -> None:
+        async with self.opened() as store:
+            run, stranger = trajectory(), trajectory()
+            known, new = experience(attempts=[attempt(run, "success")]), experience(attempts=[attempt(run, "success")])
+            await added(store, known)
+            good: list[Change] = [
+                Add(experience=new),
+                _told(new, run, "failure"),
+                Retire(item_ids=(new.items[0].id,), reason="?"),
+            ]
+            for wrong in (_told(known, stranger, "failure"), _told(experience(), run, "failure")):
+                with refused(NotFound):
+                    await store.apply([*good, wrong], scope=MINE, writer="tests")
+            assert await collected(store.scan(scope=MINE)) == [known]
+            await store.apply(good, scope=MINE, writer="tests")
+            left = await store.get(new.id, scope=MINE)
+            assert (left.attempts[0].verdict.outcome, left.items[0].retired) == ("failure", True)
+
+    async def test_a_purge_takes_the_verdicts_on_what_it_erases(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            await store.keep([run, other], scope=MINE)
+            both = experience(attempts=[attempt(run, "unknown"), attempt(other, "unknown")])
+            await added(store, both)
+            told = [_told(both, run, "failure"), _told(both, other, "success")]
+            await store.apply(told, scope=MINE, writer="tests")
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            entries = await collected(store.journal(scope=MINE))
+            assert [entry.entry for entry in entries[1:3]] == [Erased(by=4), told[1]]
+            for sequence in (1, 3, 4):
+                await wind(store, sequence)
+                wanted = await as_of(store, sequence)
+                assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
+            assert [a.trajectory_id for a in (await store.get(both.id, scope=MINE)).attempts] == [other.id]
+            assert await store.verify() == []
 
     async def test_the_journal_can_be_read_from_where_one_left_off(self) -> None:
         async with self.opened() as store:

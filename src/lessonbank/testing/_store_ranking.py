@@ -41,7 +41,8 @@ class RankingTests(StoreTests):
             await added(store, far, close, same, along=[towards(4), towards(0, tilt=0.5), 7 * towards(0)])
             found = await store.nearest(3 * towards(0), scope=MINE, space=SPACE, limit=3)
             assert [match.experience for match in found] == [same, close, far]
-            assert [match.score for match in found] == [1.0, round(1 / math.sqrt(1.25), 6), 0.0]
+            for match, score in zip(found, (1.0, 1 / math.sqrt(1.25), 0.0), strict=True):
+                assert math.isclose(match.score, score, abs_tol=2.5e-5)
             assert await _nearest(store, limit=1) == [same.id]
             assert await _nearest(store, limit=0) == []
 

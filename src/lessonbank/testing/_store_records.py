@@ -198,6 +198,56 @@ class RecordTests(StoreTests):
             await store.drop_index(scope=MINE, space=SPACE)
             assert await store.scopes() == []
 
+    async def test_what_is_learned_only_once_is_refused_when_another_was_quicker(self) -> None:
+        async with self.opened() as store:
+            run, waiting, free = trajectory(), trajectory(), trajectory()
+            await store.keep([run, waiting, free], scope=MINE)
+            first = experience(attempts=[attempt(run, "success"), attempt(waiting, "unknown")])
+            await store.apply([Add(experience=first)], scope=MINE, writer="tests", unlearned=[run.id, waiting.id])
+            before = await _state(store)
+            late = Add(experience=experience(attempts=[attempt(run, "success"), attempt(free, "success")]))
+            with refused(Conflict):
+                await store.apply(
+                    [late], scope=MINE, writer="tests", vectors={}, space=SPACE, unlearned=[free.id, run.id]
+                )
+            assert await _state(store) == before
+            await store.apply([late], scope=MINE, writer="tests", unlearned=[free.id, waiting.id, "never seen"])
+            assert set(await store.learned([run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
+
+    async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
+        async with self.opened() as store:
+            known = experience(items=(item("first"), item("second")))
+            await added(store, known)
+            later = Replace(experience=known.model_copy(update={"metadata": {"seen": 2}}))
+            await store.apply([Retire(item_ids=(known.items[0].id,), reason="?")], scope=MINE, writer="tests")
+            before = await _state(store)
+            for stale in (known, experience("never added")):
+                with refused(Conflict):
+                    await store.apply([later], scope=MINE, writer="tests", unchanged=[stale])
+            assert await _state(store) == before
+            now = await store.get(known.id, scope=MINE)
+            seen = Replace(experience=now.model_copy(update={"metadata": {"seen": 2}}))
+            await store.apply([seen], scope=MINE, writer="tests", unchanged=[now])
+            assert await store.get(known.id, scope=MINE) == seen.experience
+
+    async def test_of_many_calls_that_learn_a_run_at_once_one_is_kept(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            await store.keep([run], scope=MINE)
+            refusals: list[str] = []
+
+            async def learn() -> None:
+                new = Add(experience=experience(attempts=[attempt(run, "success")]))
+                try:
+                    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+                except Conflict as error:
+                    refusals.append(str(error))
+
+            await gather([learn] * 12, limit=12)
+            assert len(await collected(store.scan(scope=MINE))) == 1
+            assert len(refusals) == 11
+            assert all(run.id in refusal for refusal in refusals)
+
     async def test_a_kept_run_is_read_back_and_never_overwritten(self) -> None:
         async with self.opened() as store:
             run = trajectory()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from lessonbank._ids import now
-from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.bm25 import scores, words
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasing import Erasing, scope_tombstone
-from lessonbank.stores._lexical import scores, words
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
 from lessonbank.timeline import Entry
@@ -32,6 +32,8 @@ from lessonbank.types import (
 from ._scope import Scope
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lessonbank.protocols import Vectors
 
 
@@ -57,8 +59,7 @@ class MemoryStore:
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        here = self._read(scope)
-        return {id for id in trajectory_ids if not here.waits(encodable(id))}
+        return self._read(scope).learned(trajectory_ids)
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
@@ -88,22 +89,24 @@ class MemoryStore:
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
+        unlearned: Collection[str] = (),
+        unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Store.apply`."""
         here = self._read(scope)
+        if not (changes or vectors or settlement):
+            return []
         changes = [dumped(change)[0] for change in changes]
         check_settlement(settlement, scope=scope)
         if rollback := lone_rollback(changes, vectors, settlement):
             check_target(rollback, sequence=len(here.journal))
             here.rewind(rollback.to, scope=scope)
             return _journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
-        draft = planned(changes, here, scope=scope)
-        rows = self._rows(here, vectors or {}, space, known=draft.knows)
+        draft = planned(changes, here, scope=scope, unlearned=unlearned, unchanged=unchanged)
+        rows = self._rows(here, vectors or {}, space, known=draft.holds)
         if settlement is not None:
             settlement = dumped(settlement)[0]
             _found_recall(here, settlement.recall_id)
-        if not (changes or settlement or rows):
-            return []
         here = self._write(scope)
         for experience in draft.written.values():
             here.write(experience)
@@ -144,9 +147,7 @@ class MemoryStore:
         if matrix is None:
             return []
         check_dimensions(query, space=space, dimensions=matrix.dimensions)
-        numbers = [here.numbers[id] for id in map(encodable, exclude) if id in here.numbers]
-        found = matrix.sight().nearest(query, limit=limit, exclude=numbers)
-        return [here.match(number, score) for number, score in found]
+        return here.nearest(query, encodable(space), limit=limit, exclude=[encodable(id) for id in exclude])
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
@@ -163,16 +164,20 @@ class MemoryStore:
         )
         return [Match(experience=here.experiences[id], score=found[id]) for id in ranked[: max(limit, 0)]]
 
-    async def unindexed(self, *, scope: str, space: str, limit: int) -> Sequence[tuple[str, str]]:
+    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         here = self._read(scope)
         there = here.vectors.get(encodable(space), {})
-        return [(e.id, e.task) for e in here.oldest_first() if e.id not in there][: max(limit, 0)]
+        if items:
+            every = ((item.id, item.text) for e in here.oldest_first() for item in e.active_items)
+        else:
+            every = ((e.id, e.task) for e in here.oldest_first())
+        return [(id, text) for id, text in every if id not in there][: max(limit, 0)]
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
         here = self._read(scope)
-        rows = self._rows(here, vectors, space, known=here.knows)
+        rows = self._rows(here, vectors, space, known=here.holds)
         here.place(rows, encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
@@ -249,6 +254,11 @@ class MemoryStore:
         """See `Store.verify`. What lies in memory cannot be damaged from outside."""
         self._check_open()
         return []
+
+    async def backup(self, path: Path, /) -> None:
+        """See `Store.backup`. There is no file to copy."""
+        self._check_open()
+        raise UsageError("this bank is not in a file and cannot be copied: export its scopes instead")
 
     async def close(self) -> None:
         """See `Store.close`. What it held is gone."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._erasing import Erasing, unknown
-from lessonbank.stores._lexical import words
-from lessonbank.stores._records import microseconds
-from lessonbank.stores._vectors import Matrix
+from lessonbank.stores._matrix import PARTS, Matrix, ranked
+from lessonbank.stores._records import encodable, microseconds
+from lessonbank.stores._vectors import packed_rows
 from lessonbank.timeline import Entry, state_at
 from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
 
@@ -52,6 +53,14 @@ class Scope:
         """See `View.owner`."""
         return self.owners.get(item_id)
 
+    def holds(self, id: str, /) -> bool:
+        """Whether it is an experience or an item of this scope."""
+        return id in self.experiences or id in self.owners
+
+    def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
+        """See `View.learned`."""
+        return {id for id in trajectory_ids if not self.waits(encodable(id))}
+
     def waits(self, trajectory_id: str) -> bool:
         """Whether no experience has settled this trajectory."""
         return all(self.attempts.get(trajectory_id, {}).values())
@@ -70,9 +79,9 @@ class Scope:
         if earlier is not None:
             self._forget(earlier)
         known = earlier or self.gone.pop(experience.id, None)
-        if known is not None and known.task != experience.task:
-            self._drop_vectors(experience.id)
         self._number(experience.id)
+        if known is not None:
+            self._drop_stale(known, experience)
         self.experiences[experience.id] = experience
         self._derive(experience)
         for space in self.vectors:
@@ -92,11 +101,20 @@ class Scope:
         for id, row in vectors.items():
             self.spaces.setdefault(space, Matrix(row.size))
             self.vectors.setdefault(space, {})[id] = row
-            self._show(self.experiences[id], space)
+            self._show(self.experiences[self.owners.get(id, id)], space)
 
-    def match(self, number: int, score: float) -> Match:
-        """What ranking found in that row."""
-        return Match(experience=self.experiences[self.ids[number]], score=score)
+    def nearest(self, query: Vectors, space: str, /, *, limit: int, exclude: Collection[str]) -> list[Match]:
+        """The closest rows of a space that holds some; `query` is a unit row."""
+        numbers = [self.numbers[id] for id in exclude if id in self.numbers]
+        found = self.spaces[space].sight().nearest(query, limit=limit, exclude=numbers)
+        return [self._match(*divmod(key, PARTS), score) for key, score in ranked(found, limit=limit, age=self._ages)]
+
+    def _ages(self, numbers: Sequence[int]) -> dict[int, int]:
+        return {number: microseconds(self.experiences[self.ids[number]].created_at) for number in numbers}
+
+    def _match(self, number: int, place: int, score: float) -> Match:
+        experience = self.experiences[self.ids[number]]
+        return Match(experience=experience, score=score, item_id=experience.items[place - 1].id if place else None)
 
     def rebuild(self) -> None:
         """Make everything that follows from the experiences anew, and drop vectors that belong to nothing."""
@@ -104,11 +122,10 @@ class Scope:
         for experience in self.oldest_first():
             self._derive(experience)
         for space, rows in self.vectors.items():
-            self.vectors[space] = {id: row for id, row in rows.items() if id in self.numbers}
+            self.vectors[space] = {id: row for id, row in rows.items() if id in self.numbers or self._has_item(id)}
             self.spaces[space] = Matrix(self.spaces[space].dimensions)
-            for id in self.vectors[space]:
-                if id in self.experiences:
-                    self._show(self.experiences[id], space)
+            for experience in self.experiences.values():
+                self._show(experience, space)
 
     def counts(self) -> Counts:
         """How much there is."""
@@ -153,6 +170,7 @@ class Scope:
                 self.write(left)
         for id in erasing.experiences:
             self.gone.pop(id, None)
+        for id in (*erasing.experiences, *erasing.items):
             for rows in self.vectors.values():
                 rows.pop(id, None)
         self.gone = {id: left for id, e in self.gone.items() if (left := erasing.experience(e))}
@@ -186,18 +204,36 @@ class Scope:
         self.gone[id] = earlier = self.experiences.pop(id)
         self._forget(earlier)
         for matrix in self.spaces.values():
-            matrix.drop(self.numbers[id])
+            for key in self._keys(earlier).values():
+                matrix.drop(key)
 
-    def _drop_vectors(self, id: str) -> None:
-        for space, rows in self.vectors.items():
-            rows.pop(id, None)
-            self.spaces[space].drop(self.numbers[id])
+    def _keys(self, experience: Experience) -> dict[str, int]:
+        """The ids that may have a vector, each with its key in a matrix."""
+        first = self.numbers[experience.id] * PARTS
+        return {experience.id: first, **{item.id: first + at for at, item in enumerate(experience.items, 1)}}
+
+    def _has_item(self, id: str) -> bool:
+        return id in self.owners or any(item.id == id for e in self.gone.values() for item in e.items)
+
+    def _drop_stale(self, before: Experience, after: Experience) -> None:
+        """Vectors of a task that is another now are of no use, nor are those of changed items."""
+        says, keys = _texts(after), self._keys(after)
+        for id, key in self._keys(before).items():
+            if says.get(id) != _texts(before)[id] or keys.get(id) != key:
+                for space, rows in self.vectors.items():
+                    rows.pop(id, None)
+                    self.spaces[space].drop(key)
 
     def _show(self, experience: Experience, space: str) -> None:
-        row = self.vectors[space].get(experience.id)
-        if row is not None:
-            created, number = self.age(experience)
-            self.spaces[space].put(number, row, created=created, active=bool(experience.active_items))
+        shown = {experience.id: bool(experience.active_items), **{i.id: not i.retired for i in experience.items}}
+        for id, key in self._keys(experience).items():
+            row = self.vectors[space].get(id)
+            if row is not None:
+                self.spaces[space].put(key, packed_rows([row]), active=shown[id])
+
+
+def _texts(experience: Experience) -> dict[str, str]:
+    return {experience.id: experience.task, **{item.id: item.text for item in experience.items}}
 
 
 def _kept(entry: JournalEntry, left: Entry) -> JournalEntry:

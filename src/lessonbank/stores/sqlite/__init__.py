@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
-from anyio.lowlevel import RunVar
 
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasing import Erasing
+from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
@@ -24,16 +27,15 @@ from lessonbank.types import (
     JournalEntry,
     Match,
     Recall,
-    Rollback,
     Settle,
     Settlement,
     Trajectory,
 )
 
-from . import _purging, _ranking, _reading, _repair, _words, _writing
+from . import _backup, _purging, _ranking, _reading, _repair, _words, _writing
 from ._database import Database
 from ._rewinding import rewind
-from ._rows import packed, unpacked
+from ._rows import experience_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -41,24 +43,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-_READERS: Final = 8
-"""Reads of one store that run at once, in one event loop."""
 _PORTION: Final = 200
 """Records a scan fetches at a time."""
+_SMALL: Final = 2
+"""Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
 
 
 class SqliteStore:
     """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
 
-    All blocking work is done in threads of its own limits, one writing and a few reading, so that a long write
-    never keeps a read waiting. Works in any thread or event loop, and after `fork`.
+    All blocking work is done in threads, one that writes and a few that read, so that a long write never keeps a read
+    waiting. Writes that wait at the same moment share one commit. Works in any thread or event loop, and after `fork`.
     """
 
     def __init__(self, database: Database, /) -> None:
         self._database = database
         self._matrices = _ranking.Matrices()
-        self._reading: RunVar[anyio.CapacityLimiter] = RunVar("lessonbank_reading")
-        self._writing: RunVar[anyio.CapacityLimiter] = RunVar("lessonbank_writing")
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
@@ -74,7 +74,9 @@ class SqliteStore:
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
-        return await self._write(partial(_keep, self._database, checked_scope(scope), tuple(trajectories)))
+        where, runs = checked_scope(scope), tuple(trajectories)
+        rows = await self._off_loop(lambda: [(clean.id, packed(text)) for clean, text in map(dumped, runs)])
+        return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -88,8 +90,9 @@ class SqliteStore:
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
-        bound = -1 if limit is None else max(limit, 0)
-        return await self._in_thread(partial(_pending, self._database, checked_scope(scope), bound))
+        where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
+        blobs = await self._read(lambda file: _reading.pending(file, where, bound))
+        return await self._off_loop(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
@@ -105,6 +108,8 @@ class SqliteStore:
         vectors: Mapping[str, Vectors] | None = None,
         space: str | None = None,
         settlement: Settlement | None = None,
+        unlearned: Collection[str] = (),
+        unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Store.apply`."""
         check_settlement(settlement, scope=checked_scope(scope))
@@ -112,11 +117,23 @@ class SqliteStore:
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
-        prepare = partial(
-            _batch, entries, scope=scope, writer=encodable(writer), vectors=dict(vectors or {}), space=space
+        batch = await self._off_loop(
+            partial(
+                _batch,
+                entries,
+                scope=scope,
+                writer=encodable(writer),
+                vectors=dict(vectors or {}),
+                space=space,
+                unlearned=tuple(unlearned),
+                unchanged=tuple(unchanged),
+            ),
+            small=len(entries) <= _SMALL,
         )
         rollback = lone_rollback(changes, vectors, settlement)
-        return await self._write(lambda: _applied(self._database, prepare(), rollback))
+        if rollback is not None:
+            return await self._write(lambda file: rewind(file, batch, rollback))
+        return await self._write(lambda file: _writing.apply(file, batch))
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -128,7 +145,7 @@ class SqliteStore:
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
-        return self._stream(_reading.SCAN, (checked_scope(scope),), lambda row: loaded(Experience, row[0]))
+        return self._stream(_reading.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
 
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
@@ -145,25 +162,27 @@ class SqliteStore:
         find = partial(_words.search, scope=checked_scope(scope), limit=limit, exclude=exclude)
         return await self._read(lambda file: find(file, query))
 
-    async def unindexed(self, *, scope: str, space: str, limit: int) -> Sequence[tuple[str, str]]:
+    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
-        return await self._read(lambda file: _reading.unindexed(file, checked_scope(scope), encodable(space), limit))
+        find = partial(_ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, items=items)
+        return await self._read(lambda file: find(file, self._matrices))
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
         where = checked_scope(scope), dict(vectors), encodable(space)
-        await self._change(lambda file: _writing.index(file, *where))
+        await self._write(lambda file: _writing.index(file, *where))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
         where = checked_scope(scope), encodable(space)
-        await self._change(lambda file: _writing.drop_index(file, *where))
+        await self._write(lambda file: _writing.drop_index(file, *where))
 
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
         clean, text = dumped(recall.model_copy(update={"items": ()}))
-        await self._change(lambda file: _writing.record(file, clean, text))
+        blob = packed(text)
+        await self._write(lambda file: _writing.record(file, clean, blob))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -171,7 +190,7 @@ class SqliteStore:
 
     def receipts(self, *, scope: str) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
-        return self._stream(_reading.RECEIPTS, (checked_scope(scope),), lambda row: loaded(Recall, row[0]))
+        return self._stream(_reading.RECEIPTS, (checked_scope(scope),), lambda row: loaded(Recall, unpacked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
@@ -196,7 +215,7 @@ class SqliteStore:
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
-        await self._change(lambda file: _writing.set_setting(file, encodable(key), encodable(value)))
+        await self._write(lambda file: _writing.set_setting(file, encodable(key), encodable(value)))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
@@ -208,7 +227,7 @@ class SqliteStore:
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
-        await self._change(_repair.rebuild)
+        await self._write(_repair.rebuild)
         if await self._read(_repair.unfinished):
             await self._erase(lambda file: None)
 
@@ -216,46 +235,49 @@ class SqliteStore:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
         return await self._read(_repair.problems)
 
+    async def backup(self, path: Path, /) -> None:
+        """See `Store.backup`."""
+        await self._read(lambda file: _backup.backup(file, path))
+
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)
 
-    async def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._write(lambda: self._database.write(work))
-
     async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """A change after which nothing of what it took away is left in the file."""
-        done = await self._change(work)
-        await self._write(self._database.compact)
-        await self._change(_purging.finished)
+        done = await self._write(work)
+        await _result(self._database.compacting())
+        await self._write(_purging.finished)
         return done
 
-    async def _write(self, call: Callable[[], T]) -> T:
-        return await to_thread.run_sync(call, limiter=_limiter(self._writing, 1))
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await _result(self._database.writing(work))
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._in_thread(lambda: self._database.read(work))
+        return await self._off_loop(lambda: self._database.read(work))
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
-        return await to_thread.run_sync(call, limiter=_limiter(self._reading, _READERS))
+    async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
+        """The result of a call that takes a while. A `small` one is quicker made here."""
+        return call() if small else await _result(self._database.reading(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
-        stream = await self._in_thread(lambda: self._database.stream(sql, values))
+        stream = await self._off_loop(lambda: self._database.stream(sql, values))
         try:
-            while portion := await self._in_thread(lambda: [parse(row) for row in stream.take(_PORTION)]):
+            while portion := await self._off_loop(lambda: [parse(row) for row in stream.take(_PORTION)]):
                 for record in portion:
                     yield record
         finally:
             with anyio.CancelScope(shield=True):
-                await self._in_thread(lambda: self._database.done(stream))
+                await to_thread.run_sync(self._database.done, stream)
 
 
-def _limiter(variable: RunVar[anyio.CapacityLimiter], size: int) -> anyio.CapacityLimiter:
-    found = variable.get(None)
-    if found is None:
-        found = anyio.CapacityLimiter(size)
-        variable.set(found)
-    return found
+async def _result(future: Future[T]) -> T:
+    """What a thread returns, waited for in whatever event loop this is."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return await to_thread.run_sync(future.result)
+    return await asyncio.wrap_future(future)
 
 
 def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
@@ -268,19 +290,6 @@ def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
     return database
 
 
-def _keep(database: Database, scope: str, trajectories: Iterable[Trajectory]) -> list[str]:
-    rows = [(clean.id, packed(text)) for clean, text in map(dumped, trajectories)]
-    if not rows:
-        database.check_open()
-        return []
-    return database.write(lambda file: _writing.keep(file, scope, rows))
-
-
-def _pending(database: Database, scope: str, limit: int) -> list[Trajectory]:
-    blobs = database.read(lambda file: _reading.pending(file, scope, limit))
-    return [unpacked(blob) for blob in blobs]
-
-
 def _batch(
     entries: Sequence[Change | Settle],
     *,
@@ -288,18 +297,16 @@ def _batch(
     writer: str,
     vectors: Mapping[str, Vectors],
     space: str | None,
+    unlearned: Sequence[str],
+    unchanged: Sequence[Experience],
 ) -> _writing.Batch:
-    clean = [dumped(entry) for entry in entries]
+    clean = [(kept, packed(text)) for kept, text in map(dumped, entries)]
     return _writing.Batch(
         scope=scope,
         writer=writer,
         entries=clean,
         vectors=vectors,
         space=space if space is None else encodable(space),
+        unlearned=unlearned,
+        unchanged=unchanged,
     )
-
-
-def _applied(database: Database, batch: _writing.Batch, rollback: Rollback | None) -> list[JournalEntry]:
-    if rollback is not None:
-        return database.write(lambda file: rewind(file, batch, rollback))
-    return database.write(lambda file: _writing.apply(file, batch))

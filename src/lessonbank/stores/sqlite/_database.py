@@ -7,12 +7,15 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from lessonbank.errors import StoreUnavailable, UsageError
 
+from ._committing import Committer
+from ._queue import Queue
 from ._schema import prepare
 
 T = TypeVar("T")
@@ -20,6 +23,8 @@ T = TypeVar("T")
 CLOSED: Final = "this store is closed: open it again"
 _FORK_PATIENCE: Final = 5.0
 """Seconds a fork waits for the calls of other threads."""
+_AT_ONCE: Final = 8
+"""Reads of one store that run at the same time."""
 
 _SHARED: Final = ("PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -8192")
 _WRITER: Final = (*_SHARED, "PRAGMA synchronous = FULL", "PRAGMA journal_size_limit = 67108864")
@@ -97,12 +102,14 @@ class Database:
 
     def _begin_afresh(self) -> None:
         self._state = threading.Condition()
-        self._write_turn = threading.Lock()
         self._writers: list[sqlite3.Connection] = []
         self._readers: list[sqlite3.Connection] = []
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
+        self._queue = Queue(self.path)
+        self._committer = Committer(self._turn)
+        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
     def open(self) -> None:
         """Create or check the file.
@@ -128,35 +135,37 @@ class Database:
             finally:
                 connection.execute("ROLLBACK")
 
-    def write(self, work: Callable[[sqlite3.Connection], T], /) -> T:
-        """What `work` returns, once everything it wrote is on disk; if anything fails, nothing was written."""
-        if not self._write_turn.acquire(timeout=self._busy_timeout):
-            raise StoreUnavailable(f"{self.path} is busy with other writes of this process: try again")
-        try:
-            with self._lease(self._writers) as connection, _transaction(connection):
-                return work(connection)
-        finally:
-            self._write_turn.release()
+    def reading(self, call: Callable[[], T], /) -> Future[T]:
+        """The future result of a call that reads, in a thread of its own."""
+        self.check_open()
+        return self._pool.submit(call)
 
-    def compact(self) -> None:
+    def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
+        """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
+        self.check_open()
+        return self._committer.submit(work)
+
+    def compacting(self) -> Future[None]:
         """Write the file anew without its free pages, and empty the write-ahead log.
 
-        Raises:
-            StoreUnavailable: another reader still needs the old pages.
+        Its result raises StoreUnavailable while another reader still needs the old pages.
         """
-        if not self._write_turn.acquire(timeout=self._busy_timeout):
-            raise StoreUnavailable(f"{self.path} is busy with other writes of this process: try again")
-        try:
-            with self._lease(self._writers) as connection:
-                connection.execute("VACUUM")
-                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        finally:
-            self._write_turn.release()
-        if busy:
+        self.check_open()
+        return self._committer.submit(self._compact, bare=True)
+
+    def _compact(self, connection: sqlite3.Connection) -> None:
+        connection.execute("VACUUM")
+        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise StoreUnavailable(
                 f"what was erased may still be read in the log of {self.path}, because another reader holds an older "
                 "state: end it, then rebuild"
             )
+
+    @contextmanager
+    def _turn(self) -> Generator[sqlite3.Connection]:
+        """The writing connection, when this process's turn has come."""
+        with self._lease(self._writers, ending=True) as connection, self._queue.turn():
+            yield connection
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
@@ -177,16 +186,20 @@ class Database:
 
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
+        self._closed = True
+        self._committer.stop()
         with self._state:
-            self._closed = True
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
+        self._pool.shutdown(wait=False)
         for stream in tuple(self._streams):
             self.done(stream)
 
     @contextmanager
-    def _lease(self, idle: list[sqlite3.Connection], *, keep: bool = True) -> Generator[sqlite3.Connection]:
-        self._enter()
+    def _lease(
+        self, idle: list[sqlite3.Connection], *, keep: bool = True, ending: bool = False
+    ) -> Generator[sqlite3.Connection]:
+        self._enter(ending=ending)
         connection: sqlite3.Connection | None = None
         sound = False
         try:
@@ -201,10 +214,12 @@ class Database:
         finally:
             self._leave(connection, idle, sound=sound, keep=keep)
 
-    def _enter(self) -> None:
+    def _enter(self, *, ending: bool) -> None:
+        """Begin a call; one that was under way when the store was closed may still end."""
         with self._state:
             self._state.wait_for(lambda: not self._paused)
-            self.check_open()
+            if not ending:
+                self.check_open()
             self._leased += 1
 
     def _connection(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
@@ -245,6 +260,7 @@ class Database:
             connection.close()
         self._readers.clear()
         self._writers.clear()
+        self._queue.close()
 
     def _identity_now(self) -> tuple[int, int] | None:
         try:
@@ -268,21 +284,8 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Forget, without touching them, whatever connections and locks the parent still held."""
-        _inherited.extend([*self._readers, *self._writers, *self._streams])
+        _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
         self._begin_afresh()
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        # SQLite has ended it already after some failures, such as a full disk.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
+from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._lexical import words
 from lessonbank.types import Experience
 
-from ._rows import term, terms
+from ._rows import AMONG, among, term, terms
+
+TAIL: Final = 64
+"""Tasks whose words wait to be indexed together: one by one, indexing costs as much as the rest of a write."""
 
 
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
     """Items and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
-        "INSERT INTO items (scope, id, experience, retired) VALUES (?, ?, ?, ?)",
-        [(scope, item.id, number, item.retired) for number, e in experiences.items() for item in e.items],
+        "INSERT INTO items (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
+        [
+            (scope, item.id, number, place, item.retired)
+            for number, e in experiences.items()
+            for place, item in enumerate(e.items, 1)
+        ],
     )
     connection.executemany(
         "INSERT INTO attempts (scope, trajectory, experience, waiting) VALUES (?, ?, ?, ?)",
@@ -28,18 +36,42 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
     )
 
 
-def index_words(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
-    """Make tasks findable by their words."""
-    tasks = ((number, terms(scope, words(experience.task))) for number, experience in experiences.items())
-    connection.executemany(
-        "INSERT INTO word_index (rowid, words) VALUES (?, ?)", [(number, text) for number, text in tasks if text]
+def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:
+    """Take away the items and attempts of an experience as it is now."""
+    ids = among(item.id for item in experience.items)
+    connection.execute(f"DELETE FROM items WHERE scope = ? AND id {AMONG} AND experience = ?", (scope, ids, number))
+    runs = among(attempt.trajectory_id for attempt in experience.attempts)
+    connection.execute(
+        f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG} AND experience = ?", (scope, runs, number)
     )
+
+
+def upto(connection: sqlite3.Connection, /) -> int:
+    """The number of the last experience whose words are in the index."""
+    row = connection.execute("SELECT upto FROM indexed").fetchone()
+    return int(row[0]) if row else 0
+
+
+def index_tail(connection: sqlite3.Connection, last: int, known: Mapping[int, Sequence[str]], /) -> None:
+    """Index the words of the newest tasks, up to number `last`, once there are enough; `known` has those of some."""
+    done = upto(connection)
+    if last - done < TAIL:
+        return
+    rows = connection.execute("SELECT number, abs(scope), task FROM experiences WHERE number > ?", (done,)).fetchall()
+    _index(connection, ((n, scope, known[n] if n in known else words(task)) for n, scope, task in rows))
+    connection.execute("UPDATE indexed SET upto = ?", (last,))
+
+
+def index_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
+    """Make a task findable by its words, if it is not among those that wait."""
+    if number <= upto(connection):
+        _index(connection, [(number, scope, words(task))])
 
 
 def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
     """Take a task out again. The index keeps no copy of its text, so the words must be those put in."""
     marked = [term(scope, word) for word in words(task)]
-    if not marked:
+    if not marked or number > upto(connection):
         return
     # Taking out what is not there would damage the counts of the index.
     there = connection.execute(
@@ -55,9 +87,15 @@ def reindex_words(connection: sqlite3.Connection, /) -> None:
     """Make the word index of every scope anew."""
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute("SELECT number, abs(scope), task FROM experiences")
-    tasks = ((number, terms(scope, words(task))) for number, scope, task in rows)
+    _index(connection, ((number, scope, words(task)) for number, scope, task in rows))
+    connection.execute("DELETE FROM indexed")
+    connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")
+
+
+def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
+    marked = ((number, terms(scope, task)) for number, scope, task in rows)
     connection.executemany(
-        "INSERT INTO word_index (rowid, words) VALUES (?, ?)", [(number, text) for number, text in tasks if text]
+        "INSERT INTO word_index (rowid, words) VALUES (?, ?)", [(number, text) for number, text in marked if text]
     )
 
 
@@ -84,8 +122,7 @@ def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -
 def recount(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
     """Add up anew what the word ranking must know of a scope, or of every one; matrices are to be read again."""
     connection.execute(
-        "UPDATE scopes SET revision = revision + 1,"
-        " documents = (SELECT count(*) FROM experiences WHERE scope = scopes.number),"
+        "UPDATE scopes SET documents = (SELECT count(*) FROM experiences WHERE scope = scopes.number),"
         " words = (SELECT coalesce(sum(words), 0) FROM experiences WHERE scope = scopes.number)"
         " WHERE ?1 IS NULL OR number = ?1",
         (scope,),

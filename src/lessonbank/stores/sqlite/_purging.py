@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from lessonbank.stores._erasing import Erasing, scope_tombstone, unknown
+from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded
-from lessonbank.types import Experience, JournalEntry, Purge, Recall, Settlement
+from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall
 
-from ._derived import derive, recount, reindex_words, settle_all
-from ._reading import counts, entry_of
-from ._rows import ScopeRow, find_scope, make_scope
-from ._writing import Batch, journal
+from ._derived import derive, recount, reindex_words, settle_all, underive
+from ._placing import drop, forget
+from ._reading import counts
+from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
+from ._writing import Batch, journal, stale_items
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
 
-_OF_SCOPE: Final = ("trajectories", "recalls", "settlements", "touched", "spaces")
+_OF_SCOPE: Final = ("trajectories", "recalls", "settlements", "spaces")
 
 
 def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: str, /) -> JournalEntry:
@@ -27,12 +29,19 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     before = counts(connection, name)
     scope = make_scope(connection, name)
     tombstone = scope_tombstone(name, reason, before, entries=scope.sequence)
-    rows = connection.execute("SELECT number FROM experiences WHERE abs(scope) = ?", (scope.number,)).fetchall()
-    _delete(connection, [number for (number,) in rows])
+    rows = connection.execute(
+        "SELECT number FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
+    ).fetchall()
+    _delete(connection, scope, [number for (number,) in rows])
+    for (space,) in connection.execute("SELECT number FROM spaces WHERE scope = ?", (scope.number,)).fetchall():
+        drop(connection, space)
     for table in _OF_SCOPE:
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
-    erased = json.dumps({"kind": "erased", "by": scope.sequence + 1}, separators=(",", ":"))
-    connection.execute("UPDATE journal SET entry = ? WHERE scope = ?", (erased, scope.number))
+    erased = Erased(by=scope.sequence + 1)
+    connection.execute(
+        "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ? WHERE number BETWEEN ? AND ?",
+        (erased.kind, packed(erased.model_dump_json()), *_span(scope)),
+    )
     return _finish(connection, name, writer, tombstone)
 
 
@@ -50,9 +59,8 @@ def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: s
     ).rowcount
     if not runs and not erasing.found:
         raise unknown(erasing)
-    entries = _scrub_journal(connection, scope, erasing)
     _scrub_experiences(connection, scope, erasing)
-    _scrub_settlements(connection, scope, erasing)
+    entries = _scrub_journal(connection, scope, erasing)
     recalls = _scrub_recalls(connection, scope, erasing)
     return _finish(
         connection, name, writer, erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
@@ -66,86 +74,112 @@ def _finish(connection: sqlite3.Connection, name: str, writer: str, tombstone: P
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
     connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, '')", (UNFINISHED,))
-    batch = Batch(scope=name, writer=writer, entries=[dumped(tombstone)], vectors={}, space=None)
+    kept, text = dumped(tombstone)
+    batch = Batch(scope=name, writer=writer, entries=[(kept, packed(text))], vectors={}, space=None)
     return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
 
 
-def _entries(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> Iterator[tuple[int, str]]:
-    """Sequence and text of the entries that name one of the ids, oldest first."""
-    marks = [json.dumps(id, ensure_ascii=False) for id in erasing.ids]
-    rows = connection.execute("SELECT sequence, entry FROM journal WHERE scope = ? ORDER BY sequence", (scope.number,))
-    for sequence, text in rows:
+def _span(scope: ScopeRow) -> tuple[int, int]:
+    return journal_number(scope.number, 0), journal_number(scope.number, scope.sequence)
+
+
+def _entries(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> Iterator[tuple[int, bytes]]:
+    """Number and JSON of the entries that name one of the ids, oldest first."""
+    marks = _marks(erasing.ids)
+    for number, blob in connection.execute(
+        "SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number", _span(scope)
+    ):
+        text = unpacked(blob)
         if any(mark in text for mark in marks):
-            yield sequence, text
+            yield number, text
+
+
+def _marks(ids: Iterable[str]) -> list[bytes]:
+    """How ids stand in JSON."""
+    return [json.dumps(id, ensure_ascii=False).encode() for id in ids]
 
 
 def _scrub_journal(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> int:
-    rewritten: list[tuple[str, int, int]] = []
-    for sequence, text in _entries(connection, scope, erasing):
+    rewritten: list[tuple[str, bytes, int]] = []
+    for number, text in _entries(connection, scope, erasing):
         entry = entry_of(text)
         left = erasing.entry(entry, by=scope.sequence + 1)
         if left is not entry:
-            rewritten.append((left.model_dump_json(), scope.number, sequence))
-    connection.executemany("UPDATE journal SET entry = ? WHERE scope = ? AND sequence = ?", rewritten)
+            rewritten.append((left.kind, packed(left.model_dump_json()), number))
+    connection.executemany("UPDATE journal SET kind = ?, entry = ? WHERE number = ?", rewritten)
     return len(rewritten)
 
 
 def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> None:
-    """Present ones and those that a rollback took out."""
-    marks = [json.dumps(id, ensure_ascii=False) for id in erasing.ids]
+    """Present ones and those that a rollback took out, before the journal entries that hold them are scrubbed."""
+    marks = _marks(erasing.ids)
     rows = connection.execute(
-        "SELECT number, scope, record FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
-    )
-    named = [(number, place, text) for number, place, text in rows if any(mark in text for mark in marks)]
+        "SELECT e.number, e.scope, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+        " WHERE e.scope IN (?, ?)",
+        (scope.number, -scope.number),
+    ).fetchall()
     doomed: list[int] = []
-    for number, place, text in named:
-        experience = loaded(Experience, text)
+    for number, where, record, entry in rows:
+        text = unpacked(record or entry or packed(""))
+        if not any(mark in text for mark in marks):
+            continue
+        experience = experience_of(record, entry)
         left = erasing.experience(experience)
         if left is None:
             doomed.append(number)
         elif left is not experience:
-            _put_back(connection, number, place if place > 0 else -number, left)
-    _delete(connection, doomed)
+            place = where if where > 0 else -number
+            underive(connection, place, number, experience)
+            derive(connection, place, {number: left})
+            _put_back(connection, number, left, own=record is not None)
+            forget(connection, scope.number, keys=stale_items(number, experience.items, left.items))
+    _delete(connection, scope, doomed)
 
 
-def _put_back(connection: sqlite3.Connection, number: int, place: int, left: Experience) -> None:
-    for table in ("items", "attempts"):
-        connection.execute(f"DELETE FROM {table} WHERE experience = ?", (number,))
+def _put_back(connection: sqlite3.Connection, number: int, left: Experience, *, own: bool) -> None:
+    record = packed(left.model_dump_json()) if own else None
     connection.execute(
-        "UPDATE experiences SET record = ?, active = ? WHERE number = ?",
-        (left.model_dump_json(), bool(left.active_items), number),
+        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (record, bool(left.active_items), number)
     )
-    derive(connection, place, {number: left})
 
 
-def _delete(connection: sqlite3.Connection, numbers: list[int]) -> None:
-    among = (json.dumps(numbers),)
-    for table in ("items", "attempts", "vectors", "removed", "touched"):
-        connection.execute(f"DELETE FROM {table} WHERE experience IN (SELECT value FROM json_each(?))", among)
-    connection.execute("DELETE FROM experiences WHERE number IN (SELECT value FROM json_each(?))", among)
+def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[int]) -> None:
+    forget(connection, scope.number, numbers=frozenset(numbers))
+    places = among([*(-number for number in numbers), scope.number])
+    for table in ("items", "attempts"):
+        connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))
+    connection.execute(f"DELETE FROM experiences WHERE number {AMONG}", (among(numbers),))
+    _unname(connection, scope, frozenset(numbers))
 
 
-def _scrub_settlements(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> None:
-    for id in erasing.recalls:
-        rows = connection.execute(
-            "SELECT record FROM settlements WHERE scope = ? AND recall = ?", (scope.number, id)
-        ).fetchall()
-        connection.executemany(
-            "UPDATE settlements SET record = ? WHERE scope = ? AND recall = ?",
-            [(erasing.settlement(loaded(Settlement, text)).model_dump_json(), scope.number, id) for (text,) in rows],
-        )
+def _unname(connection: sqlite3.Connection, scope: ScopeRow, numbers: frozenset[int]) -> None:
+    """Take numbers out of the journal: they may be given to other experiences."""
+    rows = connection.execute("SELECT whole, part, number FROM journal WHERE number BETWEEN ? AND ?", _span(scope))
+    named = [(whole, part, number) for whole, part, number in rows if whole or part]
+    changed = [
+        (_without(whole, numbers), _without(part, numbers), number)
+        for whole, part, number in named
+        if not numbers.isdisjoint(json.loads(whole or "[]") + json.loads(part or "[]"))
+    ]
+    connection.executemany("UPDATE journal SET whole = ?, part = ? WHERE number = ?", changed)
+
+
+def _without(text: str | None, numbers: Collection[int]) -> str | None:
+    left = [number for number in json.loads(text or "[]") if number not in numbers]
+    return among(left) if left else None
 
 
 def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> int:
-    marks = [json.dumps(id, ensure_ascii=False) for id in (*erasing.items, *erasing.recalls)]
+    marks = _marks((*erasing.items, *erasing.recalls))
     rows = connection.execute("SELECT number, record FROM recalls WHERE scope = ?", (scope.number,))
-    changed: list[tuple[str, int]] = []
-    for number, text in rows:
+    changed: list[tuple[bytes, int]] = []
+    for number, blob in rows:
+        text = unpacked(blob)
         if any(mark in text for mark in marks):
             recall = loaded(Recall, text)
             left = erasing.recall(recall)
             if left is not recall:
-                changed.append((left.model_dump_json(), number))
+                changed.append((packed(left.model_dump_json()), number))
     connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", changed)
     return len(changed)
 

@@ -2,71 +2,97 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._matrix import Matrix, ranked
 from lessonbank.stores._records import encodable
-from lessonbank.stores._vectors import Matrix, check_dimensions, from_blob
+from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
 from lessonbank.types import Match
 
-from ._rows import ScopeRow, SpaceRow, experience_at, find_scope, find_space, numbers_of
+from ._rows import (
+    AMONG,
+    PARTS,
+    ScopeRow,
+    SpaceRow,
+    among,
+    experience_at,
+    find_scope,
+    find_space,
+    journal_number,
+    numbers_of,
+)
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
-_BUDGET: Final = 1 << 29
+_BUDGET: Final = 1 << 30
 """Bytes of matrices kept between queries; the one in use may be larger."""
-
-_EVERY: Final = (
-    "SELECT e.number, e.created_at, e.active, v.vector FROM vectors v JOIN experiences e ON e.number = v.experience"
-    " WHERE v.space = ? AND e.scope = ? ORDER BY v.experience"
-)
-_CHANGED: Final = (
-    "SELECT e.number, e.created_at, e.active, v.vector FROM experiences e"
-    " LEFT JOIN vectors v ON v.space = ? AND v.experience = e.number WHERE e.scope = ? AND e.revision > ?"
-)
 
 
 @dataclass(slots=True)
-class _Slot:
+class Slot:
     """The matrix of one scope and space, and the state of the file it shows."""
 
     turn: threading.Lock = field(default_factory=threading.Lock)
     matrix: Matrix = field(default_factory=lambda: Matrix(1))
     epoch: int = -1
-    revision: int = -1
+    sequence: int = 0
+    """Of the last journal entry it has seen."""
+    revision: int = 0
+    """Of the last vector it has seen."""
+    block: int = 0
+    """The last block it has seen."""
+    checked: int = -1
+    """Nothing that the journal wrote up to this entry lacks a vector; -1 where that is not known."""
+
+    def start_afresh(self) -> None:
+        """Forget everything: the space is empty, or its past has changed."""
+        self.matrix, self.epoch, self.checked = Matrix(1), -1, -1
 
 
 class Matrices:
-    """Matrices by scope and space, brought up to the present by what the file says has changed."""
+    """Matrices by scope and space, brought up to the present by what the file says has changed.
+
+    A forked process goes on with those of its parent: the memory stays shared until one of them writes to it.
+    """
 
     def __init__(self) -> None:
-        self._begin_afresh()
-
-    def _begin_afresh(self) -> None:
         self._process = os.getpid()
         self._turn = threading.Lock()
-        self._slots: OrderedDict[tuple[str, str], _Slot] = OrderedDict()
+        self._slots: OrderedDict[tuple[str, str], Slot] = OrderedDict()
 
     @contextmanager
-    def slot(self, scope: str, space: str, /) -> Generator[_Slot]:
+    def slot(self, scope: str, space: str, /) -> Generator[Slot]:
         """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back."""
         if self._process != os.getpid():
-            self._begin_afresh()
+            self._renew_locks()
         with self._turn:
-            slot = self._slots.setdefault((scope, space), _Slot())
+            slot = self._slots.setdefault((scope, space), Slot())
             self._slots.move_to_end((scope, space))
         with slot.turn:
             yield slot
         with self._turn:
             self._trim()
+
+    def _renew_locks(self) -> None:
+        # A thread that the child does not have may have held one, and may have left its slot half changed.
+        sound = {key: slot for key, slot in self._slots.items() if not slot.turn.locked()}
+        for slot in sound.values():
+            slot.turn = threading.Lock()
+        self._slots = OrderedDict(sound)
+        self._process, self._turn = os.getpid(), threading.Lock()
 
     def _trim(self) -> None:
         total = sum(slot.matrix.bytes for slot in self._slots.values())
@@ -86,7 +112,7 @@ def nearest(
     limit: int,
     exclude: Collection[str],
 ) -> list[Match]:
-    """The closest active experiences by cosine; `query` is a unit row.
+    """The closest active rows by cosine; `query` is a unit row.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
@@ -97,26 +123,166 @@ def nearest(
         if there is None or there.dimensions is None:
             return []
         check_dimensions(query, space=space, dimensions=there.dimensions)
-        _refresh(connection, slot, here, there, dimensions=there.dimensions)
+        refresh(connection, slot, here, there)
         sight = slot.matrix.sight()
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
     found = sight.nearest(query, limit=limit, exclude=left_out.values())
-    return [Match(experience=experience_at(connection, number), score=score) for number, score in found]
+    best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
+    return [_match(connection, key, score) for key, score in best]
 
 
-def _refresh(connection: sqlite3.Connection, slot: _Slot, scope: ScopeRow, space: SpaceRow, *, dimensions: int) -> None:
-    if slot.epoch != space.epoch or slot.matrix.wasted or slot.matrix.dimensions != dimensions:
-        slot.matrix, slot.epoch = Matrix(dimensions), -1
-        rows = connection.execute(_EVERY, (space.number, scope.number))
-    elif slot.revision < scope.revision:
-        rows = connection.execute(_CHANGED, (space.number, scope.number, slot.revision))
-    else:
-        return
-    for number, created, active, blob in rows:
-        if blob is None:
-            slot.matrix.drop(number)
-        elif len(blob) != 4 * dimensions:
-            raise StoreUnavailable("a kept vector has the wrong length: the file is damaged; rebuild its vectors")
+def unindexed(
+    connection: sqlite3.Connection, matrices: Matrices, /, *, scope: str, space: str, limit: int, items: bool
+) -> list[tuple[str, str]]:
+    """(id, text) of experiences, or of active items, without a vector in the space; oldest first."""
+    with matrices.slot(scope, space) as slot:
+        here = find_scope(connection, scope)
+        there = find_space(connection, here, space)
+        if there is None or there.dimensions is None:
+            slot.start_afresh()
         else:
-            slot.matrix.put(number, from_blob(blob), created=created, active=bool(active))
-    slot.epoch, slot.revision = space.epoch, scope.revision
+            refresh(connection, slot, here, there)
+        numbers = _touched(connection, here, slot.checked) if slot.checked >= 0 else None
+        wanted = (_wanted_items if items else _wanted_tasks)(connection, here, numbers)
+        missing = slot.matrix.missing([key for key, _, _ in wanted])
+        if not len(missing) and there is not None:
+            slot.checked = here.sequence
+    return [wanted[at][1:] for at in missing[: max(limit, 0)]]
+
+
+_Wanted = tuple[int, str, str]
+
+
+def _wanted_tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[_Wanted]:
+    return _oldest_first(connection, f"number * {PARTS}, id, task", scope, numbers).fetchall()
+
+
+def _wanted_items(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[_Wanted]:
+    return [
+        (number * PARTS + place, item.id, item.text)
+        for number, active in _oldest_first(connection, "number, active", scope, numbers).fetchall()
+        if active
+        for place, item in enumerate(experience_at(connection, number).items, 1)
+        if not item.retired
+    ]
+
+
+def _oldest_first(
+    connection: sqlite3.Connection, columns: str, scope: ScopeRow, numbers: Collection[int] | None
+) -> sqlite3.Cursor:
+    if numbers is None:
+        where, values = "scope = ?", (scope.number,)
+    else:
+        where, values = f"number {AMONG} AND scope = ?", (among(numbers), scope.number)
+    return connection.execute(f"SELECT {columns} FROM experiences WHERE {where} ORDER BY created_at, number", values)
+
+
+def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, int]:
+    rows = connection.execute(
+        f"SELECT number, created_at FROM experiences WHERE number {AMONG}", (among(set(numbers)),)
+    )
+    return dict(rows.fetchall())
+
+
+def _match(connection: sqlite3.Connection, key: int, score: float) -> Match:
+    number, place = divmod(key, PARTS)
+    experience = experience_at(connection, number)
+    return Match(experience=experience, score=score, item_id=experience.items[place - 1].id if place else None)
+
+
+def refresh(connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow, /) -> None:
+    """Bring a slot up to the state of the file that `scope` and `space` were read from."""
+    if slot.epoch != space.epoch or slot.matrix.wasted or slot.matrix.dimensions != space.dimensions:
+        slot.start_afresh()
+        slot.matrix, slot.block = _loaded(connection, scope, space)
+        _hide(connection, slot.matrix, scope)
+    elif slot.sequence < scope.sequence or slot.revision < space.revision:
+        numbers = {*_touched(connection, scope, slot.sequence), *_add_new(connection, slot, space)}
+        _mark(connection, slot.matrix, scope, numbers)
+    slot.epoch, slot.sequence, slot.revision = space.epoch, scope.sequence, space.revision
+
+
+def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) -> tuple[Matrix, int]:
+    """Every row of the space but those of experiences that a rollback took out; and the last block among them."""
+    dimensions, where = space.dimensions or 1, (space.number,)
+    (count,) = connection.execute(
+        "SELECT (SELECT coalesce(sum(length(keys)), 0) FROM blocks WHERE space = ?1) / 8"
+        " + (SELECT count(*) FROM fresh WHERE space = ?1)",
+        where,
+    ).fetchone()
+    keys, factors = np.empty(count, np.int64), np.empty(count, np.float32)
+    rows = np.empty((count, dimensions), np.int16)
+    blocks = connection.execute("SELECT number, keys, vectors FROM blocks WHERE space = ? ORDER BY number", where)
+    fresh = connection.execute("SELECT key, vector FROM fresh WHERE space = ? ORDER BY key", where)
+    last, end = 0, 0
+    for number, block, vectors in chain(blocks, ((0, _one(key), vector) for key, vector in fresh)):
+        start, end, last = end, end + len(block) // 8, number or last
+        keys[start:end] = keys_from_blob(block)
+        rows[start:end], factors[start:end] = _rows(vectors, dimensions, len(block) // 8)
+    matrix = Matrix.of(keys, rows, factors)
+    for (number,) in connection.execute("SELECT number FROM experiences WHERE scope = ?", (-scope.number,)):
+        matrix.drop(number * PARTS)
+    return matrix, last
+
+
+def _one(key: int) -> bytes:
+    return key.to_bytes(8, "little")
+
+
+def _rows(blob: bytes, dimensions: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    if len(blob) != count * row_size(dimensions):
+        raise StoreUnavailable("a kept vector has the wrong length: the file is damaged; rebuild its vectors")
+    return from_blob(blob, dimensions=dimensions)
+
+
+def _hide(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow) -> None:
+    """Mark the rows that must not be found."""
+    for (number,) in connection.execute(
+        "SELECT number FROM experiences WHERE scope = ? AND active = 0", (scope.number,)
+    ):
+        matrix.activate(number * PARTS, active=False)
+    if matrix.parts:
+        for number, place in connection.execute(
+            "SELECT experience, place FROM items WHERE scope = ? AND retired = 1", (scope.number,)
+        ):
+            matrix.activate(number * PARTS + place, active=False)
+
+
+def _touched(connection: sqlite3.Connection, scope: ScopeRow, since: int) -> set[int]:
+    """The experiences that the journal's later entries wrote."""
+    rows = connection.execute(
+        "SELECT whole, part FROM journal WHERE number BETWEEN ? AND ?",
+        (journal_number(scope.number, since + 1), journal_number(scope.number, scope.sequence)),
+    )
+    return {number for text in chain.from_iterable(rows) if text for number in json.loads(text)}
+
+
+def _add_new(connection: sqlite3.Connection, slot: Slot, space: SpaceRow) -> set[int]:
+    """Put in the rows that were placed later; the experiences they are of."""
+    blocks = connection.execute(
+        "SELECT number, keys, vectors FROM blocks WHERE space = ? AND number > ? ORDER BY number",
+        (space.number, slot.block),
+    )
+    fresh = connection.execute(
+        "SELECT key, vector FROM fresh WHERE space = ? AND revision > ?", (space.number, slot.revision)
+    )
+    numbers: set[int] = set()
+    for number, block, vectors in chain(blocks, ((0, _one(key), vector) for key, vector in fresh)):
+        keys = keys_from_blob(block).tolist()
+        rows, factors = _rows(vectors, space.dimensions or 1, len(keys))
+        for at, key in enumerate(keys):
+            slot.matrix.put(key, (rows[at : at + 1], factors[at : at + 1]))
+        numbers.update(key // PARTS for key in keys)
+        slot.block = number or slot.block
+    return numbers
+
+
+def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbers: Iterable[int]) -> None:
+    rows = connection.execute(
+        f"SELECT number, active FROM experiences WHERE number {AMONG} AND scope = ?", (among(numbers), scope.number)
+    ).fetchall()
+    for number, active in rows:
+        matrix.activate(number * PARTS, active=bool(active))
+        if matrix.parts:
+            for place, item in enumerate(experience_at(connection, number).items, 1):
+                matrix.activate(number * PARTS + place, active=not item.retired)

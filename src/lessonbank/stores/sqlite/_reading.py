@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Sequence
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import Field, TypeAdapter, ValidationError
-
-from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.errors import NotFound
+from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
-from lessonbank.timeline import Entry
-from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settlement, Trajectory
+from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
-from ._rows import experience_at, find_scope, find_space, unpacked
+from ._rows import AMONG, among, entry_of, experience_at, find_scope, sequence_of
 
+# Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
 SCAN: Final = (
-    "SELECT record FROM experiences WHERE scope = (SELECT number FROM scopes WHERE name = ?)"
-    " ORDER BY created_at, number"
+    "SELECT e.record, j.entry FROM (SELECT number FROM experiences WHERE scope ="
+    " (SELECT number FROM scopes WHERE name = ?) ORDER BY created_at, number LIMIT -1) o"
+    " CROSS JOIN experiences e ON e.number = o.number LEFT JOIN journal j ON j.number = e.entry"
 )
 RECEIPTS: Final = (
     "SELECT record FROM recalls WHERE scope = (SELECT number FROM scopes WHERE name = ?) ORDER BY created_at, number"
 )
 JOURNAL: Final = (
-    "SELECT sequence, at, writer, entry FROM journal WHERE scope = (SELECT number FROM scopes WHERE name = ?)"
-    " AND sequence > ? ORDER BY sequence"
+    "SELECT j.number, j.at, j.writer, j.entry FROM scopes s JOIN journal j"
+    f" ON j.number > s.number * {1 << 32} + ?2 AND j.number < (s.number + 1) * {1 << 32} WHERE s.name = ?1"
+    " ORDER BY j.number"
 )
 
 
 def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> set[str]:
     """Those of the ids that an experience has settled."""
     rows = connection.execute(
-        "SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0"
-        " AND trajectory IN (SELECT value FROM json_each(?))",
-        (find_scope(connection, scope_name).number, json.dumps([encodable(id) for id in ids])),
+        f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG}",
+        (find_scope(connection, scope_name).number, among(map(encodable, ids))),
     )
     settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
@@ -43,11 +42,11 @@ def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
 def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> Experience | None:
     """The newest experience that one of the runs belongs to."""
     row = connection.execute(
-        "SELECT e.record FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = ?"
-        " AND a.trajectory IN (SELECT value FROM json_each(?)) ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
-        (find_scope(connection, scope_name).number, json.dumps([encodable(id) for id in ids])),
+        "SELECT e.number FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = ?"
+        f" AND a.trajectory {AMONG} ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
+        (find_scope(connection, scope_name).number, among(map(encodable, ids))),
     ).fetchone()
-    return loaded(Experience, row[0]) if row else None
+    return experience_at(connection, row[0]) if row else None
 
 
 def pending(connection: sqlite3.Connection, scope_name: str, limit: int, /) -> list[bytes]:
@@ -62,13 +61,13 @@ def pending(connection: sqlite3.Connection, scope_name: str, limit: int, /) -> l
 def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
     """One kept run. Raises NotFound."""
     sql = "SELECT record FROM trajectories WHERE scope = ? AND id = ?"
-    return unpacked(_found(connection, sql, scope_name, id, "trajectory"))
+    return loaded(Trajectory, unpacked(_found(connection, sql, scope_name, id, "trajectory")))
 
 
 def experience(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Experience:
     """One experience. Raises NotFound."""
-    sql = "SELECT record FROM experiences WHERE scope = ? AND id = ?"
-    return loaded(Experience, _found(connection, sql, scope_name, id, "experience"))
+    sql = "SELECT number FROM experiences WHERE scope = ? AND id = ?"
+    return experience_at(connection, _found(connection, sql, scope_name, id, "experience"))
 
 
 def owner(connection: sqlite3.Connection, scope_name: str, item_id: str, /) -> Experience:
@@ -80,28 +79,18 @@ def owner(connection: sqlite3.Connection, scope_name: str, item_id: str, /) -> E
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
     sql = "SELECT record FROM recalls WHERE scope = ? AND id = ?"
-    return loaded(Recall, _found(connection, sql, scope_name, id, "recall"))
+    return loaded(Recall, unpacked(_found(connection, sql, scope_name, id, "recall")))
 
 
 def settlement(connection: sqlite3.Connection, scope_name: str, recall_id: str, /) -> Settlement | None:
     """The latest settlement of a recall."""
     scope = find_scope(connection, scope_name)
     row = connection.execute(
-        "SELECT record FROM settlements WHERE scope = ? AND recall = ?", (scope.number, encodable(recall_id))
+        "SELECT j.entry FROM settlements s JOIN journal j ON j.number = s.entry WHERE s.scope = ? AND s.recall = ?",
+        (scope.number, encodable(recall_id)),
     ).fetchone()
-    return loaded(Settlement, row[0]) if row else None
-
-
-def unindexed(connection: sqlite3.Connection, scope_name: str, space_name: str, limit: int, /) -> list[tuple[str, str]]:
-    """(experience id, task) without a vector in the space, oldest first."""
-    scope = find_scope(connection, scope_name)
-    space = find_space(connection, scope, space_name)
-    return connection.execute(
-        "SELECT id, task FROM experiences e WHERE scope = ? AND NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.space = ? AND v.experience = e.number)"
-        " ORDER BY created_at, number LIMIT ?",
-        (scope.number, space.number if space else 0, max(limit, 0)),
-    ).fetchall()
+    held = entry_of(unpacked(row[0])) if row else None
+    return held.settlement if isinstance(held, Settle) else None
 
 
 def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
@@ -133,28 +122,9 @@ def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
 
 def journal_entry(scope: str, row: Sequence[Any], /) -> JournalEntry:
     """A row of `JOURNAL` as a record."""
-    sequence, at, writer, text = row
-    return JournalEntry(sequence=sequence, at=moment(at), scope=scope, writer=writer, entry=entry_of(text))
-
-
-_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
-
-
-def entry_of(text: str, /) -> Entry:
-    """What happened, from the text of its journal entry.
-
-    Raises:
-        StoreUnavailable: the text is no entry; the file was damaged or edited.
-    """
-    try:
-        return _Entry.validate_json(text)
-    except ValidationError:
-        pass
-    try:
-        # Deeper nesting than pydantic's own JSON reader takes.
-        return _Entry.validate_python(json.loads(text))
-    except (ValueError, RecursionError):
-        raise StoreUnavailable("a journal entry cannot be read: the file is damaged; restore a backup") from None
+    number, at, writer, blob = row
+    entry = entry_of(unpacked(blob))
+    return JournalEntry(sequence=sequence_of(number), at=moment(at), scope=scope, writer=writer, entry=entry)
 
 
 def _found(connection: sqlite3.Connection, sql: str, scope_name: str, id: str, kind: str) -> Any:

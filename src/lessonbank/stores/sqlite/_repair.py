@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from lessonbank.stores._lexical import words
-from lessonbank.stores._records import loaded, microseconds
-from lessonbank.types import Experience
+from lessonbank.bm25 import words
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import microseconds
+from lessonbank.stores._vectors import keys_from_blob
+from lessonbank.timeline import Entry, named_items
+from lessonbank.types import Add, Experience, Merge, Rejudge, Replace
 
 from ._derived import derive, recount, reindex_words, settle_all
+from ._placing import rejoin
 from ._purging import UNFINISHED
-from ._schema import FILL_TOUCHED, migrations, statements
+from ._rows import PARTS, among, entry_of, experience_of, journal_number
 
 _PORTION: Final = 500
 
@@ -24,38 +30,33 @@ _ORPHANS: Final = {
         "FROM attempts x LEFT JOIN experiences e ON e.number = x.experience"
         " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
     ),
-    "vectors without an experience": (
-        "FROM vectors x LEFT JOIN spaces s ON s.number = x.space"
-        " LEFT JOIN experiences e ON e.number = x.experience AND abs(e.scope) = s.scope"
-    ),
     "experiences without a scope": "FROM experiences x LEFT JOIN scopes e ON e.number = abs(x.scope)",
     "trajectories without a scope": "FROM trajectories x LEFT JOIN scopes e ON e.number = x.scope",
     "recalls without a scope": "FROM recalls x LEFT JOIN scopes e ON e.number = x.scope",
-    "settlements without a recall": ("FROM settlements x LEFT JOIN recalls e ON e.id = x.recall AND e.scope = x.scope"),
+    "settlements without a recall": "FROM settlements x LEFT JOIN recalls e ON e.id = x.recall AND e.scope = x.scope",
+    "settlements without a journal entry": "FROM settlements x LEFT JOIN journal e ON e.number = x.entry",
+    "experiences without the journal entry that wrote them": (
+        "FROM experiences x LEFT JOIN journal e ON e.number = x.entry"
+    ),
 }
 
 _FAULTS: Final = {
-    "experiences disagree with their items": (
-        "SELECT count(*) FROM experiences e WHERE json_array_length(e.record, '$.items')"
-        " <> (SELECT count(*) FROM items i WHERE i.experience = e.number)"
-    ),
-    "experiences are missing from the word index": (
-        "SELECT count(*) FROM experiences WHERE words > 0 AND number NOT IN (SELECT DISTINCT doc FROM word_places)"
-    ),
-    "experiences in the word index do not exist": (
-        "SELECT count(*) FROM (SELECT DISTINCT doc FROM word_places) WHERE doc NOT IN (SELECT number FROM experiences)"
-    ),
-    "experiences are neither in their scope nor known to be taken out": (
-        "SELECT count(*) FROM experiences e WHERE (scope < 0) <> EXISTS"
-        " (SELECT 1 FROM removed r WHERE r.experience = e.number)"
-    ),
     "scopes have a gap in their journal": (
-        "SELECT count(*) FROM scopes s WHERE s.sequence <> (SELECT count(*) FROM journal j WHERE j.scope = s.number)"
-        " OR s.sequence <> (SELECT coalesce(max(sequence), 0) FROM journal j WHERE j.scope = s.number)"
+        "SELECT count(*) FROM scopes s WHERE s.sequence <> (SELECT count(*) FROM journal j"
+        f" WHERE j.number BETWEEN s.number * {1 << 32} + 1 AND s.number * {1 << 32} + s.sequence)"
+        f" OR EXISTS (SELECT 1 FROM journal j WHERE j.number > s.number * {1 << 32} + s.sequence"
+        f" AND j.number < (s.number + 1) * {1 << 32})"
     ),
     "scopes have wrong word counts": (
         "SELECT count(*) FROM scopes s WHERE (s.documents, s.words) <>"
         " (SELECT count(*), coalesce(sum(words), 0) FROM experiences e WHERE e.scope = s.number)"
+    ),
+    "experiences are missing from the word index": (
+        "SELECT count(*) FROM experiences WHERE words > 0 AND number <= (SELECT upto FROM indexed)"
+        " AND number NOT IN (SELECT DISTINCT doc FROM word_places)"
+    ),
+    "experiences in the word index do not exist": (
+        "SELECT count(*) FROM (SELECT DISTINCT doc FROM word_places) WHERE doc NOT IN (SELECT number FROM experiences)"
     ),
     "runs have the wrong pending mark": (
         "SELECT count(*) FROM trajectories t WHERE t.pending = EXISTS (SELECT 1 FROM attempts a"
@@ -66,29 +67,30 @@ _FAULTS: Final = {
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill items, attempts, the word index and all sums from the records; drop vectors that belong to nothing."""
-    for table in ("items", "attempts", "touched"):
+    for table in ("items", "attempts"):
         connection.execute(f"DELETE FROM {table}")
-    last = -1
-    while portion := _portion(connection, after=last):
-        for scope, number, experience in portion:
+    for portion in _portions(connection):
+        for number, scope, experience in portion:
             _rebuild_one(connection, scope, number, experience)
-            last = number
-    connection.execute(
-        "DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM experiences e JOIN spaces s ON s.scope = abs(e.scope)"
-        " WHERE e.number = vectors.experience AND s.number = vectors.space)"
-    )
+    _rename(connection)
     reindex_words(connection)
-    for statement in statements(migrations()[FILL_TOUCHED - 1]):
-        connection.execute(statement)
+    rejoin(connection)
     recount(connection)
     settle_all(connection)
 
 
-def _portion(connection: sqlite3.Connection, *, after: int) -> list[tuple[int, int, Experience]]:
-    rows = connection.execute(
-        "SELECT scope, number, record FROM experiences WHERE number > ? ORDER BY number LIMIT ?", (after, _PORTION)
-    )
-    return [(scope, number, loaded(Experience, record)) for scope, number, record in rows.fetchall()]
+def _portions(connection: sqlite3.Connection) -> Iterator[list[tuple[int, int, Experience]]]:
+    last = -1
+    while True:
+        rows = connection.execute(
+            "SELECT e.number, e.scope, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+            " WHERE e.number > ? ORDER BY e.number LIMIT ?",
+            (last, _PORTION),
+        ).fetchall()
+        if not rows:
+            return
+        last = rows[-1][0]
+        yield [(number, scope, experience_of(record, entry)) for number, scope, record, entry in rows]
 
 
 def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experience: Experience) -> None:
@@ -106,6 +108,43 @@ def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experi
     derive(connection, scope if scope > 0 else -number, {number: experience})
 
 
+def _rename(connection: sqlite3.Connection) -> None:
+    """Say anew, beside every journal entry, which experiences it wrote."""
+    for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
+        ids: dict[str, int] = dict(
+            connection.execute("SELECT id, number FROM experiences WHERE scope IN (?, ?)", (scope, -scope)).fetchall()
+        )
+        entries = connection.execute(
+            "SELECT number, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number",
+            (journal_number(scope, 0), journal_number(scope + 1, 0)),
+        ).fetchall()
+        connection.executemany("UPDATE journal SET whole = ?, part = ? WHERE number = ?", _named(entries, ids))
+
+
+def _named(
+    entries: Iterable[tuple[int, bytes]], ids: Mapping[str, int]
+) -> Iterator[tuple[str | None, str | None, int]]:
+    holders: dict[str, str] = {}
+    for number, blob in entries:
+        whole, part = wrote(entry_of(unpacked(blob)), holders)
+        held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
+        yield among(held) if held else None, among(flipped) if flipped else None, number
+
+
+def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:
+    """Ids of the experiences that an entry holds whole, and of those it changes in part.
+
+    `holders` says which experience each item belongs to, and is kept up to date.
+    """
+    part = {holders[id] for id in named_items(entry) if id in holders}
+    if isinstance(entry, Rejudge):
+        part.add(entry.experience_id)
+    if not isinstance(entry, Add | Replace | Merge):
+        return set(), part
+    holders.update((item.id, entry.experience.id) for item in entry.experience.items)
+    return {entry.experience.id}, part - {entry.experience.id}
+
+
 def problems(connection: sqlite3.Connection, /) -> list[str]:
     """What is wrong, one sentence each; empty when the file is sound."""
     found = [f"SQLite says: {text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
@@ -121,7 +160,35 @@ def problems(connection: sqlite3.Connection, /) -> list[str]:
         (count,) = connection.execute(question).fetchone()
         if count:
             found.append(f"{count} {what}")
-    return found
+    return [*found, *_vectors_of_nothing(connection), *_disagreeing(connection)]
+
+
+def _vectors_of_nothing(connection: sqlite3.Connection) -> list[str]:
+    known = {number for (number,) in connection.execute("SELECT number FROM experiences")}
+    keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
+    for (blob,) in connection.execute("SELECT keys FROM blocks"):
+        keys.update(keys_from_blob(blob).tolist())
+    lost = sum(key // PARTS not in known for key in keys)
+    return [f"{lost} vectors without an experience"] if lost else []
+
+
+def _disagreeing(connection: sqlite3.Connection) -> list[str]:
+    items: dict[int, list[tuple[str, bool]]] = {}
+    for number, id, retired in connection.execute("SELECT experience, id, retired FROM items ORDER BY place"):
+        items.setdefault(number, []).append((id, bool(retired)))
+    lost = wrong = 0
+    rows = connection.execute(
+        "SELECT e.number, e.id, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+    )
+    for number, id, record, entry in rows:
+        try:
+            experience = experience_of(record, entry)
+        except StoreUnavailable:
+            lost += 1
+            continue
+        wrong += experience.id != id or items.get(number, []) != [(i.id, i.retired) for i in experience.items]
+    found = [f"{lost} experiences have lost their record"] if lost else []
+    return [*found, f"{wrong} experiences disagree with their items"] if wrong else found
 
 
 def unfinished(connection: sqlite3.Connection, /) -> bool:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Final
 
+from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import check_target
+from lessonbank.stores._packing import unpacked
 from lessonbank.timeline import folded, live
 from lessonbank.types import Experience, JournalEntry, Rollback
 
-from ._derived import recount, settle_all
-from ._reading import entry_of
-from ._rows import ScopeRow, find_scope, make_scope
-from ._writing import Batch, journal, write
+from ._derived import recount, settle_all, underive
+from ._rows import AMONG, ScopeRow, among, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
+from ._writing import Batch, Written, journal, write
 
-_AMONG: Final = "IN (SELECT value FROM json_each(?))"
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """An experience as the journal left it: its last entry, and whether that entry holds it as it is."""
+
+    entry: int
+    whole: bool
 
 
 def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> list[JournalEntry]:
@@ -30,107 +37,104 @@ def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) 
     check_target(rollback, sequence=scope.sequence)
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
-    touched = _touched(connection, scope, set(chain(*now)) ^ set(chain(*then)))
-    if touched:
-        _change_over(connection, scope, batch.scope, touched, now, then)
+    if set(chain(*now)) != set(chain(*then)):
+        _change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 
 
-def _change_over(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    name: str,
-    touched: Collection[int],
-    now: Sequence[range],
-    then: Sequence[range],
-) -> None:
+def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range]) -> None:
     """An experience's record follows from the last entry that wrote it, so only other versions are written anew."""
-    was, wanted = (_versions(connection, scope, touched, spans) for spans in (now, then))
-    kept: dict[int, int] = dict(
-        connection.execute(f"SELECT experience, version FROM removed WHERE experience {_AMONG}", (_json(touched),))
-    )
-    there = was | kept
-    other = [number for number, version in wanted.items() if there.get(number) != version]
+    wanted = _versions(connection, scope, then)
+    rows = connection.execute(
+        "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
+    ).fetchall()
+    shown = [number for number, where, _ in rows if where > 0]
+    hidden = {number for number, where, _ in rows if where < 0}
+    other = {n: wanted[n] for n, _, entry in rows if n in wanted and wanted[n].entry != entry}
     # Before anything comes back: an item may have gone from one experience to another.
-    _drop_derived(connection, other)
-    _take_out(connection, {number: version for number, version in was.items() if number not in wanted})
-    _bring_back(connection, scope, [number for number in wanted if number in kept])
-    recount(connection, scope=scope.number)
+    for number in other:
+        underive(connection, -number if number in hidden else scope.number, number, experience_at(connection, number))
+    _take_out(connection, scope, [number for number in shown if number not in wanted])
+    _bring_back(connection, scope, [number for number in hidden if number in wanted])
     if other:
-        records = [_record(connection, scope, number, then) for number in other]
-        write(connection, find_scope(connection, name), {e.id: e for e in records}, added=())
+        experiences = _records(connection, scope, other, then)
+        entries = {experiences[n].id: (version.entry, version.whole) for n, version in other.items()}
+        written = Written({e.id: e for e in experiences.values()}, (), entries)
+        write(connection, find_scope(connection, name), written)
+    recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
 
 
 def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
     rows = connection.execute(
-        "SELECT sequence, json_extract(entry, '$.to') FROM journal"
-        """ WHERE scope = ? AND substr(entry, 1, 18) = '{"kind":"rollback"'""",
-        (scope.number,),
+        "SELECT number, entry FROM journal WHERE kind = 'rollback' AND number BETWEEN ? AND ?",
+        (journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
-    return dict(rows.fetchall())
+    found: dict[int, int] = {}
+    for number, blob in rows:
+        entry = entry_of(unpacked(blob))
+        if isinstance(entry, Rollback):
+            found[sequence_of(number)] = entry.to
+    return found
 
 
-def _touched(connection: sqlite3.Connection, scope: ScopeRow, sequences: Collection[int]) -> set[int]:
-    rows = connection.execute(
-        f"SELECT DISTINCT experience FROM touched WHERE scope = ? AND sequence {_AMONG}",
-        (scope.number, _json(sequences)),
-    )
-    return {number for (number,) in rows}
-
-
-def _versions(
-    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], spans: Sequence[range]
-) -> dict[int, int]:
+def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[range]) -> dict[int, _Version]:
     """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
-    last: dict[int, int] = {}
-    whole: set[int] = set()
+    last: dict[int, _Version] = {}
     for span in spans:
         rows = connection.execute(
-            "SELECT experience, max(sequence), max(whole) FROM touched"
-            f" WHERE scope = ? AND sequence BETWEEN ? AND ? AND experience {_AMONG} GROUP BY experience",
-            (scope.number, span[0], span[-1], _json(numbers)),
+            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
+            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
-        for number, sequence, put in rows:
-            last[number] = sequence
-            if put:
-                whole.add(number)
-    return {number: sequence for number, sequence in last.items() if number in whole}
+        for number, whole, part in rows:
+            last.update((one, _Version(number, True)) for one in json.loads(whole or "[]"))
+            last.update((one, _Version(number, False)) for one in json.loads(part or "[]") if one in last)
+    return last
 
 
-def _record(connection: sqlite3.Connection, scope: ScopeRow, number: int, spans: Sequence[range]) -> Experience:
-    (id,) = connection.execute("SELECT id FROM experiences WHERE number = ?", (number,)).fetchone()
-    texts: list[str] = []
-    for span in spans:
-        rows = connection.execute(
-            "SELECT j.entry FROM touched t JOIN journal j ON j.scope = t.scope AND j.sequence = t.sequence"
-            " WHERE t.scope = ? AND t.experience = ? AND t.sequence BETWEEN ? AND ? ORDER BY t.sequence",
-            (scope.number, number, span[0], span[-1]),
+def _records(
+    connection: sqlite3.Connection, scope: ScopeRow, other: Mapping[int, _Version], spans: Sequence[range]
+) -> dict[int, Experience]:
+    """Experiences by number, as the entries of `spans` left them."""
+    ids: dict[str, int] = dict(
+        connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(other),)).fetchall()
+    )
+    found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
+    records = {number: found[id] for id, number in ids.items() if id in found}
+    if len(records) < len(other):
+        raise StoreUnavailable("the journal no longer tells what the bank was then: restore a backup")
+    return records
+
+
+def _entries(
+    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int], spans: Sequence[range]
+) -> list[bytes]:
+    """The journal entries of `spans` that wrote one of the experiences, oldest first."""
+    named = [
+        journal
+        for span in spans
+        for journal, whole, part in connection.execute(
+            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
+            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
-        texts.extend(text for (text,) in rows)
-    return folded(map(entry_of, texts))[id]
+        if any(one in numbers for text in (whole, part) if text for one in json.loads(text))
+    ]
+    rows = connection.execute(f"SELECT entry FROM journal WHERE number {AMONG} ORDER BY number", (among(named),))
+    return [blob for (blob,) in rows]
 
 
-def _drop_derived(connection: sqlite3.Connection, numbers: Collection[int]) -> None:
+def _take_out(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
+    those = among(numbers)
+    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (those,))
     for table in ("items", "attempts"):
-        connection.execute(f"DELETE FROM {table} WHERE experience {_AMONG}", (_json(numbers),))
-
-
-def _take_out(connection: sqlite3.Connection, versions: Mapping[int, int]) -> None:
-    among = (_json(versions),)
-    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {_AMONG}", among)
-    for table in ("items", "attempts"):
-        connection.execute(f"UPDATE {table} SET scope = -experience WHERE experience {_AMONG}", among)
-    connection.executemany("INSERT INTO removed (experience, version) VALUES (?, ?)", versions.items())
+        connection.execute(
+            f"UPDATE {table} SET scope = -experience WHERE scope = ? AND experience {AMONG}", (scope.number, those)
+        )
 
 
 def _bring_back(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
-    among = (_json(numbers),)
-    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {_AMONG}", among)
+    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (among(numbers),))
     for table in ("items", "attempts"):
-        connection.execute(f"UPDATE {table} SET scope = ? WHERE experience {_AMONG}", (scope.number, *among))
-    connection.execute(f"DELETE FROM removed WHERE experience {_AMONG}", among)
-
-
-def _json(numbers: Iterable[int]) -> str:
-    return json.dumps(list(numbers))
+        connection.execute(
+            f"UPDATE {table} SET scope = ? WHERE scope {AMONG}", (scope.number, among(-number for number in numbers))
+        )

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
-from lessonbank.types import Experience, Trajectory
+from lessonbank.timeline import Entry
+from lessonbank.types import Add, Experience, Merge, Replace
+
+PARTS: Final = 4096
+"""The key of a vector is its experience's number times this, plus the place of an item, or 0 for the task."""
+AMONG: Final = "IN (SELECT value FROM json_each(?))"
+_JOURNALS: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,6 @@ class ScopeRow:
 
     number: int
     sequence: int = 0
-    revision: int = 0
     documents: int = 0
     words: int = 0
 
@@ -30,15 +38,16 @@ NOWHERE = ScopeRow(number=0)
 
 def find_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
     """The scope of that name, or `NOWHERE`."""
-    row = connection.execute(
-        "SELECT number, sequence, revision, documents, words FROM scopes WHERE name = ?", (name,)
-    ).fetchone()
+    row = connection.execute("SELECT number, sequence, documents, words FROM scopes WHERE name = ?", (name,)).fetchone()
     return ScopeRow(*row) if row else NOWHERE
 
 
 def make_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
     """The scope of that name, made where it is new."""
-    connection.execute("INSERT OR IGNORE INTO scopes (name) VALUES (?)", (name,))
+    found = find_scope(connection, name)
+    if found is not NOWHERE:
+        return found
+    connection.execute("INSERT INTO scopes (name) VALUES (?)", (name,))
     return find_scope(connection, name)
 
 
@@ -49,27 +58,78 @@ class SpaceRow:
     number: int
     dimensions: int | None
     epoch: int
+    revision: int
 
 
 def find_space(connection: sqlite3.Connection, scope: ScopeRow, name: str, /) -> SpaceRow | None:
     """The space of that name in this scope."""
     row = connection.execute(
-        "SELECT number, dimensions, epoch FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
+        "SELECT number, dimensions, epoch, revision FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
     ).fetchone()
     return SpaceRow(*row) if row else None
 
 
+def journal_number(scope: int, sequence: int, /) -> int:
+    """The row of a scope's journal entry: entries of one scope lie together, in order."""
+    return scope * _JOURNALS + sequence
+
+
+def sequence_of(number: int, /) -> int:
+    """The inverse of `journal_number`, as far as the sequence goes."""
+    return number % _JOURNALS
+
+
+def among(values: Iterable[int | str], /) -> str:
+    """Values as the one parameter of `AMONG`."""
+    return json.dumps(list(values), ensure_ascii=False, check_circular=False)
+
+
+_RECORD: Final = "SELECT e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
+
+
 def experience_at(connection: sqlite3.Connection, number: int, /) -> Experience:
     """The experience in that row."""
-    (record,) = connection.execute("SELECT record FROM experiences WHERE number = ?", (number,)).fetchone()
-    return loaded(Experience, record)
+    return experience_of(*connection.execute(f"{_RECORD} WHERE e.number = ?", (number,)).fetchone())
+
+
+def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:
+    """An experience from its own record, or else from the journal entry that holds it.
+
+    Raises:
+        StoreUnavailable: neither does; the file was damaged or edited.
+    """
+    if record is not None:
+        return loaded(Experience, unpacked(record))
+    held = entry_of(unpacked(entry)) if entry is not None else None
+    if isinstance(held, Add | Replace | Merge):
+        return held.experience
+    raise StoreUnavailable("a kept experience has lost its record: the file is damaged; restore a backup")
+
+
+_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+
+
+def entry_of(text: bytes, /) -> Entry:
+    """What happened, from the JSON of its journal entry.
+
+    Raises:
+        StoreUnavailable: the text is no entry; the file was damaged or edited.
+    """
+    try:
+        return _Entry.validate_json(text)
+    except ValidationError:
+        pass
+    try:
+        # Deeper nesting than pydantic's own JSON reader takes.
+        return _Entry.validate_python(json.loads(text))
+    except (ValueError, RecursionError):
+        raise StoreUnavailable("a journal entry cannot be read: the file is damaged; restore a backup") from None
 
 
 def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:
     """Experience id to row number, for those of the ids this scope has."""
     rows = connection.execute(
-        "SELECT id, number FROM experiences WHERE scope = ? AND id IN (SELECT value FROM json_each(?))",
-        (scope.number, json.dumps(list(ids))),
+        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG}", (scope.number, among(ids))
     )
     return dict(rows.fetchall())
 
@@ -83,22 +143,7 @@ def term(scope: int, word: str, /) -> str:
 
 def terms(scope: int, words: Collection[str], /) -> str:
     """The words of one task as one indexed text."""
+    text = " ".join(words)
+    if text and text.isascii() and "_" not in text:
+        return f"{scope}x{text.replace(' ', f' {scope}x')}"
     return " ".join(term(scope, word) for word in words)
-
-
-def packed(json_text: str, /) -> bytes:
-    """A trajectory's JSON as it is kept."""
-    return zlib.compress(json_text.encode(), 6)
-
-
-def unpacked(blob: bytes, /) -> Trajectory:
-    """The inverse of `packed`.
-
-    Raises:
-        StoreUnavailable: the bytes are damaged.
-    """
-    try:
-        text = zlib.decompress(blob)
-    except zlib.error as error:
-        raise StoreUnavailable(f"a kept trajectory cannot be unpacked ({error}): restore a backup") from None
-    return loaded(Trajectory, text)

@@ -1,4 +1,4 @@
-"""The numbered steps that bring a file to today's tables, and the refusal of files that are not ours."""
+"""How a file comes to have today's tables, and the refusal of files that are not ours."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
+from ._upgrading import carry_over
+
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FILL_TOUCHED: Final = 3
-"""The migration that a rebuild runs again."""
+FORMAT: Final = 5
+"""The present one. 1 to 4 are of earlier releases, and are brought up to it when they are opened."""
+_STEPS: Final = ("0002_rewinding.sql", "0003_fill_touched.sql", "0004_word_counts.sql")
+"""What brought format 1 to 2, 3 and 4."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
-    """Check that the file is a bank (or empty), switch it to write-ahead logging, run the migrations it lacks.
+    """Check that the file is a bank (or empty), switch it to write-ahead logging, bring its tables to today's.
 
     Raises:
         StoreUnavailable: another program's database, or a place that cannot hold a write-ahead log.
         VersionMismatch: written by a newer release; nothing was changed.
     """
-    steps = migrations()
-    _check(connection, path, newest=len(steps))
+    _check(connection, path)
     _log_ahead(connection, path, patience=patience)
-    if version(connection) < len(steps):
-        _migrate(connection, path, steps)
+    if version(connection) < FORMAT:
+        _migrate(connection, path)
 
 
 def version(connection: sqlite3.Connection, /) -> int:
@@ -36,21 +39,14 @@ def version(connection: sqlite3.Connection, /) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrations() -> list[str]:
-    """The SQL of every migration, in order; the first is number 1."""
-    folder = resources.files("lessonbank.stores.sqlite") / "migrations"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
-    return [file.read_text(encoding="utf-8") for file in files]
-
-
-def _check(connection: sqlite3.Connection, path: Path, *, newest: int) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> None:
     owner = int(connection.execute("PRAGMA application_id").fetchone()[0])
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     if owner != APPLICATION_ID and (owner or tables):
         raise StoreUnavailable(f"{path} is a database of another program: name another file for the bank")
-    if version(connection) > newest:
+    if version(connection) > FORMAT:
         raise VersionMismatch(
-            f"{path} was written by a newer release (format {version(connection)}, this one knows {newest}): "
+            f"{path} was written by a newer release (format {version(connection)}, this one knows {FORMAT}): "
             "upgrade lessonbank; nothing was changed"
         )
 
@@ -70,24 +66,40 @@ def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, steps: list[str]) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been faster while this one waited.
-        _check(connection, path, newest=len(steps))
-        for step in steps[version(connection) :]:
-            for statement in statements(step):
-                connection.execute(statement)
+        _check(connection, path)
+        found = version(connection)
+        if found == 0:
+            run(connection, "schema.sql")
+        elif found < FORMAT:
+            upgrade(connection, found)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(steps)}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
+def upgrade(connection: sqlite3.Connection, found: int, /) -> None:
+    """Carry everything over from the tables of an earlier release."""
+    for name in _STEPS[found - 1 :]:
+        run(connection, f"earlier/{name}")
+    carry_over(connection, lambda: run(connection, "schema.sql"))
+
+
+def run(connection: sqlite3.Connection, name: str, /) -> None:
+    """Execute the statements of an SQL file of this package."""
+    script = (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
+    for statement in statements(script):
+        connection.execute(statement)
+
+
 def statements(script: str, /) -> Iterator[str]:
-    """The statements of a migration, one by one."""
+    """The statements of a script, one by one."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

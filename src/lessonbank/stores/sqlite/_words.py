@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -11,11 +10,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from lessonbank.stores._lexical import add_gains, bounds, drag, scores, words
+from lessonbank.bm25 import add_gains, bounds, drag, scores, words
 from lessonbank.stores._records import encodable
 from lessonbank.types import Match
 
-from ._rows import ScopeRow, experience_at, find_scope, numbers_of, term
+from ._derived import upto
+from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of, term
 
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
@@ -32,6 +32,8 @@ class _Field:
     connection: sqlite3.Connection
     scope: ScopeRow
     left_out: Collection[int]
+    tail: Mapping[str, Mapping[int, int]]
+    """Where the words of the query stand in the tasks that the index does not hold yet."""
     postings: dict[str, Counter[int]] = field(default_factory=dict[str, Counter[int]])
     tasks: dict[int, tuple[int, bool, int]] = field(default_factory=dict[int, tuple[int, bool, int]])
     drags: dict[int, float] = field(default_factory=dict[int, float])
@@ -40,13 +42,24 @@ class _Field:
 
     def read(self, word: str, /, *, most: float = 0.0) -> None:
         """Add every task that holds `word`. A place without a record is left out: the index lost touch there."""
-        places = _places(self.connection, self.scope, word)
+        places = self._places(word)
         found = _tasks(self.connection, self.scope, places.keys() - self.tasks.keys())
         mean = max(self.scope.words, 1) / max(self.scope.documents, 1)
         self.tasks |= found
         self.drags |= {number: drag(length / mean) for number, (length, _, _) in found.items()}
         self.postings[word] = Counter({number: count for number, count in places.items() if number in self.tasks})
         add_gains(self.sums, most, self.postings[word], self.drags)
+
+    def _places(self, word: str) -> Counter[int]:
+        rows = self.connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(self.scope.number, word),))
+        return Counter(chain.from_iterable(rows)) + Counter(self.tail.get(word, {}))
+
+    def holders(self, word: str, /) -> int:
+        """How many tasks hold a word."""
+        row = self.connection.execute(
+            "SELECT doc FROM word_counts WHERE term = ?", (term(self.scope.number, word),)
+        ).fetchone()
+        return (int(row[0]) if row else 0) + len(self.tail.get(word, {}))
 
     def complete(self, held: Mapping[str, int], /) -> None:
         """Count the words not read yet in the tasks found: in the tasks themselves, or in their lists if shorter."""
@@ -55,7 +68,7 @@ class _Field:
             self.postings |= self._counted(missing)
             return
         for word in missing:
-            places = _places(self.connection, self.scope, word)
+            places = self._places(word)
             self.postings[word] = Counter({number: places[number] for number in places.keys() & self.tasks.keys()})
 
     def _counted(self, missing: Collection[str]) -> dict[str, Counter[int]]:
@@ -86,12 +99,24 @@ def search(
     here = find_scope(connection, scope)
     asked = words(query)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
-    known = _Field(connection, here, left_out)
+    known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
     held = _read_all(known, asked) if _rolled_back(connection, here) else _read_enough(known, asked, limit=limit)
     found = scores(asked, known.postings, known.lengths, documents=here.documents, total=here.words, holders=held)
     usable = ((score, known.tasks[number][2], number) for number, score in found.items() if known.usable(number))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
+
+
+def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str]) -> dict[str, Counter[int]]:
+    rows = connection.execute(
+        "SELECT number, task FROM experiences WHERE number > ? AND scope = ?", (upto(connection), scope.number)
+    )
+    found: dict[str, Counter[int]] = {}
+    for number, task in rows:
+        for word in words(task):
+            if word in asked:
+                found.setdefault(word, Counter())[number] += 1
+    return found
 
 
 def _rolled_back(connection: sqlite3.Connection, scope: ScopeRow) -> bool:
@@ -107,7 +132,7 @@ def _read_all(known: _Field, asked: list[str]) -> dict[str, int]:
 
 
 def _read_enough(known: _Field, asked: list[str], *, limit: int) -> dict[str, int]:
-    held = {word: _holders(known.connection, known.scope, word) for word in dict.fromkeys(asked)}
+    held = {word: known.holders(word) for word in dict.fromkeys(asked)}
     _read_what_decides(known, asked, held, limit=max(limit, 0))
     known.complete(held)
     return held
@@ -128,30 +153,19 @@ def _decided(known: _Field, *, limit: int, unread: float) -> bool:
     return len(best) == limit > 0 and best[-1] > unread * (1.0 + _MARGIN) + _MARGIN
 
 
-def _holders(connection: sqlite3.Connection, scope: ScopeRow, word: str) -> int:
-    row = connection.execute("SELECT doc FROM word_counts WHERE term = ?", (term(scope.number, word),)).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _places(connection: sqlite3.Connection, scope: ScopeRow, word: str) -> Counter[int]:
-    rows = connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(scope.number, word),))
-    return Counter(chain.from_iterable(rows))
-
-
 def _tasks(
     connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]
 ) -> dict[int, tuple[int, bool, int]]:
     """Words, whether active, and age of tasks by row number."""
     rows = connection.execute(
-        "SELECT number, words, active, created_at FROM experiences"
-        " WHERE number IN (SELECT value FROM json_each(?)) AND scope = ?",
-        (json.dumps(list(numbers)), scope.number),
+        f"SELECT number, words, active, created_at FROM experiences WHERE number {AMONG} AND scope = ?",
+        (among(numbers), scope.number),
     )
     return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}
 
 
 def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:
     return connection.execute(
-        "SELECT number, task FROM experiences WHERE number IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(numbers)),),
+        f"SELECT number, task FROM experiences WHERE number {AMONG}",
+        (among(numbers),),
     )

@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._ids import now
+from lessonbank.bm25 import words
 from lessonbank.errors import NotFound
-from lessonbank.stores._changes import planned
-from lessonbank.stores._lexical import words
-from lessonbank.stores._records import loaded, microseconds, moment
-from lessonbank.stores._vectors import placeable, to_blob
+from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._packing import packed
+from lessonbank.stores._records import encodable, microseconds, moment
+from lessonbank.stores._vectors import placeable
 from lessonbank.timeline import Entry
-from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall, Settle, Settlement
+from lessonbank.types import Erased, Experience, JournalEntry, MemoryItem, Purge, Recall, Settle
 
-from ._derived import derive, index_words, settle_pending, unindex_words
-from ._rows import NOWHERE, ScopeRow, find_scope, find_space, make_scope, numbers_of
+from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
+from ._placing import drop, forget, place
+from ._rows import (
+    AMONG,
+    NOWHERE,
+    PARTS,
+    ScopeRow,
+    among,
+    experience_at,
+    find_scope,
+    find_space,
+    journal_number,
+    make_scope,
+)
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -26,14 +39,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The arguments of one `apply`, ready to be written: lone surrogates gone, JSON made."""
+    """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
 
     scope: str
     writer: str
-    entries: Sequence[tuple[Entry, str]]
-    """What happens, in order, each with its JSON."""
+    entries: Sequence[tuple[Entry, bytes]]
+    """What happens, in order, each as it is kept."""
     vectors: Mapping[str, Vectors]
     space: str | None
+    unlearned: Sequence[str] = ()
+    unchanged: Sequence[Experience] = ()
+    """What the entries were decided upon, see `Store.apply`."""
 
 
 class Present:
@@ -49,8 +65,8 @@ class Present:
 
     def experience(self, id: str, /) -> Experience | None:
         """See `View.experience`."""
-        record = self._one("SELECT record FROM experiences WHERE scope = ? AND id = ?", id)
-        return None if record is None else loaded(Experience, record)
+        number = self._one("SELECT number FROM experiences WHERE scope = ? AND id = ?", id)
+        return None if number is None else experience_at(self._connection, number)
 
     def owner(self, item_id: str, /) -> str | None:
         """See `View.owner`."""
@@ -58,6 +74,11 @@ class Present:
             "SELECT e.id FROM items i JOIN experiences e ON e.number = i.experience WHERE i.scope = ? AND i.id = ?",
             item_id,
         )
+
+    def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
+        """See `View.learned`."""
+        sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
+        return {id for id in trajectory_ids if self._one(sql, encodable(id)) is not None}
 
     def _one(self, sql: str, id: str) -> Any:
         row = self._connection.execute(sql, (self._scope.number, id)).fetchone()
@@ -89,52 +110,48 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
     """
     scope = make_scope(connection, batch.scope)
     changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased)]
-    draft = planned(changes, Present(connection, scope), scope=batch.scope)
-    space = find_space(connection, scope, batch.space or "")
-    rows = placeable(
-        batch.vectors, space=batch.space, dimensions=space.dimensions if space else None, known=draft.knows
+    draft = planned(
+        changes,
+        Present(connection, scope),
+        scope=batch.scope,
+        unlearned=batch.unlearned,
+        unchanged=batch.unchanged,
     )
-    if draft.written:
-        write(connection, scope, draft.written, added=draft.added)
-    if rows:
-        _place(connection, scope, rows, batch.space or "")
-    for entry, _ in batch.entries:
+    numbers = write(connection, scope, Written.of(draft, scope)) if draft.written else {}
+    _place(connection, scope, batch.vectors, batch.space)
+    for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
-            _settle(connection, scope, entry.settlement)
-    numbers = numbers_of(connection, scope, draft.written)
+            _settle(connection, scope, entry.settlement.recall_id, sequence)
     return journal(connection, scope, batch, touched=[{numbers[i]: w for i, w in t.items()} for t in draft.touched])
 
 
 def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
     """Set vectors of existing experiences."""
-    scope = find_scope(connection, scope_name)
-    space = find_space(connection, scope, space_name)
-    rows = placeable(
-        vectors,
-        space=space_name,
-        dimensions=space.dimensions if space else None,
-        known=Present(connection, scope).knows,
-    )
+    _place(connection, find_scope(connection, scope_name), vectors, space_name)
+
+
+def _place(connection: sqlite3.Connection, scope: ScopeRow, vectors: Mapping[str, Vectors], name: str | None) -> None:
+    space = find_space(connection, scope, name or "") if vectors else None
+    rows = placeable(vectors, space=name, dimensions=space.dimensions if space else None)
     if rows:
-        _place(connection, scope, rows, space_name)
+        place(connection, scope, rows, name or "")
 
 
 def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str, /) -> None:
     """Forget the vectors of a space, and how many numbers they had."""
     space = find_space(connection, find_scope(connection, scope_name), space_name)
     if space is not None:
-        connection.execute("DELETE FROM vectors WHERE space = ?", (space.number,))
-        connection.execute("UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space.number,))
+        drop(connection, space.number)
 
 
-def record(connection: sqlite3.Connection, recall: Recall, text: str, /) -> None:
+def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> None:
     """Keep a receipt; a known one stays as it is."""
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
     connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
-        (scope.number, microseconds(recall.created_at), recall.id, text),
+        (scope.number, microseconds(recall.created_at), recall.id, blob),
     )
 
 
@@ -143,15 +160,13 @@ def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None
     connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
 
 
-def _settle(connection: sqlite3.Connection, scope: ScopeRow, settlement: Settlement) -> None:
-    known = connection.execute(
-        "SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, settlement.recall_id)
-    ).fetchone()
+def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
+    known = connection.execute("SELECT 1 FROM recalls WHERE scope = ? AND id = ?", (scope.number, recall_id)).fetchone()
     if known is None:
-        raise NotFound(f"no recall {settlement.recall_id!r} in this scope")
+        raise NotFound(f"no recall {recall_id!r} in this scope")
     connection.execute(
-        "INSERT OR REPLACE INTO settlements (scope, recall, record) VALUES (?, ?, ?)",
-        (scope.number, settlement.recall_id, settlement.model_dump_json()),
+        "INSERT OR REPLACE INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
+        (scope.number, recall_id, journal_number(scope.number, sequence)),
     )
 
 
@@ -165,13 +180,14 @@ def journal(
     # Through microseconds and back, so that the entry returned equals the entry read later.
     at = microseconds(now())
     first = scope.sequence + 1
+    nothing: Mapping[int, bool] = {}
+    places = [*touched, *[nothing] * (len(batch.entries) - len(touched))]
     connection.executemany(
-        "INSERT INTO journal (scope, sequence, at, writer, entry) VALUES (?, ?, ?, ?, ?)",
-        [(scope.number, s, at, batch.writer, text) for s, (_, text) in enumerate(batch.entries, first)],
-    )
-    connection.executemany(
-        "INSERT INTO touched (scope, sequence, experience, whole) VALUES (?, ?, ?, ?)",
-        [(scope.number, s, number, whole) for s, t in enumerate(touched, first) for number, whole in t.items()],
+        "INSERT INTO journal (number, at, kind, writer, whole, part, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            (journal_number(scope.number, s), at, entry.kind, batch.writer, _those(t, True), _those(t, False), blob)
+            for s, (entry, blob), t in zip(count(first), batch.entries, places, strict=False)
+        ],
     )
     connection.execute("UPDATE scopes SET sequence = sequence + ? WHERE number = ?", (len(batch.entries), scope.number))
     return [
@@ -180,127 +196,143 @@ def journal(
     ]
 
 
-def write(
-    connection: sqlite3.Connection, scope: ScopeRow, written: Mapping[str, Experience], /, *, added: Collection[str]
-) -> None:
-    """Put experiences by id in the place of what has their ids, with all that follows from them."""
-    back = _readmit(connection, scope, added)
-    old = _old_rows(connection, scope, [id for id in written if id not in added or id in back])
-    trajectories = _clear(connection, scope, old, written)
+def _those(touched: Mapping[int, bool], whole: bool) -> str | None:
+    numbers = [number for number, held in touched.items() if held is whole]
+    return f"[{numbers[0]}]" if len(numbers) == 1 else among(numbers) if numbers else None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Experiences to be put in the place of what has their ids."""
+
+    experiences: Mapping[str, Experience]
+    added: Collection[str]
+    """Ids of those that are new to the scope."""
+    entries: Mapping[str, tuple[int, bool]]
+    """Id to the journal entry that wrote it last, and whether that entry holds it as it is."""
+
+    @classmethod
+    def of(cls, draft: Draft, scope: ScopeRow, /) -> Written:
+        """What a draft writes, when its changes become the next entries of the journal."""
+        entries = {
+            id: (journal_number(scope.number, sequence), whole)
+            for sequence, touched in enumerate(draft.touched, scope.sequence + 1)
+            for id, whole in touched.items()
+        }
+        return cls(draft.written, draft.added, entries)
+
+
+def write(connection: sqlite3.Connection, scope: ScopeRow, written: Written, /) -> dict[str, int]:
+    """Write experiences with all that follows from them; the number of each."""
+    back = _readmit(connection, scope, written.added)
+    old = {id: _old(connection, scope, id) for id in written.experiences if id not in written.added or id in back}
     (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM experiences").fetchone()
     numbers = {id: row.number for id, row in old.items()}
-    numbers.update((id, last + place) for place, id in enumerate((id for id in written if id not in old), 1))
-    fresh = {
-        numbers[id]: experience
-        for id, experience in written.items()
-        if id not in old or old[id].task != experience.task
-    }
-    for id, experience in written.items():
-        _put_row(connection, scope, numbers[id], experience, new=id not in old)
-    derive(connection, scope.number, {numbers[id]: experience for id, experience in written.items()})
-    index_words(connection, scope.number, fresh)
-    _count(connection, scope, written, added=added, before=sum(r.words for id, r in old.items() if id not in added))
-    trajectories.update(attempt.trajectory_id for e in written.values() for attempt in e.attempts)
+    numbers.update((id, last + at) for at, id in enumerate((id for id in written.experiences if id not in old), 1))
+    tasks = {numbers[id]: words(experience.task) for id, experience in written.experiences.items()}
+    lengths = {id: len(tasks[numbers[id]]) for id in written.experiences}
+    trajectories = _clear(connection, scope, old)
+    _put(connection, scope, written, numbers, old=old, lengths=lengths)
+    derive(connection, scope.number, {numbers[id]: e for id, e in written.experiences.items()})
+    _change_tasks(connection, scope, old, written)
+    index_tail(connection, max(last, *numbers.values()), tasks)
+    before = sum(row.words for id, row in old.items() if id not in written.added)
+    connection.execute(
+        "UPDATE scopes SET documents = documents + ?, words = words + ? WHERE number = ?",
+        (len(written.added), sum(lengths.values()) - before, scope.number),
+    )
+    trajectories.update(attempt.trajectory_id for e in written.experiences.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
+    return numbers
 
 
 def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str]) -> set[str]:
     """Give back their rows to those of the ids that a rollback took out, to be written over."""
     rows: list[tuple[str, int]] = connection.execute(
-        "SELECT id, number FROM experiences WHERE scope = ? AND id IN (SELECT value FROM json_each(?))",
-        (-scope.number, json.dumps(list(ids))),
+        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG}", (-scope.number, among(ids))
     ).fetchall()
     for _, number in rows:
         connection.execute("UPDATE experiences SET scope = ? WHERE number = ?", (scope.number, number))
-        connection.execute("DELETE FROM removed WHERE experience = ?", (number,))
+        for table in ("items", "attempts"):
+            connection.execute(f"DELETE FROM {table} WHERE scope = ?", (-number,))
+    if rows:
+        connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
     return {id for id, _ in rows}
 
 
 @dataclass(frozen=True, slots=True)
-class _OldRow:
+class _Old:
     number: int
     words: int
     task: str
+    experience: Experience
 
 
-def _old_rows(connection: sqlite3.Connection, scope: ScopeRow, ids: Sequence[str]) -> dict[str, _OldRow]:
+def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
     sql = "SELECT number, words, task FROM experiences WHERE scope = ? AND id = ?"
-    return {id: _OldRow(*connection.execute(sql, (scope.number, id)).fetchone()) for id in ids}
+    number, length, task = connection.execute(sql, (scope.number, id)).fetchone()
+    return _Old(number, length, task, experience_at(connection, number))
 
 
-def _clear(
-    connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _OldRow], written: Mapping[str, Experience]
-) -> set[str]:
+def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old]) -> set[str]:
     """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
-    touched: set[str] = set()
-    for id, row in old.items():
-        attempts = connection.execute("SELECT trajectory FROM attempts WHERE experience = ?", (row.number,))
-        touched.update(trajectory for (trajectory,) in attempts)
-        connection.execute("DELETE FROM attempts WHERE experience = ?", (row.number,))
-        connection.execute("DELETE FROM items WHERE experience = ?", (row.number,))
-        if row.task != written[id].task:
-            unindex_words(connection, scope.number, row.number, row.task)
-            connection.execute("DELETE FROM vectors WHERE experience = ?", (row.number,))
-    return touched
+    for row in old.values():
+        underive(connection, scope.number, row.number, row.experience)
+    return {attempt.trajectory_id for row in old.values() for attempt in row.experience.attempts}
 
 
-def _put_row(
-    connection: sqlite3.Connection, scope: ScopeRow, number: int, experience: Experience, *, new: bool
-) -> None:
-    values = (
-        microseconds(experience.created_at),
-        bool(experience.active_items),
-        len(words(experience.task)),
-        scope.revision + 1,
-        experience.task,
-        experience.model_dump_json(),
-        number,
-    )
-    if not new:
-        connection.execute(_UPDATE, values)
-        return
-    connection.execute(_INSERT, (*values, scope.number, experience.id))
-
-
-def _count(
+def _put(
     connection: sqlite3.Connection,
     scope: ScopeRow,
-    written: Mapping[str, Experience],
+    written: Written,
+    numbers: Mapping[str, int],
     *,
-    added: Collection[str],
-    before: int,
+    old: Mapping[str, _Old],
+    lengths: Mapping[str, int],
 ) -> None:
-    after = sum(len(words(experience.task)) for experience in written.values())
-    connection.execute(
-        "UPDATE scopes SET revision = ?, documents = documents + ?, words = words + ? WHERE number = ?",
-        (scope.revision + 1, len(added), after - before, scope.number),
-    )
+    new: list[tuple[Any, ...]] = []
+    known: list[tuple[Any, ...]] = []
+    for id, experience in written.experiences.items():
+        entry, whole = written.entries[id]
+        values = (
+            microseconds(experience.created_at),
+            bool(experience.active_items),
+            lengths[id],
+            entry,
+            experience.task,
+            None if whole else packed(experience.model_dump_json()),
+            numbers[id],
+        )
+        if id in old:
+            known.append(values)
+        else:
+            new.append((*values, scope.number, id))
+    connection.executemany(_UPDATE, known)
+    connection.executemany(_INSERT, new)
 
 
-_UPDATE = (
-    "UPDATE experiences SET created_at = ?, active = ?, words = ?, revision = ?, task = ?, record = ? WHERE number = ?"
+_UPDATE: Final = (
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, task = ?, record = ? WHERE number = ?"
 )
-_INSERT = (
-    "INSERT INTO experiences (created_at, active, words, revision, task, record, number, scope, id)"
+_INSERT: Final = (
+    "INSERT INTO experiences (created_at, active, words, entry, task, record, number, scope, id)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
-def _place(connection: sqlite3.Connection, scope: ScopeRow, rows: Mapping[str, Vectors], space_name: str) -> None:
-    dimensions = int(next(iter(rows.values())).size)
-    connection.execute("INSERT OR IGNORE INTO spaces (scope, name) VALUES (?, ?)", (scope.number, space_name))
-    connection.execute(
-        "UPDATE spaces SET dimensions = ? WHERE scope = ? AND name = ?", (dimensions, scope.number, space_name)
-    )
-    space = find_space(connection, scope, space_name)
-    numbers = numbers_of(connection, scope, rows)
-    revision = scope.revision + 1
-    connection.executemany(
-        "INSERT OR REPLACE INTO vectors (space, experience, vector) VALUES (?, ?, ?)",
-        [(space.number if space else 0, numbers[id], to_blob(row)) for id, row in rows.items()],
-    )
-    connection.executemany(
-        "UPDATE experiences SET revision = ? WHERE number = ? AND revision <> ?",
-        [(revision, number, revision) for number in numbers.values()],
-    )
-    connection.execute("UPDATE scopes SET revision = ? WHERE number = ?", (revision, scope.number))
+def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
+    """Words and vectors of a task that is another now are of no use, nor are the vectors of changed items."""
+    moved = {id: row for id, row in old.items() if row.task != written.experiences[id].task}
+    for id, row in moved.items():
+        unindex_words(connection, scope.number, row.number, row.task)
+        index_words(connection, scope.number, row.number, written.experiences[id].task)
+    changed: set[int] = set()
+    for id, row in old.items():
+        changed |= stale_items(row.number, row.experience.items, written.experiences[id].items)
+    forget(connection, scope.number, numbers={row.number for row in moved.values()}, keys=changed)
+
+
+def stale_items(number: int, before: Sequence[MemoryItem], after: Sequence[MemoryItem], /) -> set[int]:
+    """Keys of items that are not there any more or say something else. Retiring one changes nothing."""
+    says = [(i.id, i.text) for i in after]
+    return {number * PARTS + at for at, i in enumerate(before, 1) if at > len(says) or says[at - 1] != (i.id, i.text)}

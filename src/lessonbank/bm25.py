@@ -1,4 +1,4 @@
-"""Ranking by words, the same in every store: BM25 whose statistics never leave one scope."""
+"""Ranking by words, the same in every store and for every moment: BM25 whose statistics never leave one scope."""
 
 from __future__ import annotations
 

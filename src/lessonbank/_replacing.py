@@ -1,0 +1,62 @@
+"""A new file takes the place of an earlier one when it is whole and on disk, or not at all. Every call blocks."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import secrets
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_ABANDONED: Final = 3600.0
+"""Seconds without a write after which a part is taken for that of a writer that was killed."""
+_NAME: Final = 100
+"""Characters of the file's own name in that of its part: a long one must not become too long."""
+
+
+def begin(path: Path, /, *, like: Path | None = None) -> Path:
+    """An empty file beside `path` to write to, as private as `path` was, or else as `like` is.
+
+    Raises:
+        OSError: the folder is missing or cannot be written.
+    """
+    prefix = f".{path.name[:_NAME]}."
+    for left in path.parent.glob(f"{glob.escape(prefix)}*.part"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                left.unlink()
+    part = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")
+    part.touch(exist_ok=False)
+    model = path if path.exists() else like
+    if model is not None:
+        part.chmod(model.stat().st_mode & 0o777)
+    return part
+
+
+def finish(part: Path, path: Path, /) -> None:
+    """Put `part` in the place of `path`: the bytes are on disk before, the name is afterwards."""
+    with part.open("r+b") as file:
+        os.fsync(file.fileno())
+    part.replace(path)
+    _sync_folder(path.parent)
+
+
+def abandon(part: Path, /) -> None:
+    """Remove what `finish` did not move."""
+    part.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened, and a rename is journaled by the file system
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems have no such call
+            raise
+    finally:
+        os.close(handle)

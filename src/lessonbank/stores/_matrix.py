@@ -1,0 +1,282 @@
+"""Nearest neighbours by cosine in one scope: the signs of all rows are compared first, then the best rows exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._vectors import Floats, Ints, Rows, Shorts
+
+    Bools: TypeAlias = NDArray[np.bool_]
+    Words: TypeAlias = NDArray[np.uint64]
+    Places: TypeAlias = NDArray[np.intp]
+
+PARTS: Final = 4096
+"""A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its items in order."""
+
+_EXACT: Final = 1024
+"""Up to so many rows are all compared exactly: it is quicker than choosing among them."""
+_LEAST: Final = 500
+"""Rows compared exactly after the signs; more in a large matrix, see `_candidates`."""
+_PER_CANDIDATE: Final = 400
+_COARSE: Final = 150_000
+"""From so many rows on, half of the signs choose a shortlist before all of them do."""
+_SHORTLIST: Final = 16
+"""Places on that shortlist for each row that will be compared exactly."""
+_SAMPLE: Final = 4096
+"""About so many rows whose mean is taken for the middle of the space: signs are of the difference to it."""
+_PORTION: Final = 8192
+"""Rows whose signs are taken at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Signs:
+    """One bit a dimension: on which side of `middle` a row lies. Shape (words, capacity), so that a scan is linear."""
+
+    middle: Floats
+    words: Words
+    counted: int
+    """Rows there were when the middle was taken."""
+
+    def of(self, rows: Floats, /) -> Words:
+        """The signs of rows, shape (words, n)."""
+        bits = np.packbits(rows > self.middle, axis=1)
+        whole = np.zeros((len(rows), 8 * len(self.words)), dtype=np.uint8)
+        whole[:, : bits.shape[1]] = bits
+        return whole.view(np.uint64).T
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A matrix as one moment saw it; later changes to the matrix do not reach it."""
+
+    keys: Ints
+    rows: Shorts
+    factors: Floats
+    active: Bools
+    signs: _Signs | None
+
+    def nearest(self, query: Floats, /, *, limit: int, exclude: Collection[int] = ()) -> list[tuple[int, float]]:
+        """The closest active rows as (key, cosine), best first; every row that ties with the last place is among them.
+
+        `exclude` names experiences by number. Scores are rounded to five digits: packed rows carry no more, and rows
+        that differ by less are ties. Up to 1,024 rows the answer is exact; above, rows are chosen by their signs,
+        and one in a few hundred of the five closest is missed.
+        """
+        usable = self._usable(exclude)
+        count = len(self.keys) if usable is None else int(np.count_nonzero(usable))
+        limit = min(limit, count)
+        if limit <= 0:
+            return []
+        places = self._candidates(query, usable, most=max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit))
+        scores = (self.rows[places].astype(np.float32) @ query) * self.factors[places]
+        scores = np.clip(scores.astype(np.float64).round(5), -1.0, 1.0)
+        least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        best = np.flatnonzero(scores >= least)
+        best = best[np.argsort(-scores[best], kind="stable")]
+        return [(int(self.keys[places[i]]), float(scores[i])) for i in best]
+
+    def _usable(self, exclude: Collection[int]) -> Bools | None:
+        if not exclude:
+            return None if self.active.all() else self.active
+        return self.active & ~np.isin(self.keys // PARTS, np.fromiter(exclude, dtype=np.int64))
+
+    def _candidates(self, query: Floats, usable: Bools | None, *, most: int) -> Places:
+        if self.signs is None or len(self.keys) <= most:
+            return np.arange(len(self.keys)) if usable is None else np.flatnonzero(usable)
+        asked, words = self.signs.of(query[None])[:, 0], self.signs.words[:, : len(self.keys)]
+        if len(self.keys) < _COARSE or len(words) < 4:
+            return _closest(_distances(words, asked), usable, most)
+        half = len(words) // 2
+        short = _closest(_distances(words[:half], asked[:half]), usable, _SHORTLIST * most)
+        return short[_closest(_distances(words[:, short], asked), None, most)]
+
+
+def _distances(words: Words, asked: Words) -> NDArray[np.uint16]:
+    """In how many signs each row differs."""
+    total = np.bitwise_count(words[0] ^ asked[0]).astype(np.uint16)
+    for word, wanted in zip(words[1:], asked[1:], strict=True):
+        total += np.bitwise_count(word ^ wanted)
+    return total
+
+
+def _closest(distances: NDArray[np.uint16], usable: Bools | None, most: int) -> Places:
+    """At least `most` places, all that tie with the last one among them."""
+    if usable is not None:
+        places = np.flatnonzero(usable)
+        return places[_closest(distances[places], None, most)]
+    if len(distances) <= most:
+        return np.arange(len(distances))
+    reach = int(np.searchsorted(np.bincount(distances).cumsum(), most))
+    return np.flatnonzero(distances <= reach)
+
+
+def ranked(
+    found: Sequence[tuple[int, float]], /, *, limit: int, age: Callable[[Sequence[int]], Mapping[int, int]]
+) -> list[tuple[int, float]]:
+    """The best `limit` of what a sight found, equal scores newest first; `age` is asked only where there are ties."""
+    if len(found) == len({score for _, score in found}):
+        return list(found[:limit])
+    created = age([key // PARTS for key, _ in found])
+    return sorted(found, key=lambda row: (-row[1], -created[row[0] // PARTS], -row[0]))[:limit]
+
+
+class Matrix:
+    """The packed rows of one scope and space, by key. Rows are only ever appended: sights keep what they saw."""
+
+    __slots__ = (
+        "_active",
+        "_dropped",
+        "_factors",
+        "_keys",
+        "_later",
+        "_rows",
+        "_sealed",
+        "_signed",
+        "_signs",
+        "_size",
+        "parts",
+    )
+
+    def __init__(self, dimensions: int, /) -> None:
+        self._fill(np.empty(16, np.int64), np.empty((16, dimensions), np.int16), np.empty(16, np.float32), 0)
+
+    @classmethod
+    def of(cls, keys: Ints, shorts: Shorts, factors: Floats, /) -> Matrix:
+        """A matrix of these rows, whose memory it takes over; of several with one key the last one counts."""
+        made = cls(shorts.shape[1])
+        if len(keys) and not (np.diff(keys) > 0).all():
+            order = np.argsort(keys, kind="stable")
+            last = order[np.append(np.diff(keys[order]) > 0, True)]
+            keys, shorts, factors = keys[last], shorts[last], factors[last]
+        made._fill(keys, shorts, factors, len(keys))
+        return made
+
+    def _fill(self, keys: Ints, shorts: Shorts, factors: Floats, size: int) -> None:
+        self._keys, self._rows, self._factors, self._size = keys, shorts, factors, size
+        self._active: Bools = np.ones(len(keys), dtype=np.bool_)
+        # So many rows stand in the order of their keys; `_later` has the places of those after them.
+        self._sealed = size
+        self._later: dict[int, int] = {}
+        self._dropped: set[int] = set()
+        self._signs: _Signs | None = None
+        self._signed = 0
+        self.parts = bool((keys[:size] % PARTS != 0).any())
+        """Whether it ever had rows of items."""
+
+    def __len__(self) -> int:
+        """Rows that were neither dropped nor set again."""
+        return self._sealed - len(self._dropped) + len(self._later)
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in a row."""
+        return self._rows.shape[1]
+
+    @property
+    def bytes(self) -> int:
+        """Memory held, in bytes."""
+        held = self._rows.nbytes + self._keys.nbytes + self._factors.nbytes + self._active.nbytes
+        return held + (self._signs.words.nbytes if self._signs else 0)
+
+    @property
+    def wasted(self) -> bool:
+        """Whether most rows were superseded and the matrix is worth building anew."""
+        return self._size > _EXACT and self._size > 2 * len(self)
+
+    def missing(self, keys: Sequence[int], /) -> Places:
+        """The places in `keys` of those without a row here."""
+        asked = np.fromiter(keys, dtype=np.int64, count=len(keys))
+        there = np.isin(asked, self._keys[: self._size])
+        lost = self._dropped - self._later.keys()
+        return np.flatnonzero(~there | np.isin(asked, np.fromiter(lost, dtype=np.int64)))
+
+    def put(self, key: int, rows: Rows, /, *, active: bool = True) -> None:
+        """Set the row of `key` to the first of `rows`; an inactive row is never found."""
+        place = self._place(key)
+        if place is not None:
+            if np.array_equal(self._rows[place], rows[0][0]):
+                self._mark(place, active)
+                return
+            self.drop(key)
+        self._append(key, rows, active=active)
+
+    def drop(self, key: int, /) -> None:
+        """Forget the row of `key`, where there is one."""
+        place = self._place(key)
+        if place is None:
+            return
+        self._mark(place, False)
+        if self._later.pop(key, None) is None:
+            self._dropped.add(key)
+
+    def activate(self, key: int, /, *, active: bool) -> None:
+        """Set whether the row of `key` may be found, where there is one."""
+        place = self._place(key)
+        if place is not None:
+            self._mark(place, active)
+
+    def sight(self) -> Sight:
+        """What the matrix holds now; nothing is copied."""
+        self._sign()
+        end = self._size
+        return Sight(self._keys[:end], self._rows[:end], self._factors[:end], self._active[:end], self._signs)
+
+    def _place(self, key: int) -> int | None:
+        place = self._later.get(key)
+        if place is not None or key in self._dropped:
+            return place
+        place = int(np.searchsorted(self._keys[: self._sealed], key))
+        return place if place < self._sealed and self._keys[place] == key else None
+
+    def _mark(self, place: int, active: bool) -> None:
+        if bool(self._active[place]) != active:
+            self._active = self._active.copy()
+            self._active[place] = active
+
+    def _append(self, key: int, rows: Rows, *, active: bool) -> None:
+        if self._size == len(self._keys):
+            more = 2 * self._size + 16 if self._size < 8 * _EXACT else self._size + self._size // 4
+            self._keys, self._factors = _extended(self._keys, more), _extended(self._factors, more)
+            self._rows, self._active = _extended(self._rows, more), _extended(self._active, more)
+        place = self._size
+        self._keys[place], self._rows[place], self._factors[place] = key, rows[0][0], rows[1][0]
+        self._active[place] = active
+        self.parts |= key % PARTS != 0
+        self._later[key] = place
+        self._size += 1
+
+    def _sign(self) -> None:
+        """Bring the signs up to the present. Their middle is taken anew whenever the matrix has doubled."""
+        if self._size <= _EXACT:
+            return
+        signs = self._signs
+        if signs is None or self._size > 2 * signs.counted:
+            sample = slice(None, self._size, max(self._size // _SAMPLE, 1))
+            middle = _floats(self._rows[sample], self._factors[sample]).mean(axis=0)
+            signs = _Signs(middle, np.empty((-(-self.dimensions // 64), 0), dtype=np.uint64), counted=self._size)
+            self._signed = 0
+        if signs.words.shape[1] < self._size:
+            wider = np.zeros((len(signs.words), len(self._keys)), dtype=np.uint64)
+            wider[:, : self._signed] = signs.words[:, : self._signed]
+            signs = _Signs(signs.middle, wider, counted=signs.counted)
+        for at in range(self._signed, self._size, _PORTION):
+            end = min(at + _PORTION, self._size)
+            signs.words[:, at:end] = signs.of(_floats(self._rows[at:end], self._factors[at:end]))
+        self._signs, self._signed = signs, self._size
+
+
+def _floats(rows: Shorts, factors: Floats) -> Floats:
+    return rows * factors[:, None]
+
+
+def _extended(array: NDArray[Any], length: int) -> NDArray[Any]:
+    wider = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    wider[: len(array)] = array
+    return wider

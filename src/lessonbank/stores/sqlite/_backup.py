@@ -1,0 +1,102 @@
+"""A consistent copy of a bank file while others write to it, put in place whole or not at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from lessonbank._replacing import abandon, begin, finish
+from lessonbank.errors import StoreUnavailable, UsageError
+
+from ._schema import APPLICATION_ID
+
+_PORTION: Final = 1024
+"""Pages copied at a time; between two portions other threads of this process get their turn."""
+_MAGIC: Final = b"SQLite format 3\x00"
+_APPLICATION_ID_AT: Final = 68
+_LOGS: Final = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a file that is open, and may apply to whatever takes its place."""
+_OWN: Final = ("", *_LOGS, "-queue")
+"""The files of one bank, by what follows its name."""
+
+
+def backup(connection: sqlite3.Connection, target: Path, /) -> None:
+    """Copy the bank as it is now to `target`. An earlier backup there stays until the new one is whole and synced.
+
+    The copy is of one snapshot, held from the first page to the last: neither readers nor writers wait, and no write
+    makes the copy begin again. It is checked before it takes the place of an earlier one.
+
+    Raises:
+        UsageError: `target` is the bank itself, a folder, or a file that is not a bank.
+        StoreUnavailable: it cannot be written, somebody has the earlier one open, or the bank itself is damaged.
+    """
+    if not connection.in_transaction:
+        connection.execute("BEGIN")
+    # Only reading takes the snapshot; without it, each portion would be of another moment.
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    target = target.resolve()
+    source = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    try:
+        _spare(target, source)
+        _put(connection, source, target)
+    except (OSError, sqlite3.Error) as error:
+        what = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StoreUnavailable(f"cannot back up to {str(target)!r}: {what}; an earlier backup is untouched") from error
+
+
+def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
+    part = begin(target, like=source)
+    try:
+        _copy(connection, part)
+        _check(part)
+        _let_go(target)
+        finish(part, target)
+    finally:
+        abandon(part)
+
+
+def _spare(target: Path, source: Path) -> None:
+    own = [source.with_name(source.name + ending) for ending in _OWN]
+    if target in own or (target.exists() and target.samefile(source)):
+        raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")
+    if target.is_dir():
+        raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")
+    if target.exists() and not _is_bank(target):
+        raise UsageError(f"{str(target)!r} is not a bank: a backup takes the place of an earlier one only")
+
+
+def _is_bank(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(100)
+    found = int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4], "big")
+    return head.startswith(_MAGIC) and found == APPLICATION_ID
+
+
+def _copy(connection: sqlite3.Connection, part: Path) -> None:
+    with closing(sqlite3.connect(part, isolation_level=None)) as copy:
+        # A crash throws the part away, so there is nothing to roll back, and `finish` syncs it once.
+        copy.execute("PRAGMA journal_mode = OFF")
+        copy.execute("PRAGMA synchronous = OFF")
+        connection.backup(copy, pages=_PORTION, sleep=0.01)
+
+
+def _check(part: Path) -> None:
+    """A damaged bank must not take the place of a backup that was sound."""
+    with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
+        (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"the bank is damaged ({found})")
+
+
+def _let_go(target: Path) -> None:
+    """See that no log of the earlier backup is left: SQLite would apply it to the new one."""
+    logs = [target.with_name(target.name + ending) for ending in _LOGS]
+    if any(log.exists() for log in logs) and target.exists():
+        with closing(sqlite3.connect(target, isolation_level=None)) as earlier:
+            earlier.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()  # the last to close it removes the log
+    if any(log.exists() for log in logs):
+        raise StoreUnavailable(f"somebody has the earlier backup {str(target)!r} open: close it, or name another file")

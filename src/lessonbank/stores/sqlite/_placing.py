@@ -1,0 +1,158 @@
+"""Where vectors lie: new ones row by row, older ones joined to blocks that are quick to read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, packed_rows, row_size, to_blobs
+
+from ._rows import AMONG, PARTS, ScopeRow, SpaceRow, among, numbers_of
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Vectors
+
+FRESH: Final = 256
+"""Vectors that lie in rows of their own before they are joined."""
+_BLOCK: Final = 1024
+"""Vectors in a block at most."""
+
+
+def place(connection: sqlite3.Connection, scope: ScopeRow, rows: Mapping[str, Vectors], name: str, /) -> None:
+    """Set the vectors of experiences or items, by id; all of one length.
+
+    Raises:
+        NotFound: an id is not of this scope.
+    """
+    keys = keys_of(connection, scope, rows)
+    vectors = list(rows.values())
+    space = _made(connection, scope, name, dimensions=int(vectors[0].size))
+    revision = space.revision + len(rows)
+    connection.execute("UPDATE spaces SET revision = ? WHERE number = ?", (revision, space.number))
+    placed = zip((keys[id] for id in rows), to_blobs(packed_rows(vectors)), strict=True)
+    if len(rows) < FRESH:
+        connection.executemany(
+            "INSERT OR REPLACE INTO fresh (space, key, revision, vector) VALUES (?, ?, ?, ?)",
+            [(space.number, key, revision, vector) for key, vector in placed],
+        )
+        placed = iter(())
+    if revision // FRESH > space.revision // FRESH:
+        join(connection, space.number, placed)
+
+
+def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, bytes]] = (), /) -> None:
+    """Make blocks of the fresh rows of a space, and of `more` (key and vector), which supersede them."""
+    rows = connection.execute("SELECT key, vector FROM fresh WHERE space = ?", (space,)).fetchall()
+    every = dict(chain(rows, more))
+    connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
+    connection.executemany(
+        "INSERT INTO blocks (space, keys, vectors) VALUES (?, ?, ?)",
+        [(space, keys_to_blob(part), b"".join(every[key] for key in part)) for part in _portions(sorted(every))],
+    )
+
+
+def _portions(keys: Sequence[int]) -> Iterable[Sequence[int]]:
+    return (keys[at : at + _BLOCK] for at in range(0, len(keys), _BLOCK))
+
+
+def keys_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str], /) -> dict[str, int]:
+    """Id of an experience or an item to the key of its vector.
+
+    Raises:
+        NotFound: an id is neither's.
+        UsageError: an item stands beyond the last place a vector can have.
+    """
+    keys = {id: number * PARTS for id, number in numbers_of(connection, scope, ids).items()}
+    others = [id for id in ids if id not in keys]
+    if not others:
+        return keys
+    rows = connection.execute(
+        f"SELECT id, experience, place FROM items WHERE scope = ? AND id {AMONG}", (scope.number, among(others))
+    )
+    for id, experience, at in rows:
+        if at >= PARTS:
+            raise UsageError(f"the item {id!r} is number {at} of its experience: vectors are kept of the first {PARTS}")
+        keys[id] = experience * PARTS + at
+    unknown = next((id for id in others if id not in keys), None)
+    if unknown is not None:
+        raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")
+    return keys
+
+
+def forget(
+    connection: sqlite3.Connection, scope: int, /, *, numbers: Collection[int] = (), keys: Collection[int] = ()
+) -> None:
+    """Take out the vectors of these experiences and all their items, and of these keys, in all spaces of the scope."""
+    if not numbers and not keys:
+        return
+    spaces = connection.execute("SELECT number, dimensions FROM spaces WHERE scope = ?", (scope,)).fetchall()
+    for space, dimensions in spaces:
+        found = connection.execute(
+            f"DELETE FROM fresh WHERE space = ? AND (key / {PARTS} {AMONG} OR key {AMONG})",
+            (space, among(numbers), among(keys)),
+        ).rowcount
+        for block, blob in connection.execute("SELECT number, keys FROM blocks WHERE space = ?", (space,)).fetchall():
+            there = keys_from_blob(blob).tolist()
+            left = [at for at, key in enumerate(there) if key // PARTS not in numbers and key not in keys]
+            if len(left) < len(there):
+                _shrink(connection, block, [there[at] for at in left], left, row_size(dimensions))
+                found += 1
+        if found:
+            connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE number = ?", (space,))
+
+
+def _shrink(connection: sqlite3.Connection, block: int, keys: Sequence[int], left: Sequence[int], size: int) -> None:
+    if not keys:
+        connection.execute("DELETE FROM blocks WHERE number = ?", (block,))
+        return
+    (vectors,) = connection.execute("SELECT vectors FROM blocks WHERE number = ?", (block,)).fetchone()
+    connection.execute(
+        "UPDATE blocks SET keys = ?, vectors = ? WHERE number = ?",
+        (keys_to_blob(keys), b"".join(vectors[at * size : at * size + size] for at in left), block),
+    )
+
+
+def drop(connection: sqlite3.Connection, space: int, /) -> None:
+    """Forget the vectors of a space, and how many numbers they had."""
+    for table in ("fresh", "blocks"):
+        connection.execute(f"DELETE FROM {table} WHERE space = ?", (space,))
+    connection.execute("UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space,))
+
+
+def rejoin(connection: sqlite3.Connection, /) -> None:
+    """Lay the vectors of every space anew, in the order of their keys, without those that belong to nothing."""
+    spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
+    for space, scope, dimensions in spaces:
+        known = {
+            number
+            for (number,) in connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
+        }
+        rows = {k: v for k, v in _rows(connection, space, dimensions) if k // PARTS in known}
+        connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
+        connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
+        join(connection, space, rows.items())
+
+
+def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) -> Iterable[tuple[int, bytes]]:
+    size = row_size(dimensions or 0)
+    blocks = connection.execute("SELECT keys, vectors FROM blocks WHERE space = ? ORDER BY number", (space,))
+    for keys, vectors in blocks.fetchall():
+        for at, key in enumerate(keys_from_blob(keys).tolist()):
+            yield key, vectors[at * size : at * size + size]
+    yield from connection.execute("SELECT key, vector FROM fresh WHERE space = ?", (space,)).fetchall()
+
+
+def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:
+    connection.execute(
+        "INSERT INTO spaces (scope, name, dimensions) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (scope, name) DO UPDATE SET dimensions = ?3 WHERE dimensions IS NULL",
+        (scope.number, name, dimensions),
+    )
+    return SpaceRow(
+        *connection.execute(
+            "SELECT number, dimensions, epoch, revision FROM spaces WHERE scope = ? AND name = ?", (scope.number, name)
+        ).fetchone()
+    )

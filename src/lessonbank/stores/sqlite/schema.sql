@@ -1,0 +1,117 @@
+-- The truth: journal.entry, trajectories.record, recalls.record, and the vectors, which only an embedder could make again.
+-- Everything else follows from these. `packed` is a record's JSON, deflated (see _packing.py).
+
+CREATE TABLE scopes (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    sequence INTEGER NOT NULL DEFAULT 0,   -- of the scope's last journal entry
+    documents INTEGER NOT NULL DEFAULT 0,  -- experiences, and
+    words INTEGER NOT NULL DEFAULT 0       -- the words of their tasks: BM25 needs both
+);
+
+CREATE TABLE journal (
+    number INTEGER PRIMARY KEY,            -- scope * 2^32 + sequence: 1, 2, 3, … in each scope
+    at INTEGER NOT NULL,                   -- microseconds since 1970, UTC
+    kind TEXT NOT NULL,
+    writer TEXT NOT NULL,
+    whole TEXT,                            -- JSON list: numbers of the experiences this entry holds whole (mostly one),
+    part TEXT,                             -- and of those it changes without holding them
+    entry BLOB NOT NULL                    -- packed
+);
+CREATE INDEX journal_rollbacks ON journal (number) WHERE kind = 'rollback';
+
+-- An experience that a rollback took out has its scope negated: nothing that asks for a scope sees it, and what is
+-- costly to make again (words, vectors) stays for the day it comes back.
+CREATE TABLE experiences (
+    number INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    active INTEGER NOT NULL,               -- whether it has an item that may be shown
+    words INTEGER NOT NULL,
+    entry INTEGER NOT NULL,                -- the last journal entry that wrote it
+    id TEXT NOT NULL,
+    task TEXT NOT NULL,
+    record BLOB,                           -- packed; null where the journal entry holds it as it is
+    UNIQUE (scope, id)
+);
+CREATE INDEX experiences_not_shown ON experiences (scope) WHERE active = 0;
+
+CREATE TABLE items (
+    scope INTEGER NOT NULL,                -- minus the number of its experience, if that is taken out
+    id TEXT NOT NULL,
+    experience INTEGER NOT NULL,
+    place INTEGER NOT NULL,                -- 1, 2, 3, … in its experience
+    retired INTEGER NOT NULL,
+    PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+CREATE TABLE attempts (
+    scope INTEGER NOT NULL,                -- as in items
+    trajectory TEXT NOT NULL,              -- an id; the run itself need not be kept here
+    experience INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,              -- whether this experience leaves it pending
+    PRIMARY KEY (scope, trajectory, experience)
+) WITHOUT ROWID;
+
+CREATE TABLE trajectories (
+    number INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    kept_at INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    record BLOB NOT NULL,                  -- packed
+    UNIQUE (scope, id)
+);
+CREATE INDEX trajectories_pending ON trajectories (scope, number) WHERE pending = 1;
+
+CREATE TABLE recalls (
+    number INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    record BLOB NOT NULL,                  -- packed
+    UNIQUE (scope, id)
+);
+
+CREATE TABLE settlements (
+    scope INTEGER NOT NULL,
+    recall TEXT NOT NULL,
+    entry INTEGER NOT NULL,                -- the journal entry that holds it
+    PRIMARY KEY (scope, recall)
+) WITHOUT ROWID;
+
+CREATE TABLE spaces (
+    number INTEGER PRIMARY KEY,
+    scope INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    dimensions INTEGER,                    -- unknown before the first vector
+    epoch INTEGER NOT NULL DEFAULT 0,      -- grows when what was read before must be forgotten
+    revision INTEGER NOT NULL DEFAULT 0,   -- grows with every vector placed
+    UNIQUE (scope, name)
+);
+
+-- A vector is first a row of its own. A few hundred of them are joined to one block, which is quick to read.
+CREATE TABLE fresh (
+    space INTEGER NOT NULL,
+    key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of an item
+    revision INTEGER NOT NULL,
+    vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
+    PRIMARY KEY (space, key)
+) WITHOUT ROWID;
+CREATE TABLE blocks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- a later one supersedes an earlier one's vector of the same key
+    space INTEGER NOT NULL,
+    keys BLOB NOT NULL,
+    vectors BLOB NOT NULL
+);
+CREATE INDEX blocks_by_space ON blocks (space);
+
+-- Every word carries the number of its scope, so that no statistic of another scope can be read off it.
+CREATE VIRTUAL TABLE word_index USING fts5 (words, content = '', columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
+CREATE VIRTUAL TABLE word_counts USING fts5vocab (word_index, row);
+-- Tasks of experiences above this number are not in the index yet: they are few, and read one by one.
+CREATE TABLE indexed (upto INTEGER NOT NULL);
+INSERT INTO indexed (upto) VALUES (0);
+
+CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);

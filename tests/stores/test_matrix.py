@@ -1,0 +1,143 @@
+"""The closest rows by cosine, whatever the rows, and sights that later changes do not reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lessonbank.stores._matrix import PARTS, Matrix, ranked
+from lessonbank.stores._vectors import packed_rows, unit
+
+
+def packed(row: object) -> tuple[np.ndarray, np.ndarray]:
+    return packed_rows([unit(row, what="a row")])
+
+
+def matrix_of(rows: np.ndarray) -> Matrix:
+    matrix = Matrix(rows.shape[1])
+    for number, row in enumerate(rows):
+        matrix.put(number * PARTS, packed(row))
+    return matrix
+
+
+def loaded(rows: np.ndarray) -> Matrix:
+    """The same rows, given all at once."""
+    return Matrix.of(np.arange(len(rows)) * PARTS, *packed_rows([unit(row, what="a row") for row in rows]))
+
+
+def found(matrix: Matrix, query: object, limit: int, exclude: tuple[int, ...] = ()) -> list[tuple[int, float]]:
+    """(number, score), equal scores with the largest number first."""
+    near = matrix.sight().nearest(unit(query, what="q"), limit=limit, exclude=exclude)
+    best = ranked(near, limit=limit, age=lambda numbers: dict.fromkeys(numbers, 0))
+    return [(key // PARTS, score) for key, score in best]
+
+
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 200), limit=st.integers(0, 20))
+def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
+    chance = np.random.default_rng(seed)
+    rows = chance.integers(-2, 3, size=(count, 3)).astype(np.float64) + 0.5
+    query = chance.normal(size=3)
+    excluded = tuple(int(number) for number in chance.integers(0, count, size=3))
+    shorts, factors = packed_rows([unit(row, what="r") for row in rows])
+    exact = ((shorts.astype(np.float32) @ unit(query, what="q")) * factors).astype(np.float64).round(5)
+    wanted = sorted(set(range(count)) - set(excluded), key=lambda n: (-exact[n], -n))[:limit]
+    for matrix in (matrix_of(rows), loaded(rows)):
+        got = found(matrix, query, limit, excluded)
+        assert [number for number, _ in got] == wanted
+        assert [score for _, score in got] == pytest.approx([exact[n] for n in wanted])
+
+
+def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
+    row = np.random.default_rng(2).normal(size=384)
+    noise = np.random.default_rng(3).normal(size=(997, 384))
+    rows = np.concatenate([noise, [row], noise, [row], noise, [row]])
+    for matrix in (matrix_of(rows), loaded(rows)):
+        assert found(matrix, row, 3) == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
+def test_signs_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
+    chance = np.random.default_rng(seed)
+    centres = chance.normal(size=(40, 128)) + shift
+    rows = centres[chance.integers(0, 40, 6000)] + 0.7 * chance.normal(size=(6000, 128))
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    matrix, hits = loaded(rows), 0
+    for row in centres[:20]:
+        wanted = set(np.argsort(units @ (row / np.linalg.norm(row)))[-5:].tolist())
+        hits += len(wanted & {number for number, _ in found(matrix, row, 5)})
+    assert hits >= 97
+
+
+def test_a_crowd_of_equal_signs_hides_no_row() -> None:
+    chance = np.random.default_rng(4)
+    rows = np.abs(chance.normal(size=(5000, 64))) + 3.0
+    rows[::2] *= -1
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = np.argsort(units @ units[7])[-5:][::-1].tolist()
+    assert [number for number, _ in found(loaded(rows), rows[7], 5)] == wanted
+
+
+def test_rows_left_out_or_inactive_take_no_place_of_others() -> None:
+    rows = np.random.default_rng(5).normal(size=(3000, 64))
+    matrix = loaded(rows)
+    for number in range(0, 3000, 2):
+        matrix.activate(number * PARTS, active=False)
+    exclude = tuple(range(1, 2990, 2))
+    assert {number for number, _ in found(matrix, rows[0], 9, exclude)} == {2991, 2993, 2995, 2997, 2999}
+
+
+def test_a_large_matrix_chooses_by_half_of_the_signs_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.stores._matrix._COARSE", 2000)
+    chance = np.random.default_rng(6)
+    centres = chance.normal(size=(30, 384))
+    rows = centres[chance.integers(0, 30, 20_000)] + 0.7 * chance.normal(size=(20_000, 384))
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    matrix, hits = loaded(rows), 0
+    for row in rows[:40]:
+        wanted = set(np.argsort(units @ (row / np.linalg.norm(row)))[-5:].tolist())
+        hits += len(wanted & {number for number, _ in found(matrix, row, 5)})
+    assert hits >= 196
+
+
+def test_a_sight_keeps_what_it_saw() -> None:
+    matrix = matrix_of(np.eye(4))
+    query = unit([1, 0.1, 0, 0], what="q")
+    before = matrix.sight()
+    wanted = before.nearest(query, limit=4)
+    matrix.put(0, packed([0, 0, 0, 1]))
+    matrix.put(1 * PARTS, packed([0, 1, 0, 0]), active=False)
+    matrix.drop(2 * PARTS)
+    for number in range(10, 60):
+        matrix.put(number * PARTS, packed(query))
+    assert before.nearest(query, limit=4) == wanted
+    assert {key // PARTS for key, _ in matrix.sight().nearest(query, limit=99)} == {0, 3, *range(10, 60)}
+
+
+def test_a_row_set_again_replaces_the_first() -> None:
+    matrix = loaded(np.eye(2))
+    matrix.put(0, packed([0, 1]))
+    assert found(matrix, [0, 1], 9) == [(1, 1.0), (0, 1.0)]
+    assert len(matrix) == 2
+    for turn in range(3000):
+        matrix.put(0, packed([1, turn % 2]))
+    assert matrix.wasted
+    assert len(matrix) == 2
+
+
+def test_of_several_rows_with_one_key_the_last_counts() -> None:
+    rows = packed_rows([unit(row, what="r") for row in np.eye(3)])
+    matrix = Matrix.of(np.array([5 * PARTS, 2 * PARTS, 5 * PARTS]), *rows)
+    assert len(matrix) == 2
+    assert found(matrix, [0, 0, 1], 1) == [(5, 1.0)]
+
+
+def test_missing_names_what_has_no_row_or_lost_it() -> None:
+    matrix = loaded(np.eye(3))
+    matrix.put(7 * PARTS, packed([1, 1, 1]))
+    matrix.drop(1 * PARTS)
+    assert matrix.missing([0, 1 * PARTS, 7 * PARTS, 8 * PARTS]).tolist() == [1, 3]
+    matrix.put(1 * PARTS, packed([1, 0, 0]))
+    assert matrix.missing([0, 1 * PARTS, 7 * PARTS, 8 * PARTS]).tolist() == [3]
