@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,7 @@ import pytest
 
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
-from lessonbank.errors import FormatError, StoreUnavailable
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.types import Counts
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
@@ -42,14 +47,45 @@ def contents(bank: ReasoningBank, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
-def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str) -> None:
-    place = where if where == ":memory:" else tmp_path / where
-    with filled(tmp_path / "source.db") as source, lessonbank.connect(place, scope="from", **OPTIONS) as copy:
+@pytest.mark.parametrize("origin", [":memory:", "source.db"])
+def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, origin: str) -> None:
+    place, source_place = [p if p == ":memory:" else tmp_path / p for p in (where, origin)]
+    with filled(source_place) as source, lessonbank.connect(place, scope="from", **OPTIONS) as copy:
         original = contents(source, tmp_path / "a.jsonl")
-        copy.import_(tmp_path / "a.jsonl")
+        kinds = {json.loads(line)["kind"] for line in original}
+        assert kinds == {"trajectory", "experience", "recall", "settlement"}
+        assert any(item.retired for item in source.items(retired=True))
+        assert copy.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
         assert copy.counts() == source.counts()
+        assert copy.items(retired=True) == source.items(retired=True)
+        assert copy.pending() == source.pending()
         assert copy.retrieve("find thing 1").items == source.retrieve("find thing 1").items
+        assert copy.verify() == ()
+
+
+def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path) -> None:
+    with filled(":memory:") as source, lessonbank.connect(tmp_path / "to.db", scope="from", **OPTIONS) as copy:
+        source.export(tmp_path / "a.jsonl")
+        copy.import_(tmp_path / "a.jsonl")
+        copy.retire(copy.items()[0].id, reason="decided here")
+        source.learn(Trajectory(task="later", steps=(Step(action="x", observation="error: y"),)), outcome="failure")
+        source.export(tmp_path / "a.jsonl")
+        assert copy.import_(tmp_path / "a.jsonl") == 2, "a run and its experience"
+        assert len(copy.items(retired=True)) == len(source.items(retired=True))
+        assert len(copy.items()) == len(source.items()) - 1
+
+
+def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path) -> None:
+    deep: Any = []
+    for _ in range(250):
+        deep = [deep]
+    with lessonbank.connect(":memory:", scope="t", **OPTIONS) as source:
+        source.learn(Trajectory(id="deep", task="x", metadata={"deep": deep}), outcome="failure")
+        source.export(tmp_path / "a.jsonl")
+        with lessonbank.connect(tmp_path / "to.db", scope="t", **OPTIONS) as copy:
+            copy.import_(tmp_path / "a.jsonl")
+            assert copy.trajectory("deep") == source.trajectory("deep")
 
 
 def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
@@ -97,6 +133,65 @@ def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from lessonbank import Experience, archive
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.types import Add
+
+class Dying(MemoryStore):
+    async def scan(self, *, scope):
+        for n in range(1000):
+            yield Experience(scope=scope, task="x" * 10_000)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(archive.write(Dying(), Path(sys.argv[1]), scope="t"))
+"""
+
+
+def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with filled(":memory:") as source:
+        source.export(path)
+        before = path.read_bytes()
+        done = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=60, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert path.read_bytes() == before
+        (left,) = tmp_path.glob(".a.jsonl.*.part")
+        assert left.stat().st_size > 1_000_000
+        source.export(path)
+        assert left.exists(), "it may be another writer's"
+        os.utime(left, (0, 0))
+        source.export(path)
+        assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
+    with filled(":memory:") as source:
+        source.export(tmp_path / "a.jsonl")
+        (tmp_path / "a.jsonl").chmod(0o600)
+        source.export(tmp_path / "a.jsonl")
+    assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["bank.db", "bank.db-wal", "bank.db-shm", "bank.db-journal", "bank.db-queue"])
+def test_an_export_never_takes_the_place_of_a_part_of_a_bank(tmp_path: Path, name: str) -> None:
+    with filled(tmp_path / "bank.db") as source:
+        with pytest.raises(UsageError, match="is a bank, or a part of one"):
+            source.export(tmp_path / name)
+        assert source.verify() == ()
+
+
+def test_two_exports_to_one_file_at_once_leave_one_of_them_whole(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with filled(tmp_path / "bank.db") as source, ThreadPoolExecutor(4) as pool:
+        written = set(pool.map(lambda _: source.export(path), range(12)))
+        assert len(written) == 1
+        assert source.import_(path, scope="copy") == written.pop()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_an_export_to_nowhere_is_one_clear_error(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from lessonbank import (
 )
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Change, PromptRef, Provenance, Replace, Usage
+from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 
 pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
@@ -141,7 +141,7 @@ async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> Non
     recall, corrected = await bank.retrieve("find the invoice"), run()
     first = await bank.learn(corrected, recall=recall, outcome="success")
     second = await bank.learn(corrected, outcome="failure")
-    assert [type(change) for change in second.changes] == [Replace]
+    assert [type(change) for change in second.changes] == [Rejudge]
     assert (await bank.learn(corrected, outcome="failure")).changes == ()
     await bank.learn(run(), recall=recall, outcome="failure")
     settlement = await bank.store.settlement(recall.id, scope="t")

@@ -11,10 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Experience, MemoryItem, ReasoningBank, Step, Trajectory
+from lessonbank import AsyncReasoningBank, Experience, MemoryItem, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.timeline import Diff, about, diff, live, state_at
-from lessonbank.types import Add, Change, Erased, JournalEntry, Merge, Purge, Replace, Restore, Retire, Rollback, Settle
+from lessonbank.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
+from lessonbank.types import (
+    Add,
+    AttemptRef,
+    Change,
+    Erased,
+    JournalEntry,
+    Merge,
+    Purge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settle,
+)
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -128,6 +142,88 @@ def test_the_story_of_a_thing_has_the_rollbacks_that_moved_it_and_no_others() ->
     assert about(entries, item="nothing") == []
 
 
+def tried(*runs: str, items: Sequence[MemoryItem] = ()) -> Experience:
+    refs = tuple(AttemptRef(trajectory_id=run, verdict=Verdict(outcome="success")) for run in runs)
+    return experience(*(items or (item(),))).model_copy(update={"attempts": refs})
+
+
+def told(of: Experience, run: str) -> Rejudge:
+    return Rejudge(experience_id=of.id, trajectory_id=run, verdict=Verdict(outcome="failure", source="human"))
+
+
+def test_a_verdict_told_later_changes_the_attempt_and_nothing_else() -> None:
+    one, two = tried("a", "b"), tried("a")
+    entries = journal(Add(experience=one), Add(experience=two), told(one, "a"), Rollback(to=2, reason="?"))
+    before, after, undone = (state_at(entries, n, scope="t") for n in (2, 3, 4))
+    kept = after.experience(one.id)
+    assert [a.verdict.outcome for a in kept.attempts] == ["failure", "success"]
+    assert kept.model_copy(update={"attempts": one.attempts}) == one
+    assert after.experience(two.id) == two
+    assert [(r.before, r.after) for r in diff(before, after).replaced] == [(one, kept)]
+    assert undone.experiences == before.experiences
+    assert state_at(journal(told(one, "a")), 1, scope="t").experiences == (), "what it spoke of was purged"
+
+
+def test_a_verdict_is_part_of_the_story_of_its_experience_and_of_the_items_it_holds() -> None:
+    moved = item()
+    one, two = tried("a", items=(moved,)), tried("b", items=(item(),))
+    entries = journal(
+        Add(experience=one),
+        Add(experience=two),
+        told(one, "a"),
+        told(two, "b"),
+        Replace(experience=one.model_copy(update={"items": ()})),
+        Replace(experience=two.model_copy(update={"items": (*two.items, moved)})),
+        told(one, "a"),
+        told(two, "b"),
+    )
+    assert [e.sequence for e in about(entries, experience=one.id)] == [1, 3, 5, 7]
+    assert [e.sequence for e in about(entries, item=moved.id)] == [1, 3, 6, 8]
+
+
+def merged(into: MemoryItem, *sources: MemoryItem) -> Merge:
+    return Merge(experience=experience(into), source_item_ids=tuple(i.id for i in sources), reason="one")
+
+
+def test_a_lineage_goes_through_any_number_of_merges_the_nearest_first() -> None:
+    a, b, c, both, all_of_them, other = (item(n) for n in ("a", "b", "c", "both", "all", "other"))
+    entries = journal(
+        Add(experience=experience(a, b, c, other)), merged(both, a, b), merged(all_of_them, both, c), merged(other, c)
+    )
+    assert lineage(entries, all_of_them.id) == Lineage(
+        item_id=all_of_them.id, sources=(both.id, c.id, a.id, b.id), successors=()
+    )
+    assert lineage(entries, a.id) == Lineage(item_id=a.id, successors=(both.id, all_of_them.id))
+    assert lineage(entries, c.id).successors == (all_of_them.id, other.id)
+    assert lineage(entries, "nothing") == Lineage(item_id="nothing")
+    assert lineage([], a.id) == Lineage(item_id=a.id)
+
+
+def test_a_merge_that_was_undone_or_rolled_back_is_no_lineage() -> None:
+    a, b, both = item("a"), item("b"), item("both")
+    entries = journal(
+        Add(experience=experience(a, b)),
+        merged(both, a, b),
+        Rollback(to=1, reason="?"),
+        Rollback(to=2, reason="?"),
+        Retire(item_ids=(both.id,), reason="unmerged"),
+        Restore(item_ids=(a.id, b.id), reason="unmerged"),
+        Rollback(to=5, reason="?"),
+    )
+    seen = [lineage(entries[:n], both.id).sources for n in range(len(entries) + 1)]
+    pair = (a.id, b.id)
+    assert seen == [(), (), pair, (), pair, pair, (), pair]
+
+
+@given(st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("abcdef"), max_size=4)))
+def test_what_can_be_reached_is_found_once_and_ends_even_in_a_circle(steps: dict[str, list[str]]) -> None:
+    found = reached(steps, "a")
+    assert len(set(found)) == len(found)
+    assert "a" not in found
+    known = {"a", *found}
+    assert known == {"a", *(to for at in known for to in steps.get(at, ()))}
+
+
 RUNS = [Trajectory(task=f"Ship parcel {n}", steps=(Step(action="print", observation="error: no form"),)) for n in "abc"]
 
 
@@ -155,6 +251,21 @@ def test_a_bank_tells_its_history(bank: ReasoningBank) -> None:
     assert bank.history(scope="t/other") == ()
     with pytest.raises(UsageError, match="name one of them"):
         bank.history(item="x", experience="y")
+
+
+def test_a_truth_told_later_is_told_by_the_history_and_undone_by_a_rollback(bank: ReasoningBank) -> None:
+    lesson, owner = bank.items()[0], bank.as_of(1).experiences[0]
+    learned = bank.learn(RUNS[0], outcome="success")
+    (change,) = learned.changes
+    assert isinstance(change, Rejudge)
+    assert (change.experience_id, change.trajectory_id, change.verdict.outcome) == (owner.id, RUNS[0].id, "success")
+    assert kinds(bank.history(item=lesson.id)) == kinds(bank.history(experience=owner.id)) == ["add", "verdict"]
+    assert bank.diff(3, 4).replaced[0].before == owner
+    bank.rollback(to=3, reason="it was not")
+    assert bank.experience(owner.id) == owner
+    assert kinds(bank.history(item=lesson.id)) == ["add", "verdict", "rollback"]
+    bank.purge(trajectory=RUNS[0].id, reason="request 16")
+    assert kinds(bank.history())[3] == "erased"
 
 
 def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:

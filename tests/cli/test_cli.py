@@ -91,6 +91,36 @@ def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
         assert copy.retrieve("Ship parcel 9 abroad").items
 
 
+def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
+    learn(runs)
+    done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=runs.parent)
+    assert done.returncode == 0, done.stderr
+    assert "bank.db is copied to copy.db" in done.stdout
+    again = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", "--json", cwd=runs.parent)
+    assert json.loads(again.stdout) == {"bytes": (runs.parent / "copy.db").stat().st_size, "file": "copy.db"}
+    seen = lessonbank_cli("doctor", "--bank", "copy.db", "--verify", "--json", cwd=runs.parent)
+    assert seen.returncode == 0, seen.stderr
+    assert json.loads(seen.stdout)["scopes"]["t"]["experiences"] == 4
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "sentence"),
+    [
+        ("bank.db", 2, "is the bank itself"),
+        ("runs.jsonl", 2, "is not a bank"),
+        (".", 2, "is a folder"),
+        ("no/such/copy.db", 1, "cannot back up to"),
+    ],
+)
+def test_a_backup_that_cannot_be_is_one_sentence(runs: Path, target: str, code: int, sentence: str) -> None:
+    learn(runs)
+    before = runs.read_bytes()
+    done = lessonbank_cli("backup", target, "--bank", "bank.db", cwd=runs.parent)
+    assert done.returncode == code, done.stderr
+    assert sentence in " ".join(done.stderr.split())
+    assert runs.read_bytes() == before
+
+
 def test_doctor_says_what_is_active_and_what_fell_back(runs: Path) -> None:
     learn(runs)
     seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=runs.parent)

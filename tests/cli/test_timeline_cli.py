@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank import Step, Trajectory
@@ -119,6 +121,78 @@ def test_bisect_asks_no_more_than_it_must() -> None:
             assert len(asked) <= math.ceil(math.log2(changes)) + 1
     with pytest.raises(UsageError, match="passes after change 4"):
         first_failing(0, 4, lambda _: True)
+
+
+@given(good=st.integers(0, 10**9), data=st.data())
+def test_bisect_stays_within_its_bound_wherever_the_culprit_is(good: int, data: st.DataObject) -> None:
+    changes = data.draw(st.integers(1, 10**6))
+    culprit = good + data.draw(st.integers(1, changes))
+    asked: list[int] = []
+
+    def passes(change: int) -> bool:
+        asked.append(change)
+        return change < culprit
+
+    assert first_failing(good, good + changes, passes) == culprit
+    assert len(asked) == len(set(asked)) <= math.ceil(math.log2(changes)) + 1
+    assert all(good < change <= good + changes for change in asked), "what is known to be good is not tried"
+
+
+def bisect(folder: Path, *check: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lessonbank.cli", "bisect", "--bank", "bank.db", "--scope", "t"]
+    command += ["--good", "0", "--bad", "8", "--", *check]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("culprit", [1, 4, 8])
+def test_a_check_of_ones_own_is_run_no_more_often_than_promised(folder: Path, culprit: int) -> None:
+    (folder / "check.py").write_text(
+        "import os, lessonbank\n"
+        "with lessonbank.connect(os.environ['LESSONBANK_BANK'], scope='t') as bank:\n"
+        "    print('run', file=open('runs.txt', 'a'))\n"
+        f"    raise SystemExit(bank.counts().experiences >= {culprit})\n",
+        encoding="utf-8",
+    )
+    done = bisect(folder, sys.executable, "check.py")
+    assert done.returncode == 0, done.stderr
+    assert f"Ship parcel {culprit - 1}" in done.stdout
+    assert len((folder / "runs.txt").read_text("utf-8").splitlines()) <= 4
+    assert ("failed every time" in done.stderr) == (culprit == 1)
+
+
+@pytest.mark.parametrize(("exit_by", "sentence"), [("sys.exit(127)", "shell"), ("os.kill(os.getpid(), 9)", "signal 9")])
+def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str, sentence: str) -> None:
+    done = bisect(folder, sys.executable, "-c", f"import os, sys; {exit_by}")
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.split())
+    assert "It fails since" not in done.stdout
+
+
+def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
+    (found,) = json_of("retrieve", "Ship parcel 1", "--as-of", 2, cwd=folder)["matches"]
+    assert found["experience"]["task"] == "Ship parcel 1"
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        at = bank.history()[0].at
+        assert bank.counts().recalls == 0
+    done = run_cli("retrieve", "Ship parcel 1", "--as-of", at.isoformat(), "-k", 3, cwd=folder)
+    assert "as of change 1" in done.stdout
+    assert "Ship parcel 0" in done.stdout
+    assert "Ship parcel 1" not in done.stdout
+    for words, code, sentence in (
+        (("--as-of", 99), 1, "the last one is 8"),
+        (("--as-of", "once"), 2, "no moment"),
+        (("--as-of", 1, "--holdout", 0.5), 2, "nothing is withheld"),
+    ):
+        done = run_cli("retrieve", "Ship parcel 1", *words, cwd=folder)
+        assert done.returncode == code
+        assert sentence in " ".join(done.stderr.split())
+
+
+def test_doctor_verifies_the_records_against_the_journal(folder: Path) -> None:
+    assert "every record agrees with the journal" in run_cli("doctor", "--verify", cwd=folder).stdout
+    report = json_of("doctor", "--verify", cwd=folder)
+    assert (report["journal_compared"], report["problems"]) == (True, [])
+    assert not json_of("doctor", cwd=folder)["journal_compared"]
 
 
 def test_doctor_rebuilds(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from lessonbank import Experience, MemoryItem
 from lessonbank.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append, sources_of, unmerge
+from lessonbank.consolidation.lineage import merging
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
@@ -248,6 +249,51 @@ async def test_what_is_never_shown_goes_first() -> None:
     await store.record(Recall(scope="t", task="x", candidates=tuple(seen)))
     changes = await Bounded(append, store, most=3, worth=TimesShown(store))(experience(item("New.", day=9)))
     assert changes[1].item_ids == (items[1].id,)  # type: ignore[union-attr]
+
+
+async def shown_in_a_recall(store: Store, *items: MemoryItem, times: int = 1) -> None:
+    for _ in range(times):
+        seen = tuple(Candidate(item_id=i.id, experience_id="e", score=1.0, rank=0, shown=True) for i in items)
+        await store.record(Recall(scope="t", task="x", candidates=seen))
+
+
+async def test_a_merged_item_has_the_showings_of_its_sources_until_it_is_unmerged() -> None:
+    a, b, c = (item(content) for content in ("A.", "B.", "C."))
+    store = await filled(a, b, c)
+    await shown_in_a_recall(store, a, b)
+    await shown_in_a_recall(store, a, times=2)
+    await shown_in_a_recall(store, c)
+    owners = [e async for e in store.scan(scope="t")]
+    both, all_of_them = item("Both."), item("All.")
+    first = merging(both, [(a, owners[0]), (b, owners[1])], reason="one")
+    second = merging(all_of_them, [(both, first.experience), (c, owners[2])], reason="one")
+    count = TimesShown(store)
+
+    async def counted() -> list[float]:
+        worth = await count((a, b, c, both, all_of_them), scope="t")
+        return [worth[i.id] for i in (a, b, c, both, all_of_them)]
+
+    assert await counted() == [3, 1, 1, 0, 0]
+    await store.apply([first, second], scope="t", writer="tests")
+    await shown_in_a_recall(store, both)
+    await shown_in_a_recall(store, all_of_them)
+    assert await counted() == [3, 1, 1, 4, 6], "a recall that showed two sources is one showing"
+    await store.apply(unmerge(second.experience), scope="t", writer="tests")
+    assert await counted() == [3, 1, 1, 4, 1]
+    await store.apply(unmerge(first.experience), scope="t", writer="tests")
+    assert await counted() == [3, 1, 1, 1, 1]
+    assert sources_of(second.experience) == {all_of_them.id: (both.id, c.id)}
+
+
+async def test_what_was_shown_before_it_was_merged_is_not_the_first_to_go() -> None:
+    popular, never = item("Popular.", day=0), item("Never shown.", day=5)
+    store = await filled(popular, never)
+    await shown_in_a_recall(store, popular, times=3)
+    owner = await store.owner(popular.id, scope="t")
+    merge = merging(item("Popular, said better.", day=1), [(popular, owner)], reason="one")
+    await store.apply([merge], scope="t", writer="tests")
+    changes = await Bounded(append, store, most=2, worth=TimesShown(store))(experience(item("New.", day=9)))
+    assert changes[1].item_ids == (never.id,)  # type: ignore[union-attr]
 
 
 async def test_a_bound_does_not_retire_what_a_merge_retires() -> None:

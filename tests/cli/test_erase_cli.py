@@ -1,0 +1,106 @@
+"""`purge`, as a user runs it: it asks, it says what went, and nothing else goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Step, Trajectory
+from lessonbank.errors import NotFound
+
+pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None) as bank:
+        for n in range(3):
+            step = Step(action="print label", observation="error: no form")
+            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(step,))
+            bank.learn(run, recall=bank.retrieve(f"Ship parcel {n}"), outcome="failure")
+    return tmp_path
+
+
+def purge(*words: object, cwd: Path, answer: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs it without a terminal, or at one where somebody types `answer`."""
+    command = [sys.executable, "-m", "lessonbank.cli", "purge", "--bank", "bank.db", "--scope", "t", *map(str, words)]
+    if answer is None:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=cwd, timeout=60, check=False
+        )
+    ours, theirs = pty.openpty()
+    try:
+        os.write(ours, answer.encode() + b"\n")
+        return subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=cwd, timeout=60, check=False)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
+    done = purge("--trajectory", "run-1", "--reason", "request 17", "--yes", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "erased from t: runs 1, experiences 1, items 1" in told
+    assert "Backups and exports made earlier still hold it" in told
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        with pytest.raises(NotFound):
+            bank.trajectory("run-1")
+        assert bank.counts().experiences == 2
+        assert "parcel 1" not in repr(bank.history())
+
+
+def test_an_item_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        item = bank.items()[0].id
+    done = purge("--item", item, "--reason", "wrong", "--yes", "--json", cwd=folder)
+    entry = json.loads(done.stdout)["entry"]
+    assert (entry["kind"], entry["what"], entry["items"]) == ("purge", "item", 1)
+    done = purge("--whole-scope", "--reason", "left", "--yes", "--json", cwd=folder)
+    assert json.loads(done.stdout)["entry"]["experiences"] == 3
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert not any(bank.counts().model_dump().values())
+
+
+def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
+    for words, named in (
+        (("--trajectory", "run-1"), "'Ship parcel 1'"),
+        (("--whole-scope",), "all of t: 3 runs, 3 experiences"),
+        (("--trajectory", "unknown"), "which only the past of t may hold"),
+    ):
+        done = purge(*words, "--reason", "x", cwd=folder, answer="n")
+        assert (done.returncode, done.stdout.strip()) == (1, "")
+        assert named in done.stderr
+        assert "nothing was erased" in done.stderr
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert bank.counts().experiences == 3
+    assert purge("--trajectory", "run-1", "--reason", "x", cwd=folder, answer="y").returncode == 0
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert bank.counts().experiences == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (("--trajectory", "run-1"), 2, "--yes"),
+        ((), 2, "one of --trajectory, --item and --whole-scope"),
+        (("--item", "x", "--whole-scope", "--yes"), 2, "one of --trajectory, --item and --whole-scope"),
+        (("--item", "nothing", "--yes"), 1, "[not_found]"),
+    ],
+)
+def test_what_is_not_clear_erases_nothing(folder: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
+    done = purge(*words, "--reason", "x", cwd=folder)
+    assert done.returncode == code, done.stderr
+    assert sentence in " ".join(done.stderr.split())
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        assert bank.counts().experiences == 3
+
+
+def test_a_reason_must_be_given(folder: Path) -> None:
+    assert purge("--whole-scope", "--yes", cwd=folder).returncode == 2

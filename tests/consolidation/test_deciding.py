@@ -1,0 +1,302 @@
+"""A decision is carried through although others change the bank meanwhile, and what it cost is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Experience, Extraction, MemoryItem, Step, Trajectory
+from lessonbank.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
+from lessonbank.consolidation.deciding import TRIES, Deciding
+from lessonbank.errors import Conflict, ModelError, NotFound
+from lessonbank.events import Event, FellBack
+from lessonbank.protocols import Consolidator, Decision, Store
+from lessonbank.retrieval import LexicalRetriever
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Add, Change, Merge, Replace, Retire, Usage
+
+pytestmark = pytest.mark.anyio
+
+OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
+NEAR = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
+BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
+REPLY = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
+OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
+Meanwhile = Callable[[], Awaitable[object]]
+
+
+def run(task: str = "find the receipt of the invoice") -> Trajectory:
+    return Trajectory(task=task, steps=(Step(action="search", observation="0 results"),), answer="Found.")
+
+
+def drawing(content: str) -> Any:
+    async def extract(attempts: Any, /) -> Extraction:
+        return Extraction(items=(MemoryItem(title="Rebuild a stale index", content=content),))
+
+    return extract
+
+
+class Interrupted:
+    """A policy whose every decision is overtaken by what another process does, in the order given."""
+
+    def __init__(self, policy: Consolidator, *meanwhile: Meanwhile) -> None:
+        self.policy, self.left, self.asked = policy, list(meanwhile), 0
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+        decided = await self.policy(new)
+        self.asked += 1
+        if self.left:
+            await self.left.pop(0)()
+        return decided
+
+
+@asynccontextmanager
+async def two_banks(
+    path: Path, policy: Callable[[Store], Consolidator], **more: Any
+) -> AsyncIterator[tuple[AsyncReasoningBank, AsyncReasoningBank, Interrupted]]:
+    """Mine, whose decisions are overtaken, and theirs, on one file that holds one lesson."""
+    looking = await SqliteStore.open(path)
+    held = Interrupted(policy(looking))
+    more = {"extractor": drawing(NEAR)} | OPTIONS | more
+    async with await lessonbank.connect_async(path, extractor=drawing(OLD), **OPTIONS) as theirs:
+        await theirs.learn(run("find the invoice"), outcome="success")
+        async with await lessonbank.connect_async(path, consolidation=held, **more) as mine:
+            yield mine, theirs, held
+    await looking.close()
+
+
+def merging(*replies: str) -> Callable[[Store], Consolidator]:
+    return lambda store: MergeSimilar(LexicalRetriever(store), ScriptedModel(list(replies)))
+
+
+async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
+        (old,) = await theirs.items()
+        held.left = [lambda: theirs.retire(old.id, reason="wrong")]
+        learned = await mine.learn(run(), outcome="success")
+        assert [type(change) for change in learned.changes] == [Add]
+        assert (held.asked, learned.notes) == (2, ())
+        assert [i.content for i in await theirs.items()] == [NEAR]
+        assert [e.entry.kind for e in await mine.history()] == ["add", "retire", "add"]
+
+
+async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
+        (old,) = await theirs.items()
+        held.left = [lambda: theirs.purge(item=old.id, reason="asked to")]
+        learned = await mine.learn(run(), outcome="success")
+        assert ([type(change) for change in learned.changes], held.asked) == ([Add], 2)
+
+
+async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a_note(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", merging(*[REPLY] * TRIES)) as (mine, theirs, held):
+
+        async def swap() -> None:
+            (old,) = await theirs.items()
+            await theirs.retire(old.id, reason="wrong")
+            await theirs.learn(run(f"find invoice {len(await theirs.history())}"), outcome="success")
+
+        held.left = [swap] * TRIES
+        learned = await mine.learn(trajectory := run(), outcome="success")
+        assert [type(change) for change in learned.changes] == [Add]
+        assert held.asked == TRIES
+        assert "added as it is, because the bank changed during each of 3 decisions" in learned.notes[0]
+        assert learned.usage.requests == TRIES, "every decision was paid for"
+        assert learned.items[0] in await theirs.items()
+        assert await mine.pending() == ()
+        assert (await theirs.learn(trajectory)).known == (trajectory.id,)
+        assert await mine.verify() == ()
+
+
+async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hooks(tmp_path: Path) -> None:
+    events: list[Event] = []
+    told_to: dict[str, Any] = {"hooks": [events.append]}
+    async with two_banks(tmp_path / "bank.db", retiring_all, **told_to) as (mine, theirs, held):
+        (old,) = await theirs.items()
+        new = Experience(scope="t", task="by hand", items=(MemoryItem(title="Mine", content="By hand."),))
+        held.left = [lambda: theirs.retire(old.id, reason="first")]
+        assert [c.kind for c in await mine.consolidate(new)] == ["add"]
+        stubborn = Interrupted(refused_retire(old.id))
+        mine._consolidator = stubborn
+        again = new.model_copy(update={"id": "again", "items": ()})
+        assert [c.kind for c in await mine.consolidate(again)] == ["add"]
+        assert stubborn.asked == TRIES
+        assert any(isinstance(e, FellBack) and "added as it is" in e.why for e in events)
+        with pytest.raises(Conflict):
+            await mine.consolidate(again)
+
+
+def retiring_all(store: Store) -> Consolidator:
+    async def decide(new: Experience, /) -> Sequence[Change]:
+        shown = [i.id async for e in store.scan(scope="t") for i in e.active_items]
+        return [Add(experience=new), *([Retire(item_ids=tuple(shown), reason="all")] if shown else [])]
+
+    return decide
+
+
+def refused_retire(id: str) -> Consolidator:
+    async def decide(new: Experience, /) -> Sequence[Change]:
+        return [Add(experience=new), Retire(item_ids=(id,), reason="retired already")]
+
+    return decide
+
+
+async def test_a_run_that_two_processes_learn_at_once_is_added_once(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
+        recall = await mine.retrieve("find the receipt")
+        trajectory = run()
+        held.left = [lambda: theirs.learn(trajectory, recall=recall.id, outcome="success")]
+        before = await mine.counts()
+        learned = await mine.learn(trajectory, recall=recall, outcome="success")
+        after = await theirs.counts()
+        assert (learned.known, learned.experience, learned.changes) == ((trajectory.id,), None, ())
+        assert learned.notes == ("learned by another call or process meanwhile",)
+        assert after.experiences == before.experiences + 1
+        settled = await mine.store.settlement(recall.id, scope="t")
+        assert settled and settled.outcome == "success"
+
+
+async def test_a_run_is_learned_by_whoever_knows_how_it_ended(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
+        trajectory = run()
+        held.left = [lambda: theirs.learn(trajectory)]
+        learned = await mine.learn(trajectory, outcome="success")
+        assert learned.items and held.asked == 1
+        assert await theirs.pending() == ()
+
+
+async def test_what_happened_to_an_experience_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
+        late, early = run(), run()
+        first = await mine.learn([late, early], outcome=["unknown", "success"])
+        held.left = [lambda: theirs.retire(first.items[0].id, reason="harmful")]
+        second = await mine.learn(late, outcome="failure")
+        assert [type(change) for change in second.changes] == [Replace]
+        assert held.asked == 3
+        assert first.experience
+        kept = await theirs.experience(first.experience.id)
+        assert [item.retired for item in kept.items] == [True, False]
+
+
+async def test_what_was_taken_out_meanwhile_is_added_anew(tmp_path: Path) -> None:
+    async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
+        await mine.learn(late := run())
+        held.left = [lambda: theirs.rollback(to=1, reason="start over")]
+        learned = await mine.learn(late, outcome="failure")
+        assert ([type(change) for change in learned.changes], len(learned.items)) == ([Add], 1)
+        assert await theirs.pending() == ()
+
+
+async def filled() -> Store:
+    store = MemoryStore()
+    old = Experience(
+        scope="t", task="find the invoice", items=(MemoryItem(title="Rebuild a stale index", content=OLD),)
+    )
+    await store.apply([Add(experience=old)], scope="t", writer="tests")
+    return store
+
+
+def policies(store: Store) -> dict[str, Consolidator]:
+    retriever = LexicalRetriever(store)
+    merge = MergeSimilar(retriever, ScriptedModel([REPLY, REPLY]))
+    return {
+        "append": append,
+        "skip": SkipDuplicates(retriever),
+        "merge": merge,
+        "bounded by number": Bounded(SkipDuplicates(retriever), store, most=1, worth=TimesShown(store)),
+        "bounded by age": Bounded(merge, store, older_than=timedelta(microseconds=1)),
+    }
+
+
+@pytest.mark.parametrize("name", ["append", "skip", "merge", "bounded by number", "bounded by age"])
+async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str) -> None:
+    store = await filled()
+    events: list[Event] = []
+    async with await lessonbank.connect_async(":memory:", **OPTIONS, hooks=[events.append]) as bank:
+        bank.store, bank._consolidator = store, policies(store)[name]
+        empty = MemoryItem(title="Empty search", content=NEAR)
+        new = Experience(scope="t", task="find the receipt of the invoice", items=(empty,))
+        before = await bank.history()
+        shown = await bank.consolidate(new, dry_run=True)
+        assert (await bank.history(), events) == (before, [])
+        done = await bank.consolidate(new)
+        assert tuple(entry.entry for entry in (await bank.history())[1:]) == done
+        assert [(c.kind, told(c)) for c in shown] == [(c.kind, told(c)) for c in done]
+        kinds = {"append": ["add"], "skip": ["add"], "merge": ["add", "merge"], "bounded by number": ["add", "retire"]}
+        assert [c.kind for c in shown] == kinds.get(name, ["add", "merge"])
+
+
+def told(change: Change) -> object:
+    """What two decisions on the same have in common: a merged item gets an id of its own each time."""
+    if isinstance(change, Merge):
+        return change.source_item_ids, [i.content for i in change.experience.items]
+    return change
+
+
+def test_a_dry_run_of_the_waiting_bank_does_nothing_either() -> None:
+    with lessonbank.connect(":memory:", **OPTIONS) as bank:
+        new = Experience(scope="t", task="find it")
+        assert bank.consolidate(new, dry_run=True) == (Add(experience=new),)
+        assert bank.history() == ()
+        assert bank.consolidate(new) == (Add(experience=new),)
+
+
+async def test_what_a_merge_asks_of_a_model_is_part_of_the_usage_however_it_ends(tmp_path: Path) -> None:
+    for reply, kinds in ((REPLY, [Add, Merge]), ("no", [Add]), (ModelError("down"), [Add])):
+        model = ScriptedModel([reply])
+        options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}, "consolidation": "merge_similar"}
+        async with await lessonbank.connect_async(":memory:", extractor=drawing(OLD), **options) as bank:
+            assert (await bank.learn(run("find the invoice"), outcome="success")).usage == Usage()
+            bank._extractor = drawing(NEAR)
+            learned = await bank.learn(run(), outcome="success")
+        assert [type(change) for change in learned.changes] == kinds
+        asked = 0 if isinstance(reply, ModelError) else 1
+        assert learned.usage.requests == asked
+        assert (learned.usage.input_tokens > 0) == bool(asked)
+
+
+async def test_a_bound_around_a_policy_hands_on_what_the_policy_cost() -> None:
+    async def costly(new: Experience, /) -> Sequence[Change]:
+        return Decision([Add(experience=new)], usage=Usage(requests=2))
+
+    decided = await Bounded(costly, await filled(), most=9)(Experience(scope="t", task="x"))
+    assert isinstance(decided, Decision) and decided.usage.requests == 2
+
+
+def test_a_decision_is_its_changes() -> None:
+    change = Add(experience=Experience(scope="t", task="x"))
+    assert Decision([change]) == (change,)
+    assert (Decision().usage, list(Decision())) == (Usage(), [])
+
+
+async def test_other_failures_are_not_tried_again() -> None:
+    async def broken(new: Experience, /) -> Sequence[Change]:
+        raise ModelError("down")
+
+    deciding = Deciding(broken)
+    asked: list[int] = []
+
+    async def kept(by: Deciding) -> object:
+        asked.append(1)
+        return await by(Experience(scope="t", task="x"))
+
+    with pytest.raises(ModelError):
+        await deciding.until(kept)
+    assert len(asked) == 1
+
+
+async def test_what_is_refused_even_by_itself_is_raised() -> None:
+    async def kept(by: Deciding) -> object:
+        raise NotFound("no recall 'r' in this scope")
+
+    with pytest.raises(NotFound, match="no recall"):
+        await Deciding(append).until(kept)

@@ -1,0 +1,187 @@
+"""The records of a bank are what its journal makes of them; where they are not, the experience is named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Experience, MemoryItem, Step, Trajectory
+from lessonbank.auditing import Tracing, differences
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_samples import attempt, experience, item, trajectory
+from lessonbank.types import Add, Change, JournalEntry, Merge, Rejudge, Replace, Restore, Retire, Rollback, Verdict
+
+pytestmark = pytest.mark.anyio
+T = "acme/support"
+Edit = Callable[[list[Experience]], Iterable[Experience]]
+
+
+class Edited(MemoryStore):
+    """A store whose records somebody changed behind its back."""
+
+    edit: Edit = staticmethod(lambda records: records)
+
+    async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
+        for record in self.edit([e async for e in super().scan(scope=scope)]):
+            yield record
+
+
+def with_items(one: Experience, *items: MemoryItem) -> Experience:
+    return one.model_copy(update={"items": items})
+
+
+def flipped(one: Experience) -> Experience:
+    return with_items(one, *(i.model_copy(update={"retired": not i.retired}) for i in one.items))
+
+
+def said(one: Experience) -> Experience:
+    refs = (a.model_copy(update={"verdict": Verdict(outcome="success")}) for a in one.attempts)
+    return one.model_copy(update={"attempts": tuple(refs)})
+
+
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        (lambda r: [r[0].model_copy(update={"task": "another"}), *r[1:]], "its record is not what the journal makes"),
+        (lambda r: [with_items(r[0]), *r[1:]], "its record is not what the journal makes"),
+        (lambda r: [flipped(r[0]), *r[1:]], "disagree on whether"),
+        (lambda r: [said(r[0]), *r[1:]], "disagree on a verdict"),
+        (lambda r: r[1:], "the journal has it, the records have not"),
+    ],
+    ids=["task", "items", "retired", "verdict", "missing"],
+)
+async def test_a_record_edited_behind_the_store_is_named(edit: Edit, sentence: str) -> None:
+    store = Edited()
+    known = [experience(minute=n, attempts=[attempt(trajectory(), "failure")]) for n in range(3)]
+    await store.apply([Add(experience=e) for e in known], scope=T, writer="tests")
+    assert await differences(store, scope=T) == ()
+    store.edit = edit
+    (found,) = await differences(store, scope=T)
+    assert found.startswith(f"{T}: experience {known[0].id}: ")
+    assert sentence in found
+
+
+async def test_a_record_that_no_change_made_is_named() -> None:
+    store, stranger = Edited(), experience()
+    await store.apply([Add(experience=experience())], scope=T, writer="tests")
+    store.edit = lambda records: [*records, stranger]
+    assert await differences(store, scope=T) == (
+        f"{T}: experience {stranger.id}: the records have it, the journal has not",
+    )
+
+
+async def test_what_is_written_while_one_compares_is_no_difference() -> None:
+    store, known = MemoryStore(), [experience(minute=n) for n in range(3)]
+    await store.apply([Add(experience=e) for e in known], scope=T, writer="tests")
+    new = experience()
+
+    class Busy(Edited):
+        async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
+            changes: list[Change] = [
+                Add(experience=new),
+                Retire(item_ids=(known[0].items[0].id,), reason="?"),
+                Replace(experience=known[1].model_copy(update={"metadata": {"x": 1}})),
+            ]
+            if not await store.counts(scope=scope) or len([e async for e in store.journal(scope=scope)]) == 3:
+                await store.apply(changes, scope=scope, writer="another")
+            async for record in store.scan(scope=scope):
+                yield record
+
+    busy = Busy()
+    busy._scopes = store._scopes  # pyright: ignore[reportPrivateUsage]  # the same records, written to in between
+    assert await differences(busy, scope=T) == ()
+
+
+async def test_a_scope_that_keeps_going_back_says_so() -> None:
+    class Restless(MemoryStore):
+        async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
+            now = len([entry async for entry in self.journal(scope=scope)])
+            await self.apply([Rollback(to=(0 if now % 2 else 1), reason="?")], scope=scope, writer="another")
+            async for record in super().scan(scope=scope):
+                yield record
+
+    store = Restless()
+    await store.apply([Add(experience=experience())], scope=T, writer="tests")
+    (found,) = await differences(store, scope=T)
+    assert "compare it again" in found
+
+
+async def scribbled(store: MemoryStore | SqliteStore, seed: int) -> None:
+    """Many changes of every kind, some of them rollbacks and purges."""
+    chance = random.Random(seed)
+    for n in range(60):
+        present = [e async for e in store.scan(scope=T)]
+        items = [i for e in present for i in e.items]
+        last = len([entry async for entry in store.journal(scope=T)])
+        shown, retired = [[i.id for i in items if i.retired is flag] for flag in (False, True)]
+        run = trajectory()
+        new = experience(minute=n, items=[item(), item()], attempts=[attempt(run, "unknown")])
+        options: list[Change] = [Add(experience=new)]
+        if shown:
+            options += [
+                Retire(item_ids=(chance.choice(shown),), reason="?"),
+                Merge(experience=new, source_item_ids=(chance.choice(shown),), reason="?"),
+                Rollback(to=chance.randrange(last), reason="?"),
+            ]
+        if retired:
+            options.append(Restore(item_ids=(chance.choice(retired),), reason="?"))
+        if present:
+            one = chance.choice(present)
+            options.append(Replace(experience=one.model_copy(update={"task": f"seen {n}", "items": one.items[:1]})))
+            judged = [(e.id, a.trajectory_id) for e in present for a in e.attempts]
+            where, which = chance.choice(judged)
+            options.append(
+                Rejudge(experience_id=where, trajectory_id=which, verdict=Verdict(outcome="failure", reason=str(n)))
+            )
+        if n % 20 == 19 and items:
+            await store.purge("item", chance.choice(items).id, scope=T, writer="tests", reason="?")
+        await store.apply([chance.choice(options)], scope=T, writer="tests")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_whatever_was_done_through_the_store_agrees_with_its_journal(
+    tmp_path: Path, kind: str, seed: int
+) -> None:
+    store = MemoryStore() if kind == "memory" else await SqliteStore.open(tmp_path / "bank.db")
+    await scribbled(store, seed)
+    assert await differences(store, scope=T) == ()
+    await store.close()
+
+
+async def test_a_bank_compares_every_scope_and_can_leave_it() -> None:
+    steps = (Step(action="x", observation="error: y"),)
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+        for scope in ("t", "t/other"):
+            await bank.learn(Trajectory(task="x", steps=steps), outcome="failure", scope=scope)
+        assert await bank.verify() == ()
+        store = Edited()
+        store._scopes = bank.store._scopes  # type: ignore[attr-defined]
+        store.edit = lambda records: []
+        bank.store = store
+        assert [line.split(":")[0] for line in await bank.verify()] == ["t", "t/other"]
+        assert await bank.verify(journal=False) == ()
+
+
+async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
+    class Torn(MemoryStore):
+        async def journal(self, *, scope: str, since: int = 0) -> AsyncIterator[JournalEntry]:
+            raise StoreUnavailable("a journal entry cannot be read")
+            yield
+
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+        bank.store = Torn()
+        await bank.store.apply([Add(experience=experience(scope="t"))], scope="t", writer="tests")
+        assert await bank.verify() == ("t: a journal entry cannot be read",)
+
+
+def test_what_is_kept_of_an_experience_does_not_grow_with_its_text() -> None:
+    tracing = Tracing()
+    tracing.make([Add(experience=experience("x" * 100_000))])
+    assert len(repr(tracing.traces)) < 300
