@@ -68,6 +68,10 @@ bench *args:
 bench-store *args:
     {{bin}}/python bench/store.py {{args}}
 
+# does a bank keep its word while its users are killed? twenty minutes
+soak *args:
+    {{bin}}/python bench/soak.py {{args}}
+
 # which search finds what, on recorded runs
 bench-retrieval *args:
     {{bin}}/python bench/retrieval.py {{args}}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import tempfile
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import anyio
@@ -13,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lessonbank._ids import digest
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_rewinding import as_of, present, some_change, wind
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, towards
-from lessonbank.types import Add, Rollback
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
+from lessonbank.types import Add, Experience, Retire, Rollback
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 
@@ -93,4 +96,36 @@ async def test_a_cancelled_rollback_is_whole_or_absent(path: Path) -> None:
         await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
     assert (await store.counts(scope=MINE)).experiences in (10, 300)
     assert await store.verify() == []
+    await store.close()
+
+
+def digest_of(experiences: Iterable[Experience]) -> str:
+    """One digest of everything they hold."""
+    return digest("\n".join(e.model_dump_json() for e in experiences))
+
+
+async def digest_of_all(store: Store) -> str:
+    return digest_of(await collected(store.scan(scope=MINE)))
+
+
+@pytest.mark.anyio
+@pytest.mark.skipif("LESSONBANK_SOAK" not in os.environ, reason="takes a minute: LESSONBANK_SOAK=1 asks for it")
+async def test_a_hundred_thousand_items_go_back_and_forth_bit_for_bit(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    for thousand in range(100):
+        some = [experience(f"Task {thousand} of {n}", minute=thousand) for n in range(1000)]
+        await added(store, *some, along=[towards(n % 8, tilt=n / 1000) for n in range(1000)])
+        await store.apply([Retire(item_ids=(some[0].items[0].id,), reason="no use")], scope=MINE, writer="tests")
+    last = [entry.sequence async for entry in store.journal(scope=MINE, since=100_000)][-1]
+    assert last == 100_100
+    whole, told = await digest_of_all(store), await as_of(store, 50_050)
+    times: list[float] = []
+    for to in (50_050, last, 50_050):
+        start = time.perf_counter()
+        await wind(store, to)
+        times.append(time.perf_counter() - start)
+        wanted = whole if to == last else digest_of(told.experiences)
+        assert await digest_of_all(store) == wanted
+    assert await store.verify() == []
+    print("seconds for each rollback:", [round(one, 2) for one in times])
     await store.close()

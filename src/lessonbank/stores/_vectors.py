@@ -51,51 +51,47 @@ def placeable(
     space: str | None,
     dimensions: int | None,
     known: Callable[[str], bool] = lambda _: True,
-) -> dict[str, Floats]:
-    """Every vector as a unit row by id, all of one length: that of the space, where it has one already.
+) -> tuple[list[str], Rows]:
+    """The ids and their vectors, packed, all of one length: that of the space, where it has one already.
 
     Raises:
         UsageError: no space is named, or a vector is not one row of finite numbers, or zero.
         NotFound: an id is not `known`.
         SpaceMismatch: a vector has another dimension than the space.
     """
-    if not vectors:
-        return {}
     if not space:
         raise UsageError("vectors need the name of their space")
-    rows = dict(zip(map(encodable, vectors), _units(vectors, space=space, dimensions=dimensions), strict=True))
-    unknown = next((id for id in rows if not known(id)), None)
+    rows = _packed_together(list(vectors.values()))
+    if rows is None or dimensions not in (None, rows[0].shape[1]):
+        rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)
+    ids = [encodable(id) for id in vectors]
+    unknown = next((id for id in ids if not known(id)), None)
     if unknown is not None:
         raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")
-    return rows
+    return ids, rows
 
 
-def _units(vectors: Mapping[str, Any], *, space: str, dimensions: int | None) -> Sequence[Floats]:
-    together = _units_together(list(vectors.values()))
-    if together is not None and dimensions in (None, together.shape[1]):
-        return list(together)
-    # One of them is not what it should be: find out which.
-    rows: list[Floats] = []
-    for id, vector in vectors.items():
-        row = unit(vector, what=f"the experience {id!r}")
-        dimensions = check_dimensions(row, space=space, dimensions=dimensions)
-        rows.append(row)
-    return rows
-
-
-def _units_together(vectors: Sequence[Any]) -> Floats | None:
-    """All as unit rows at once, or `None` where one of them cannot be."""
+def _packed_together(vectors: Sequence[Any]) -> Rows | None:
+    """All of them at once; `None` where one is not what it should be."""
     try:
-        rows = np.asarray(vectors, dtype=np.float64)
+        floats = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError):
         return None
-    if rows.ndim != 2 or not rows.size:
+    if floats.ndim != 2 or not floats.size:
         return None
-    largest = np.abs(rows).max(axis=1, keepdims=True)
+    largest = np.abs(floats).max(axis=1, keepdims=True)
     if not np.isfinite(largest).all() or not largest.all():
         return None
-    rows = rows / largest
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return _packed(floats, largest)
+
+
+def _packed_one_by_one(vectors: Mapping[str, Any], *, space: str, dimensions: int | None) -> Rows:
+    """Finds the one that is not what it should be, and says so."""
+    rows: list[Floats] = []
+    for id, vector in vectors.items():
+        rows.append(unit(vector, what=f"the experience {id!r}"))
+        dimensions = check_dimensions(rows[-1], space=space, dimensions=dimensions)
+    return packed_rows(rows)
 
 
 def check_dimensions(row: Floats, /, *, space: str, dimensions: int | None) -> int:
@@ -118,8 +114,12 @@ def packed_rows(rows: Sequence[Floats], /) -> Rows:
     In 384 dimensions the cosine of a packed row is off by about 2e-6 (standard deviation), in eight by 1e-5.
     """
     floats = np.stack(rows)
-    whole = np.rint(floats * (_LARGEST / np.abs(floats).max(axis=1, keepdims=True)))
-    return whole.astype(np.int16), (1.0 / np.linalg.norm(whole, axis=1)).astype(np.float32)
+    return _packed(floats, np.abs(floats).max(axis=1, keepdims=True))
+
+
+def _packed(floats: Any, largest: Any) -> Rows:
+    whole = np.rint(floats / largest * _LARGEST)
+    return whole.astype(np.int16), (1.0 / np.sqrt(np.vecdot(whole, whole))).astype(np.float32)
 
 
 def to_blobs(rows: Rows, /) -> list[bytes]:

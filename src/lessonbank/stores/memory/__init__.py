@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lessonbank.protocols import Vectors
+    from lessonbank.stores._vectors import Rows
 
 
 class MemoryStore:
@@ -110,7 +111,8 @@ class MemoryStore:
         here = self._write(scope)
         for experience in draft.written.values():
             here.write(experience)
-        here.place(rows, encodable(space or ""))
+        if rows is not None:
+            here.place(*rows, encodable(space or ""))
         entries: list[Change | Settle] = list(changes)
         if settlement is not None:
             here.settlements[settlement.recall_id] = settlement
@@ -178,7 +180,8 @@ class MemoryStore:
         """See `Store.index`."""
         here = self._read(scope)
         rows = self._rows(here, vectors, space, known=here.holds)
-        here.place(rows, encodable(space))
+        if rows is not None:
+            here.place(*rows, encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
@@ -279,7 +282,9 @@ class MemoryStore:
 
     def _rows(
         self, here: Scope, vectors: Mapping[str, Vectors], space: str | None, *, known: Callable[[str], bool]
-    ) -> dict[str, Vectors]:
+    ) -> tuple[list[str], Rows] | None:
+        if not vectors:
+            return None
         matrix = here.spaces.get(encodable(space or ""))
         return placeable(vectors, space=space, dimensions=matrix.dimensions if matrix else None, known=known)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,12 @@ from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._erasing import Erasing, unknown
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
-from lessonbank.stores._vectors import packed_rows
 from lessonbank.timeline import Entry, state_at
 from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
+    from lessonbank.stores._vectors import Rows
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Scope:
     attempts: dict[str, dict[str, bool]] = field(default_factory=dict[str, dict[str, bool]])
     trajectories: dict[str, Trajectory] = field(default_factory=dict[str, Trajectory])
     spaces: dict[str, Matrix] = field(default_factory=dict[str, Matrix])
-    vectors: dict[str, dict[str, Vectors]] = field(default_factory=dict[str, dict[str, "Vectors"]])
+    vectors: dict[str, dict[str, Rows]] = field(default_factory=dict[str, dict[str, "Rows"]])
     recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
     settlements: dict[str, Settlement] = field(default_factory=dict[str, Settlement])
     journal: list[JournalEntry] = field(default_factory=list[JournalEntry])
@@ -96,11 +96,11 @@ class Scope:
             if self.experiences.get(id) != experience:
                 self.write(experience)
 
-    def place(self, vectors: Mapping[str, Vectors], space: str) -> None:
+    def place(self, ids: Sequence[str], rows: Rows, space: str) -> None:
         """Keep unit rows of experiences that are there."""
-        for id, row in vectors.items():
-            self.spaces.setdefault(space, Matrix(row.size))
-            self.vectors.setdefault(space, {})[id] = row
+        self.spaces.setdefault(space, Matrix(rows[0].shape[1]))
+        for at, id in enumerate(ids):
+            self.vectors.setdefault(space, {})[id] = rows[0][at : at + 1], rows[1][at : at + 1]
             self._show(self.experiences[self.owners.get(id, id)], space)
 
     def nearest(self, query: Vectors, space: str, /, *, limit: int, exclude: Collection[str]) -> list[Match]:
@@ -229,7 +229,7 @@ class Scope:
         for id, key in self._keys(experience).items():
             row = self.vectors[space].get(id)
             if row is not None:
-                self.spaces[space].put(key, packed_rows([row]), active=shown[id])
+                self.spaces[space].put(key, row, active=shown[id])
 
 
 def _texts(experience: Experience) -> dict[str, str]:

@@ -26,14 +26,15 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
             for place, item in enumerate(e.items, 1)
         ],
     )
-    connection.executemany(
-        "INSERT INTO attempts (scope, trajectory, experience, waiting) VALUES (?, ?, ?, ?)",
-        [
-            (scope, trajectory_id, number, waiting)
-            for number, experience in experiences.items()
-            for trajectory_id, waiting in open_attempts(experience).items()
-        ],
-    )
+    attempts = [
+        (scope, trajectory_id, number, waiting)
+        for number, experience in experiences.items()
+        for trajectory_id, waiting in open_attempts(experience).items()
+    ]
+    if attempts:
+        connection.executemany(
+            "INSERT INTO attempts (scope, trajectory, experience, waiting) VALUES (?, ?, ?, ?)", attempts
+        )
 
 
 def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:
@@ -101,12 +102,14 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, Sequen
 
 def settle_pending(connection: sqlite3.Connection, scope: int, trajectory_ids: Iterable[str], /) -> None:
     """Set whether each of these runs still waits: it does while no experience has settled it."""
-    connection.executemany(
-        "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
-        " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
-        " WHERE scope = ? AND id = ?",
-        [(scope, id) for id in trajectory_ids],
-    )
+    those = [(scope, id) for id in trajectory_ids]
+    if those:
+        connection.executemany(
+            "UPDATE trajectories SET pending = NOT EXISTS (SELECT 1 FROM attempts a"
+            " WHERE a.scope = trajectories.scope AND a.trajectory = trajectories.id AND a.waiting = 0)"
+            " WHERE scope = ? AND id = ?",
+            those,
+        )
 
 
 def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:

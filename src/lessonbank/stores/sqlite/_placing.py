@@ -8,9 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, packed_rows, row_size, to_blobs
+from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, placeable, row_size, to_blobs
 
-from ._rows import AMONG, PARTS, ScopeRow, SpaceRow, among, numbers_of
+from ._rows import AMONG, PARTS, ScopeRow, SpaceRow, among, find_space, numbers_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -21,19 +21,30 @@ _BLOCK: Final = 1024
 """Vectors in a block at most."""
 
 
-def place(connection: sqlite3.Connection, scope: ScopeRow, rows: Mapping[str, Vectors], name: str, /) -> None:
-    """Set the vectors of experiences or items, by id; all of one length.
+def place(
+    connection: sqlite3.Connection,
+    scope: ScopeRow,
+    vectors: Mapping[str, Vectors],
+    name: str | None,
+    /,
+    *,
+    numbers: Mapping[str, int],
+) -> None:
+    """Set the vectors of experiences or items, by id; `numbers` has the rows of some experiences.
 
     Raises:
         NotFound: an id is not of this scope.
+        UsageError, SpaceMismatch: see `placeable`.
     """
-    keys = keys_of(connection, scope, rows)
-    vectors = list(rows.values())
-    space = _made(connection, scope, name, dimensions=int(vectors[0].size))
-    revision = space.revision + len(rows)
+    found = find_space(connection, scope, name or "")
+    ids, rows = placeable(vectors, space=name, dimensions=found.dimensions if found else None)
+    keys = keys_of(connection, scope, ids, numbers)
+    if found is None or found.dimensions is None:
+        found = _made(connection, scope, name or "", dimensions=rows[0].shape[1])
+    space, revision = found, found.revision + len(ids)
     connection.execute("UPDATE spaces SET revision = ? WHERE number = ?", (revision, space.number))
-    placed = zip((keys[id] for id in rows), to_blobs(packed_rows(vectors)), strict=True)
-    if len(rows) < FRESH:
+    placed = zip((keys[id] for id in ids), to_blobs(rows), strict=True)
+    if len(ids) < FRESH:
         connection.executemany(
             "INSERT OR REPLACE INTO fresh (space, key, revision, vector) VALUES (?, ?, ?, ?)",
             [(space.number, key, revision, vector) for key, vector in placed],
@@ -58,15 +69,21 @@ def _portions(keys: Sequence[int]) -> Iterable[Sequence[int]]:
     return (keys[at : at + _BLOCK] for at in range(0, len(keys), _BLOCK))
 
 
-def keys_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str], /) -> dict[str, int]:
-    """Id of an experience or an item to the key of its vector.
+def keys_of(
+    connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str], numbers: Mapping[str, int], /
+) -> dict[str, int]:
+    """Id of an experience or an item to the key of its vector; `numbers` has the rows of some experiences.
 
     Raises:
         NotFound: an id is neither's.
         UsageError: an item stands beyond the last place a vector can have.
     """
-    keys = {id: number * PARTS for id, number in numbers_of(connection, scope, ids).items()}
+    keys = {id: numbers[id] * PARTS for id in ids if id in numbers}
     others = [id for id in ids if id not in keys]
+    if not others:
+        return keys
+    keys.update((id, number * PARTS) for id, number in numbers_of(connection, scope, others).items())
+    others = [id for id in others if id not in keys]
     if not others:
         return keys
     rows = connection.execute(

@@ -14,7 +14,6 @@ from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds, moment
-from lessonbank.stores._vectors import placeable
 from lessonbank.timeline import Entry
 from lessonbank.types import Erased, Experience, JournalEntry, MemoryItem, Purge, Recall, Settle
 
@@ -118,7 +117,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
         unchanged=batch.unchanged,
     )
     numbers = write(connection, scope, Written.of(draft, scope)) if draft.written else {}
-    _place(connection, scope, batch.vectors, batch.space)
+    if batch.vectors:
+        place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
@@ -126,15 +126,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
 
 
 def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
-    """Set vectors of existing experiences."""
-    _place(connection, find_scope(connection, scope_name), vectors, space_name)
-
-
-def _place(connection: sqlite3.Connection, scope: ScopeRow, vectors: Mapping[str, Vectors], name: str | None) -> None:
-    space = find_space(connection, scope, name or "") if vectors else None
-    rows = placeable(vectors, space=name, dimensions=space.dimensions if space else None)
-    if rows:
-        place(connection, scope, rows, name or "")
+    """Set vectors of existing experiences or items."""
+    if vectors:
+        place(connection, find_scope(connection, scope_name), vectors, space_name, numbers={})
 
 
 def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str, /) -> None:
@@ -248,6 +242,8 @@ def write(connection: sqlite3.Connection, scope: ScopeRow, written: Written, /) 
 
 def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str]) -> set[str]:
     """Give back their rows to those of the ids that a rollback took out, to be written over."""
+    if connection.execute("SELECT 1 FROM experiences WHERE scope = ? LIMIT 1", (-scope.number,)).fetchone() is None:
+        return set()
     rows: list[tuple[str, int]] = connection.execute(
         f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG}", (-scope.number, among(ids))
     ).fetchall()
@@ -307,7 +303,8 @@ def _put(
             known.append(values)
         else:
             new.append((*values, scope.number, id))
-    connection.executemany(_UPDATE, known)
+    if known:
+        connection.executemany(_UPDATE, known)
     connection.executemany(_INSERT, new)
 
 
