@@ -12,6 +12,7 @@ from lessonbank.types import Experience
 
 from ._rows import AMONG, among, term, terms
 
+_TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 TAIL: Final = 64
 """Tasks whose words wait to be indexed together: one by one, indexing costs as much as the rest of a write."""
 
@@ -58,7 +59,7 @@ def index_tail(connection: sqlite3.Connection, last: int, known: Mapping[int, Se
     done = upto(connection)
     if last - done < TAIL:
         return
-    rows = connection.execute("SELECT number, abs(scope), task FROM experiences WHERE number > ?", (done,)).fetchall()
+    rows = connection.execute(f"{_TASKS} WHERE e.number > ?", (done,)).fetchall()
     _index(connection, ((n, scope, known[n] if n in known else words(task)) for n, scope, task in rows))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
@@ -87,7 +88,7 @@ def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task:
 def reindex_words(connection: sqlite3.Connection, /) -> None:
     """Make the word index of every scope anew."""
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    rows = connection.execute("SELECT number, abs(scope), task FROM experiences")
+    rows = connection.execute(_TASKS)
     _index(connection, ((number, scope, words(task)) for number, scope, task in rows))
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")

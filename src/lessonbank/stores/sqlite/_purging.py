@@ -148,7 +148,8 @@ def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[i
     places = among([*(-number for number in numbers), scope.number])
     for table in ("items", "attempts"):
         connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))
-    connection.execute(f"DELETE FROM experiences WHERE number {AMONG}", (among(numbers),))
+    for table in ("experiences", "tasks"):
+        connection.execute(f"DELETE FROM {table} WHERE number {AMONG}", (among(numbers),))
     _unname(connection, scope, frozenset(numbers))
 
 

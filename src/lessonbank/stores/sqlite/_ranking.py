@@ -143,24 +143,21 @@ def unindexed(
         else:
             refresh(connection, slot, here, there)
         numbers = _touched(connection, here, slot.checked) if slot.checked >= 0 else None
-        wanted = (_wanted_items if items else _wanted_tasks)(connection, here, numbers)
-        missing = slot.matrix.missing([key for key, _, _ in wanted])
+        wanted: list[int] = (_item_keys if items else _task_keys)(connection, here, numbers)
+        missing = slot.matrix.missing(wanted)
         if not len(missing) and there is not None:
             slot.checked = here.sequence
-    return [wanted[at][1:] for at in missing[: max(limit, 0)]]
+    return [_named(connection, wanted[at]) for at in missing[: max(limit, 0)]]
 
 
-_Wanted = tuple[int, str, str]
+def _task_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
+    return [number * PARTS for number, _ in _oldest_first(connection, scope, numbers)]
 
 
-def _wanted_tasks(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[_Wanted]:
-    return _oldest_first(connection, f"number * {PARTS}, id, task", scope, numbers).fetchall()
-
-
-def _wanted_items(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[_Wanted]:
+def _item_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
     return [
-        (number * PARTS + place, item.id, item.text)
-        for number, active in _oldest_first(connection, "number, active", scope, numbers).fetchall()
+        number * PARTS + place
+        for number, active in _oldest_first(connection, scope, numbers)
         if active
         for place, item in enumerate(experience_at(connection, number).items, 1)
         if not item.retired
@@ -168,13 +165,22 @@ def _wanted_items(connection: sqlite3.Connection, scope: ScopeRow, numbers: Coll
 
 
 def _oldest_first(
-    connection: sqlite3.Connection, columns: str, scope: ScopeRow, numbers: Collection[int] | None
-) -> sqlite3.Cursor:
+    connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None
+) -> list[tuple[int, int]]:
     if numbers is None:
         where, values = "scope = ?", (scope.number,)
     else:
-        where, values = f"number {AMONG} AND scope = ?", (among(numbers), scope.number)
-    return connection.execute(f"SELECT {columns} FROM experiences WHERE {where} ORDER BY created_at, number", values)
+        where, values = f"number {AMONG} AND +scope = ?", (among(numbers), scope.number)
+    sql = f"SELECT number, active FROM experiences WHERE {where} ORDER BY created_at, number"
+    return connection.execute(sql, values).fetchall()
+
+
+def _named(connection: sqlite3.Connection, key: int) -> tuple[str, str]:
+    number, place = divmod(key, PARTS)
+    experience = experience_at(connection, number)
+    if not place:
+        return experience.id, experience.task
+    return experience.items[place - 1].id, experience.items[place - 1].text
 
 
 def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, int]:
@@ -279,7 +285,7 @@ def _add_new(connection: sqlite3.Connection, slot: Slot, space: SpaceRow) -> set
 
 def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbers: Iterable[int]) -> None:
     rows = connection.execute(
-        f"SELECT number, active FROM experiences WHERE number {AMONG} AND scope = ?", (among(numbers), scope.number)
+        f"SELECT number, active FROM experiences WHERE number {AMONG} AND +scope = ?", (among(numbers), scope.number)
     ).fetchall()
     for number, active in rows:
         matrix.activate(number * PARTS, active=bool(active))

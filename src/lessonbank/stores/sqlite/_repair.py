@@ -30,6 +30,8 @@ _ORPHANS: Final = {
         "FROM attempts x LEFT JOIN experiences e ON e.number = x.experience"
         " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
     ),
+    "experiences without their task": "FROM experiences x LEFT JOIN tasks e ON e.number = x.number",
+    "tasks without an experience": "FROM tasks x LEFT JOIN experiences e ON e.number = x.number",
     "experiences without a scope": "FROM experiences x LEFT JOIN scopes e ON e.number = abs(x.scope)",
     "trajectories without a scope": "FROM trajectories x LEFT JOIN scopes e ON e.number = x.scope",
     "recalls without a scope": "FROM recalls x LEFT JOIN scopes e ON e.number = x.scope",
@@ -67,7 +69,7 @@ _FAULTS: Final = {
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill items, attempts, the word index and all sums from the records; drop vectors that belong to nothing."""
-    for table in ("items", "attempts"):
+    for table in ("items", "attempts", "tasks"):
         connection.execute(f"DELETE FROM {table}")
     for portion in _portions(connection):
         for number, scope, experience in portion:
@@ -95,16 +97,16 @@ def _portions(connection: sqlite3.Connection) -> Iterator[list[tuple[int, int, E
 
 def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experience: Experience) -> None:
     connection.execute(
-        "UPDATE experiences SET id = ?, task = ?, created_at = ?, active = ?, words = ? WHERE number = ?",
+        "UPDATE experiences SET id = ?, created_at = ?, active = ?, words = ? WHERE number = ?",
         (
             experience.id,
-            experience.task,
             microseconds(experience.created_at),
             bool(experience.active_items),
             len(words(experience.task)),
             number,
         ),
     )
+    connection.execute("INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)", (number, experience.task))
     derive(connection, scope if scope > 0 else -number, {number: experience})
 
 

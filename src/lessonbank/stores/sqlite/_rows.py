@@ -19,6 +19,7 @@ from lessonbank.types import Add, Experience, Merge, Replace
 PARTS: Final = 4096
 """The key of a vector is its experience's number times this, plus the place of an item, or 0 for the task."""
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
+"""A condition on a few rows by their number. Beside it, write `+scope = ?`: SQLite would rather read a whole scope."""
 _JOURNALS: Final = 1 << 32
 
 

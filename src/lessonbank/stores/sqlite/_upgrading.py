@@ -52,10 +52,10 @@ def _copy(connection: sqlite3.Connection) -> None:
         " SELECT number, scope, created_at, id, packed(record) FROM old_recalls",
         "INSERT INTO spaces (number, scope, name, dimensions) SELECT number, scope, name, dimensions FROM old_spaces",
         # Each keeps its own record: whether the journal entry holds the very same is not asked.
-        "INSERT INTO experiences (number, scope, created_at, active, words, entry, id, task, record)"
+        "INSERT INTO experiences (number, scope, created_at, active, words, entry, id, record)"
         " SELECT e.number, e.scope, e.created_at, e.active, e.words, abs(e.scope) * (1 << 32) + coalesce("
         " (SELECT version FROM removed r WHERE r.experience = e.number),"
-        " (SELECT max(sequence) FROM touched t WHERE t.experience = e.number), 0), e.id, e.task, packed(e.record)"
+        " (SELECT max(sequence) FROM touched t WHERE t.experience = e.number), 0), e.id, packed(e.record)"
         " FROM old_experiences e",
     ):
         connection.execute(statement)

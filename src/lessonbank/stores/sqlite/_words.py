@@ -109,7 +109,9 @@ def search(
 
 def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str]) -> dict[str, Counter[int]]:
     rows = connection.execute(
-        "SELECT number, task FROM experiences WHERE number > ? AND scope = ?", (upto(connection), scope.number)
+        "SELECT e.number, t.task FROM experiences e JOIN tasks t ON t.number = e.number"
+        " WHERE e.number > ? AND e.scope = ?",
+        (upto(connection), scope.number),
     )
     found: dict[str, Counter[int]] = {}
     for number, task in rows:
@@ -158,14 +160,14 @@ def _tasks(
 ) -> dict[int, tuple[int, bool, int]]:
     """Words, whether active, and age of tasks by row number."""
     rows = connection.execute(
-        f"SELECT number, words, active, created_at FROM experiences WHERE number {AMONG} AND scope = ?",
-        (among(numbers), scope.number),
+        f"SELECT number, words, active, created_at FROM experiences WHERE number {AMONG} AND +scope = ?",
+        (among(sorted(numbers)), scope.number),
     )
     return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}
 
 
 def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:
     return connection.execute(
-        f"SELECT number, task FROM experiences WHERE number {AMONG}",
-        (among(numbers),),
+        f"SELECT number, task FROM tasks WHERE number {AMONG}",
+        (among(sorted(numbers)),),
     )

@@ -260,14 +260,13 @@ def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[st
 class _Old:
     number: int
     words: int
-    task: str
     experience: Experience
 
 
 def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
-    sql = "SELECT number, words, task FROM experiences WHERE scope = ? AND id = ?"
-    number, length, task = connection.execute(sql, (scope.number, id)).fetchone()
-    return _Old(number, length, task, experience_at(connection, number))
+    sql = "SELECT number, words FROM experiences WHERE scope = ? AND id = ?"
+    number, length = connection.execute(sql, (scope.number, id)).fetchone()
+    return _Old(number, length, experience_at(connection, number))
 
 
 def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old]) -> set[str]:
@@ -295,7 +294,6 @@ def _put(
             bool(experience.active_items),
             lengths[id],
             entry,
-            experience.task,
             None if whole else packed(experience.model_dump_json()),
             numbers[id],
         )
@@ -306,22 +304,22 @@ def _put(
     if known:
         connection.executemany(_UPDATE, known)
     connection.executemany(_INSERT, new)
+    tasks = [(numbers[id], experience.task) for id, experience in written.experiences.items()]
+    connection.executemany("INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)", tasks)
 
 
-_UPDATE: Final = (
-    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, task = ?, record = ? WHERE number = ?"
-)
+_UPDATE: Final = "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ? WHERE number = ?"
 _INSERT: Final = (
-    "INSERT INTO experiences (created_at, active, words, entry, task, record, number, scope, id)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO experiences (created_at, active, words, entry, record, number, scope, id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
 def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
     """Words and vectors of a task that is another now are of no use, nor are the vectors of changed items."""
-    moved = {id: row for id, row in old.items() if row.task != written.experiences[id].task}
+    moved = {id: row for id, row in old.items() if row.experience.task != written.experiences[id].task}
     for id, row in moved.items():
-        unindex_words(connection, scope.number, row.number, row.task)
+        unindex_words(connection, scope.number, row.number, row.experience.task)
         index_words(connection, scope.number, row.number, written.experiences[id].task)
     changed: set[int] = set()
     for id, row in old.items():

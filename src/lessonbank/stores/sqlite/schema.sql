@@ -20,6 +20,7 @@ CREATE TABLE journal (
 );
 CREATE INDEX journal_rollbacks ON journal (number) WHERE kind = 'rollback';
 
+-- Narrow on purpose: ranking looks into thousands of these rows for one answer. The text of the task is a table apart.
 -- An experience that a rollback took out has its scope negated: nothing that asks for a scope sees it, and what is
 -- costly to make again (words, vectors) stays for the day it comes back.
 CREATE TABLE experiences (
@@ -30,9 +31,12 @@ CREATE TABLE experiences (
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
-    task TEXT NOT NULL,
     record BLOB,                           -- packed; null where the journal entry holds it as it is
     UNIQUE (scope, id)
+);
+CREATE TABLE tasks (
+    number INTEGER PRIMARY KEY,            -- of the experience
+    task TEXT NOT NULL
 );
 CREATE INDEX experiences_not_shown ON experiences (scope) WHERE active = 0;
 
