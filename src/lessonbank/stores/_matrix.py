@@ -190,7 +190,7 @@ class Matrix:
         """Whether most rows were superseded and the matrix is worth building anew."""
         return self._size > _EXACT and self._size > 2 * len(self)
 
-    def missing(self, keys: Sequence[int], /) -> Places:
+    def missing(self, keys: Sequence[int], /) -> NDArray[np.intp]:
         """The places in `keys` of those without a row here."""
         asked = np.fromiter(keys, dtype=np.int64, count=len(keys))
         there = np.isin(asked, self._keys[: self._size])

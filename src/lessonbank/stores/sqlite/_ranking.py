@@ -144,10 +144,10 @@ def unindexed(
             refresh(connection, slot, here, there)
         numbers = _touched(connection, here, slot.checked) if slot.checked >= 0 else None
         wanted: list[int] = (_item_keys if items else _task_keys)(connection, here, numbers)
-        missing = slot.matrix.missing(wanted)
-        if not len(missing) and there is not None:
+        missing: list[int] = slot.matrix.missing(wanted)[: max(limit, 0)].tolist()
+        if not missing and limit > 0 and there is not None:
             slot.checked = here.sequence
-    return [_named(connection, wanted[at]) for at in missing[: max(limit, 0)]]
+    return [_named(connection, wanted[at]) for at in missing]
 
 
 def _task_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
@@ -225,10 +225,11 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
         start, end, last = end, end + len(block) // 8, number or last
         keys[start:end] = keys_from_blob(block)
         rows[start:end], factors[start:end] = _rows(vectors, dimensions, len(block) // 8)
-    matrix = Matrix.of(keys, rows, factors)
-    for (number,) in connection.execute("SELECT number FROM experiences WHERE scope = ?", (-scope.number,)):
-        matrix.drop(number * PARTS)
-    return matrix, last
+    hidden = connection.execute("SELECT number FROM experiences WHERE scope = ?", (-scope.number,)).fetchall()
+    if hidden:
+        shown = ~np.isin(keys // PARTS, np.array(hidden).ravel())
+        keys, rows, factors = keys[shown], rows[shown], factors[shown]
+    return Matrix.of(keys, rows, factors), last
 
 
 def _one(key: int) -> bytes:

@@ -321,10 +321,10 @@ def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[
     for id, row in moved.items():
         unindex_words(connection, scope.number, row.number, row.experience.task)
         index_words(connection, scope.number, row.number, written.experiences[id].task)
-    changed: set[int] = set()
+    stale = {row.number * PARTS for row in moved.values()}
     for id, row in old.items():
-        changed |= stale_items(row.number, row.experience.items, written.experiences[id].items)
-    forget(connection, scope.number, numbers={row.number for row in moved.values()}, keys=changed)
+        stale |= stale_items(row.number, row.experience.items, written.experiences[id].items)
+    forget(connection, scope.number, keys=stale)
 
 
 def stale_items(number: int, before: Sequence[MemoryItem], after: Sequence[MemoryItem], /) -> set[int]:
