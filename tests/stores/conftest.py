@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from lessonbank.testing._store_samples import (
     trajectory,
 )
 from lessonbank.types import Recall
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

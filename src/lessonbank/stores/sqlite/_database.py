@@ -15,8 +15,8 @@ from typing import Any, Final, TypeVar
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._committing import Committer
-from ._queue import Queue
-from ._schema import prepare
+from ._queue import PATIENCE, Queue
+from ._schema import check_version, prepare
 
 T = TypeVar("T")
 
@@ -48,8 +48,16 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if "no such module: fts5" in str(error):
         return StoreUnavailable("this Python's SQLite was built without FTS5: use another Python build")
+    if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
+        return StoreUnavailable(f"{path} lacks what every bank has ({error}): it is damaged; restore a backup")
     cause = _CAUSES.get(code, "{path} cannot be used: {error}")
     return StoreUnavailable(cause.format(path=path, error=error))
+
+
+class _Connection(sqlite3.Connection):
+    """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
+
+    log: tuple[int, int] | None = None
 
 
 class Stream:
@@ -96,14 +104,15 @@ class Database:
             raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
         self.path = Path(path).absolute()
         self._busy_timeout = busy_timeout
+        self._patience = min(PATIENCE, busy_timeout)
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
         self._state = threading.Condition()
-        self._writers: list[sqlite3.Connection] = []
-        self._readers: list[sqlite3.Connection] = []
+        self._writers: list[_Connection] = []
+        self._readers: list[_Connection] = []
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
@@ -123,7 +132,7 @@ class Database:
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
         with self._lease(self._writers) as connection:
             prepare(connection, self.path, patience=self._busy_timeout)
-            self._identity = self._identity_now()
+            self._identity = _identity(self.path)
         _databases.add(self)
 
     def read(self, work: Callable[[sqlite3.Connection], T], /) -> T:
@@ -143,7 +152,12 @@ class Database:
     def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
         self.check_open()
-        return self._committer.submit(work)
+        return self._committer.submit(lambda connection: self._present(connection, work))
+
+    def _present(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+        """`work` on a file that no newer release has taken over since it was opened."""
+        check_version(connection, self.path)
+        return work(connection)
 
     def compacting(self) -> Future[None]:
         """Write the file anew without its free pages, and empty the write-ahead log.
@@ -164,7 +178,7 @@ class Database:
     @contextmanager
     def _turn(self) -> Generator[sqlite3.Connection]:
         """The writing connection, when this process's turn has come."""
-        with self._lease(self._writers, ending=True) as connection, self._queue.turn():
+        with self._lease(self._writers, ending=True) as connection, self._queue.turn(self._patience):
             yield connection
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
@@ -197,10 +211,10 @@ class Database:
 
     @contextmanager
     def _lease(
-        self, idle: list[sqlite3.Connection], *, keep: bool = True, ending: bool = False
+        self, idle: list[_Connection], *, keep: bool = True, ending: bool = False
     ) -> Generator[sqlite3.Connection]:
         self._enter(ending=ending)
-        connection: sqlite3.Connection | None = None
+        connection: _Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
@@ -222,15 +236,18 @@ class Database:
                 self.check_open()
             self._leased += 1
 
-    def _connection(self, idle: list[sqlite3.Connection]) -> sqlite3.Connection:
-        if self._identity not in (None, self._identity_now()):
+    def _connection(self, idle: list[_Connection]) -> _Connection:
+        if self._identity not in (None, _identity(self.path)):
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
+        log = _identity(self._log)
+        if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
+            raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
         try:
             return idle.pop()
         except IndexError:
             return self._connect(writing=idle is self._writers)
 
-    def _connect(self, *, writing: bool) -> sqlite3.Connection:
+    def _connect(self, *, writing: bool) -> _Connection:
         mode = "rwc" if self._identity is None else "rw"
         connection = sqlite3.connect(
             f"{self.path.as_uri()}?mode={mode}",
@@ -239,17 +256,17 @@ class Database:
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
+            factory=_Connection,
         )
         for pragma in _WRITER if writing else _READER:
             connection.execute(pragma)
         return connection
 
-    def _leave(
-        self, connection: sqlite3.Connection | None, idle: list[sqlite3.Connection], *, sound: bool, keep: bool
-    ) -> None:
+    def _leave(self, connection: _Connection | None, idle: list[_Connection], *, sound: bool, keep: bool) -> None:
         with self._state:
             self._leased -= 1
             if connection is not None and sound and keep:
+                connection.log = connection.log or _identity(self._log)
                 idle.append(connection)
             elif connection is not None and not sound:
                 connection.close()
@@ -262,12 +279,9 @@ class Database:
         self._writers.clear()
         self._queue.close()
 
-    def _identity_now(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+    @property
+    def _log(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-wal")
 
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""
@@ -286,6 +300,14 @@ class Database:
         """Forget, without touching them, whatever connections and locks the parent still held."""
         _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
         self._begin_afresh()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -27,7 +27,7 @@ _locks: Final[Any] = _fcntl if hasattr(_fcntl, "F_OFD_SETLK") else None
 
 SUFFIX: Final = "-queue"
 """What the queue's file is called after the bank's own name. It may be deleted whenever nobody writes."""
-PATIENCE: Final = 2.0
+PATIENCE: Final = 0.8
 """Seconds a writer waits for the one before it: a process that was stopped in the queue must not stop the others."""
 
 _DESK: Final = 0

@@ -159,7 +159,7 @@ def _item_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collect
         number * PARTS + place
         for number, active in _oldest_first(connection, scope, numbers)
         if active
-        for place, item in enumerate(experience_at(connection, number).items, 1)
+        for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1)
         if not item.retired
     ]
 
@@ -203,7 +203,7 @@ def refresh(connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: 
         slot.matrix, slot.block = _loaded(connection, scope, space)
         _hide(connection, slot.matrix, scope)
     elif slot.sequence < scope.sequence or slot.revision < space.revision:
-        numbers = {*_touched(connection, scope, slot.sequence), *_add_new(connection, slot, space)}
+        numbers = {*_touched(connection, scope, slot.sequence), *_add_new(connection, slot, scope, space)}
         _mark(connection, slot.matrix, scope, numbers)
     slot.epoch, slot.sequence, slot.revision = space.epoch, scope.sequence, space.revision
 
@@ -250,7 +250,7 @@ def _hide(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow) -> No
         matrix.activate(number * PARTS, active=False)
     if matrix.parts:
         for number, place in connection.execute(
-            "SELECT experience, place FROM items WHERE scope = ? AND retired = 1", (scope.number,)
+            f"SELECT experience, place FROM items WHERE scope = ? AND retired = 1 AND place < {PARTS}", (scope.number,)
         ):
             matrix.activate(number * PARTS + place, active=False)
 
@@ -264,8 +264,9 @@ def _touched(connection: sqlite3.Connection, scope: ScopeRow, since: int) -> set
     return {number for text in chain.from_iterable(rows) if text for number in json.loads(text)}
 
 
-def _add_new(connection: sqlite3.Connection, slot: Slot, space: SpaceRow) -> set[int]:
-    """Put in the rows that were placed later; the experiences they are of."""
+def _add_new(connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow) -> set[int]:
+    """Put in the rows that were placed later; the experiences they are of. What a rollback took out is passed over:
+    its rows may be joined to a block long after it went."""
     blocks = connection.execute(
         "SELECT number, keys, vectors FROM blocks WHERE space = ? AND number > ? ORDER BY number",
         (space.number, slot.block),
@@ -273,15 +274,23 @@ def _add_new(connection: sqlite3.Connection, slot: Slot, space: SpaceRow) -> set
     fresh = connection.execute(
         "SELECT key, vector FROM fresh WHERE space = ? AND revision > ?", (space.number, slot.revision)
     )
-    numbers: set[int] = set()
-    for number, block, vectors in chain(blocks, ((0, _one(key), vector) for key, vector in fresh)):
-        keys = keys_from_blob(block).tolist()
+    both = chain(blocks, ((0, _one(key), vector) for key, vector in fresh))
+    found = [(number, keys_from_blob(block).tolist(), vectors) for number, block, vectors in both]
+    numbers = _present(connection, scope, {key // PARTS for _, keys, _ in found for key in keys})
+    for number, keys, vectors in found:
         rows, factors = _rows(vectors, space.dimensions or 1, len(keys))
         for at, key in enumerate(keys):
-            slot.matrix.put(key, (rows[at : at + 1], factors[at : at + 1]))
-        numbers.update(key // PARTS for key in keys)
+            if key // PARTS in numbers:
+                slot.matrix.put(key, (rows[at : at + 1], factors[at : at + 1]))
         slot.block = number or slot.block
     return numbers
+
+
+def _present(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> set[int]:
+    rows = connection.execute(
+        f"SELECT number FROM experiences WHERE number {AMONG} AND +scope = ?", (among(numbers), scope.number)
+    )
+    return {number for (number,) in rows}
 
 
 def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbers: Iterable[int]) -> None:
@@ -291,5 +300,5 @@ def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbe
     for number, active in rows:
         matrix.activate(number * PARTS, active=bool(active))
         if matrix.parts:
-            for place, item in enumerate(experience_at(connection, number).items, 1):
+            for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1):
                 matrix.activate(number * PARTS + place, active=not item.retired)

@@ -44,6 +44,11 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     tables = int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
     if owner != APPLICATION_ID and (owner or tables):
         raise StoreUnavailable(f"{path} is a database of another program: name another file for the bank")
+    check_version(connection, path)
+
+
+def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
+    """Refuse a file that a newer release has written. Raises VersionMismatch."""
     if version(connection) > FORMAT:
         raise VersionMismatch(
             f"{path} was written by a newer release (format {version(connection)}, this one knows {FORMAT}): "

@@ -329,5 +329,5 @@ def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[
 
 def stale_items(number: int, before: Sequence[MemoryItem], after: Sequence[MemoryItem], /) -> set[int]:
     """Keys of items that are not there any more or say something else. Retiring one changes nothing."""
-    says = [(i.id, i.text) for i in after]
-    return {number * PARTS + at for at, i in enumerate(before, 1) if at > len(says) or says[at - 1] != (i.id, i.text)}
+    says, said = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
+    return {number * PARTS + at for at, text in enumerate(said, 1) if at > len(says) or says[at - 1] != text}

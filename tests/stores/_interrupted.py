@@ -1,0 +1,111 @@
+"""A script that begins one call on a copy of a bank again and again, and kills it at a different moment each time.
+
+    python _interrupted.py FOLDER CALL ROUNDS
+
+FOLDER holds `bank.db`, unless CALL is to make it. Each round leaves a folder of its own with what the kill left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import lessonbank.wiring  # so that no process pays for it
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_samples import MINE
+from lessonbank.types import Rollback
+
+Begin = Callable[[], object]
+
+
+async def make(path: Path, begin: Begin) -> None:
+    """The first opening of a bank."""
+    begin()
+    await SqliteStore.open(path)
+
+
+async def roll_back(path: Path, begin: Begin) -> None:
+    """To the tenth change."""
+    store = await SqliteStore.open(path)
+    begin()
+    await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
+
+
+async def purge(path: Path, begin: Begin) -> None:
+    """Of the oldest run."""
+    store = await SqliteStore.open(path)
+    run = (await store.pending(scope=MINE))[0]
+    begin()
+    await store.purge("trajectory", run.id, scope=MINE, writer="tests", reason="asked to")
+
+
+async def rebuild(path: Path, begin: Begin) -> None:
+    """Of everything that follows from the records."""
+    store = await SqliteStore.open(path)
+    begin()
+    await store.rebuild()
+
+
+async def export(path: Path, begin: Begin) -> None:
+    """Over an earlier export."""
+    bank = await lessonbank.wiring.connect_async(path, scope=MINE, embedder="lexical")
+    begin()
+    await bank.export(path.with_name("export.jsonl"))
+
+
+CALLS: dict[str, Callable[[Path, Begin], Awaitable[None]]] = {
+    "make": make,
+    "roll_back": roll_back,
+    "purge": purge,
+    "rebuild": rebuild,
+    "export": export,
+}
+
+
+def copied(folder: Path, name: str, /) -> Path:
+    """A folder of its own with everything that was prepared; the bank's place in it."""
+    place = folder / name
+    place.mkdir()
+    for file in folder.glob("*.*"):
+        shutil.copy(file, place)
+    return place / "bank.db"
+
+
+def begun(call: Callable[[Path, Begin], Awaitable[None]], path: Path, /) -> int:
+    """Another process, just before the call."""
+    hear, say = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(say)
+        os.read(hear, 1)
+        os.close(hear)
+        return pid
+    code = 1
+    try:
+        asyncio.run(call(path, lambda: os.write(say, b".")))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    """One round to learn how long it takes, then as many as were asked for, each cut a little later."""
+    folder, call, rounds = Path(sys.argv[1]), CALLS[sys.argv[2]], int(sys.argv[3])
+    pid, start = begun(call, copied(folder, "whole")), time.perf_counter()
+    if os.waitpid(pid, 0)[1]:
+        raise SystemExit(f"{sys.argv[2]} failed")
+    taken = time.perf_counter() - start
+    for number in range(rounds):
+        pid = begun(call, copied(folder, f"round-{number}"))
+        time.sleep(taken * (number + 0.5) / rounds)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+main()

@@ -1,0 +1,208 @@
+"""One file, many users: every write is made, every writer gets its turn, and who only reads waits for nobody."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from _trouble import Fill, opened, quick_folder
+
+import lessonbank
+from lessonbank import Experience, Recall, Step, Trajectory
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing import HashingEmbedder
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, item, towards
+from lessonbank.types import Add, JournalEntry
+
+SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
+OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
+
+pytestmark = pytest.mark.anyio
+
+
+def run(number: int) -> Trajectory:
+    """A run that failed."""
+    step = Step(action=f"open order {number}", observation=f"error: order {number} is locked")
+    return Trajectory(id=f"run-{number}", task=f"Cancel order {number}", steps=(step,))
+
+
+@contextmanager
+def long_write(path: Path) -> Generator[None]:
+    """Another program in the middle of a write that does not end."""
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("BEGIN IMMEDIATE")
+    raw.execute("CREATE TABLE under_way (a)")
+    raw.executemany("INSERT INTO under_way VALUES (?)", [("x" * 4000,)] * 3000)
+    try:
+        yield
+    finally:
+        raw.execute("ROLLBACK")
+        raw.close()
+
+
+async def looks(store: SqliteStore) -> list[object]:
+    """Every kind of reading."""
+    known = await collected(store.scan(scope=MINE))
+    receipts = await collected(store.receipts(scope=MINE))
+    runs = [ref.trajectory_id for e in known for ref in e.attempts]
+    return [
+        known,
+        receipts,
+        await collected(store.journal(scope=MINE)),
+        await store.get(known[0].id, scope=MINE),
+        await store.owner(known[0].items[0].id, scope=MINE),
+        await store.trajectory(runs[0], scope=MINE),
+        await store.holding(runs, scope=MINE),
+        sorted(await store.learned(runs, scope=MINE)),
+        await store.pending(scope=MINE),
+        await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9),
+        await store.search("cancel the order or book boots", scope=MINE, limit=9),
+        await store.unindexed(scope=MINE, space="another", limit=9),
+        await store.recall(receipts[0].id, scope=MINE),
+        await store.settlement(receipts[0].id, scope=MINE),
+        await store.counts(scope=MINE),
+        await store.scopes(),
+        await store.setting("embedder"),
+        await store.verify(),
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_eight_processes_that_write_at_once_all_get_their_turns() -> None:
+    with quick_folder() as folder:
+        command = [sys.executable, str(SOAK), "--fair", "150", "--json", "--folder", str(folder)]
+        done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    report = json.loads(done.stdout)
+    assert (report["problems"], report["lost"], report["half_written"]) == ([], [], [])
+    assert report["writes"] == report["journal"] == report["experiences"] == 8 * 150
+    assert report["write_ms"]["max"] < 5000, "far above what is promised: this only finds a writer that starves"
+    assert report["unluckiest_share"] > 1 / 8 / 3, "of the writes made until the first of them was done"
+
+
+async def test_no_reader_waits_for_a_write_that_is_under_way(path: Path, filled: Fill) -> None:
+    await (await filled(path)).close()
+    async with opened(path, busy_timeout=0.05) as store, opened(path, busy_timeout=0.05) as unused:
+        before = await looks(store)
+        with long_write(path):
+            assert await looks(store) == before
+            assert await looks(unused) == before, "its first connection is made during the write"
+            async with opened(path, busy_timeout=0.05) as late:
+                assert await looks(late) == before
+            with pytest.raises(StoreUnavailable):
+                await added(store, experience())
+        assert await looks(store) == before
+        await added(store, experience())
+
+
+async def test_no_reader_waits_for_a_write_of_its_own_store(path: Path, filled: Fill) -> None:
+    store = await filled(path)
+    known = await collected(store.scan(scope=MINE))
+    many = [experience(f"Task {n}", minute=n, items=[item() for _ in range(20)]) for n in range(400)]
+    seen: list[list[Experience]] = []
+
+    async def write() -> None:
+        await store.apply([Add(experience=e) for e in many], scope=MINE, writer="tests")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        while not seen or len(seen[-1]) == len(known):
+            seen.append(await collected(store.scan(scope=MINE)))
+    assert len(seen[0]) == len(known), "it was read while it was written"
+    assert {len(each) for each in seen} == {len(known), len(known) + 400}
+    await store.close()
+
+
+async def test_a_write_does_not_wait_for_a_reader_that_is_not_done(path: Path) -> None:
+    async with opened(path, busy_timeout=0.05) as store:
+        await added(store, *[experience(minute=n) for n in range(500)])
+        scan = store.scan(scope=MINE)
+        first = await anext(scan)
+        for number in range(20):
+            await added(store, experience(minute=1000 + number))
+        rest = await collected(scan)
+        assert len([first, *rest]) == 500, "a scan is one snapshot"
+        assert (await store.counts(scope=MINE)).experiences == 520
+
+
+def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
+    with lessonbank.connect(path, embedder=HashingEmbedder(), **OPTIONS) as bank:
+        problems: list[BaseException] = []
+
+        def work(first: int) -> None:
+            try:
+                for number in range(first, first + 5):
+                    learned = bank.learn(run(number), outcome="failure")
+                    recall = bank.retrieve(f"Cancel order {number}", limit=3)
+                    assert learned.experience
+                    assert learned.experience.id in {c.experience_id for c in recall.candidates}
+                    bank.learn(run(1000 + number), outcome="failure", recall=recall)
+            except BaseException as error:  # noqa: BLE001 - a thread cannot raise for the test
+                problems.append(error)
+
+        threads = [threading.Thread(target=work, args=(n * 5,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert problems == []
+        counts = bank.counts()
+        assert (counts.experiences, counts.recalls, counts.settled) == (80, 40, 40)
+        assert bank.verify() == ()
+
+
+async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
+    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **OPTIONS)
+    recalls: dict[int, Recall] = {}
+
+    async def work(number: int) -> None:
+        await bank.learn(run(number), outcome="failure")
+        recalls[number] = await bank.retrieve(f"Cancel order {number}", limit=3)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(50):
+            tasks.start_soon(work, number)
+    kept: list[Experience] = await collected(bank.store.scan(scope=MINE))
+    assert sorted(e.task for e in kept) == sorted(run(n).task for n in range(50))
+    journal: list[JournalEntry] = await collected(bank.store.journal(scope=MINE))
+    assert [entry.sequence for entry in journal] == list(range(1, 51))
+    for number, recall in recalls.items():
+        assert run(number).task in {e.task for e in kept if e.id in {c.experience_id for c in recall.candidates}}
+    assert {r.id for r in await collected(bank.store.receipts(scope=MINE))} == {r.id for r in recalls.values()}
+    assert await bank.verify() == ()
+    await bank.close()
+
+
+@pytest.mark.parametrize("retrieval", ["dense", "lexical", "hybrid"])
+async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path, retrieval: str) -> None:
+    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), retrieval=retrieval, **OPTIONS)
+    for number in range(5):
+        await bank.learn(run(number), outcome="failure")
+
+    async def rest() -> list[object]:
+        store = bank.store
+        return [
+            [e.model_dump_json() for e in await collected(store.scan(scope=MINE))],
+            [e.model_dump_json() for e in await collected(store.journal(scope=MINE))],
+            [await store.trajectory(f"run-{n}", scope=MINE) for n in range(5)],
+            (await store.counts(scope=MINE)).model_dump(exclude={"recalls"}),
+        ]
+
+    before = await rest()
+    recalls = [await bank.retrieve("Cancel order 3", limit=3) for _ in range(4)]
+    assert recalls[0].candidates
+    assert await rest() == before
+    assert (await bank.counts()).recalls == 4
+    kept = await collected(bank.store.receipts(scope=MINE))
+    assert [r.text for r in kept] == [r.text for r in recalls]
+    await bank.close()
