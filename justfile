@@ -64,7 +64,7 @@ demo *args:
 bench *args:
     {{bin}}/python -m lessonbank.bench {{args}}
 
-# what the embedded store costs, beside the raw operations under it
+# what the embedded store costs, beside the raw operations under it (--peers DIR: other engines; --items 1000000)
 bench-store *args:
     {{bin}}/python bench/store.py {{args}}
 

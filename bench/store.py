@@ -1,156 +1,234 @@
 """What the embedded store costs, each figure beside the raw operation under it, in one run on one machine.
 
-    .venv/bin/python bench/store.py [--items 10000] [--folder DIR] [--json]
+    python bench/store.py [--items N ...] [--parts PART ...] [--folder DIR] [--peers DIR] [--calls N] [--json]
 
-384-d random unit vectors in clusters, 200-character tasks, one item an experience, one scope, top 5, no embedding.
-Wall times are medians; the ratio is what to compare between machines. `retrieve` is the vector search with the found
-experiences and the kept receipt; its raw operation is one float32 pass over the same rows in one thread.
+By default 10,000 and 100,000 items; `--items 1000000` measures a bank of a million with a scope of 50,000 besides.
+Vectors have 384 dimensions and lie around 500 centres; every experience has a task of 200 characters and one item of
+300, in English that compresses as real tasks do; one scope, five nearest, embedding excluded, one thread for BLAS.
+
+Figures are medians of wall (and CPU) time over `--calls` calls, taken by turns with the raw operation, after a few
+that are not counted; no question is asked twice. Ratios can be compared between machines, milliseconds cannot. Parts:
+
+    retrieve     the bank's retrieve, payload and durable receipt included, beside one float32 pass of numpy; recall@5
+    write        a durable change beside a commit of the same bytes; 1 to 8 tasks, 4 and 8 processes at once
+    bulk         batches of 1,000 with vectors; export and import
+    open         a fresh process to its first answer, file in the page cache; memory it then holds
+    size         the file, text excluded
+    loop         how late a task comes that wants to run every millisecond, while the store works: the longest gap of a
+                 window, median of three windows; `?` where an idle loop misses the target too
+    retrievers   what each way to search costs over the same store
+    peers        the same work done by reasoning-bank, Chroma and LanceDB: needs --peers
+
+`--peers DIR` holds their environments, made there at first use with /usr/bin/python3 and pip. `--folder DIR` keeps the
+banks for the next run, as long as neither the rows nor the code of the store change (`--reuse`: even if the code did).
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
+import platform
 import sqlite3
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+from _store import big, bulk, freezing, opening, peers, retrievers, retrieving, size, writing
+from _store.banks import Built, Part, built, copied
+from _store.figures import Figure, Missing, table
+from _store.workload import Queries, rows
 
-import anyio
-import numpy as np
-
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add, Experience, Match, MemoryItem, Recall
-
-SPACE, SCOPE, DIMENSIONS, BATCH = "bench-384", "bench", 384, 1000
-
-
-def rows(count: int, seed: int = 0) -> np.ndarray:
-    """`count` unit rows around 500 centres."""
-    rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((500, DIMENSIONS))
-    made = centres[rng.integers(0, 500, count)] + 0.7 * rng.standard_normal((count, DIMENSIONS))
-    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+PARTS = ("retrieve", "write", "bulk", "open", "size", "loop", "retrievers", "peers")
+MILLION = 1_000_000
+_SECONDS = 3.0
+"""How long processes write at once."""
 
 
-def experience(number: int) -> Experience:
-    """One experience with one item of about 300 characters."""
-    words = f"task {number} about case {number % 977} in room {number % 31} "
-    item = MemoryItem(title=f"Lesson {number}", description="when it fits", content=(words * 4)[:200])
-    return Experience(scope=SCOPE, task=(words * 6)[:200], items=(item,))
+@dataclass(slots=True)
+class Run:
+    """What was asked for, and what was found so far."""
+
+    items: list[int]
+    parts: list[str]
+    folder: Path
+    work: Path
+    peers: Path | None
+    calls: int
+    peer_seconds: float
+    reuse: bool
+    figures: list[Figure] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    queries: Queries = field(default_factory=Queries)
+
+    def wants(self, part: str) -> bool:
+        """Whether `part` is to be measured; if so, says that it is."""
+        if part in self.parts:
+            print(f"{time.strftime('%H:%M:%S')} {part}", file=sys.stderr)
+        return part in self.parts
+
+    @contextmanager
+    def going_on(self, part: str, items: int) -> Iterator[None]:
+        """What goes wrong in one part is told at the end, and costs no other part its figures."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - a benchmark of an hour ends with a table, whatever a part raised
+            self.missing.append((f"{part} ({items:,})", f"{type(error).__name__}: {error}"))
 
 
-async def timed(call: Callable[[int], Awaitable[object]], times: int) -> float:
-    """Median wall milliseconds of `call`."""
-    taken: list[float] = []
-    for number in range(times):
-        start = time.perf_counter()
-        await call(number)
-        taken.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(taken)
+async def one_scope(run: Run, items: int) -> None:
+    """Everything about a bank of one scope."""
+    print(f"{items:,} items", file=sys.stderr)
+    bank = await built(run.folder / f"bank-{items}.db", [Part(items)], reuse=run.reuse)
+    measures = {
+        "retrieve": _retrieve,
+        "write": _write,
+        "bulk": _bulk,
+        "open": _open,
+        "size": _size,
+        "loop": _loop,
+        "retrievers": _retrievers,
+    }
+    for part, measure in measures.items():
+        if run.wants(part):
+            with run.going_on(part, items), copied(bank, run.work) as path:
+                run.figures += await measure(run, bank, path)
 
 
-async def fill(path: Path, vectors: np.ndarray) -> float:
-    """Items a second that a new bank takes in batches."""
-    store = await SqliteStore.open(path)
-    start = time.perf_counter()
-    for at in range(0, len(vectors), BATCH):
-        batch = [experience(n) for n in range(at, min(at + BATCH, len(vectors)))]
-        named = {e.id: vectors[at + i] for i, e in enumerate(batch)}
-        await store.apply([Add(experience=e) for e in batch], scope=SCOPE, writer="b", vectors=named, space=SPACE)
-    taken = time.perf_counter() - start
-    await store.close()
-    return len(vectors) / taken
+async def _retrieve(run: Run, bank: Built, path: Path) -> list[Figure]:
+    return await retrieving.retrieving(path, rows(0, bank.items), run.queries, calls=run.calls)
 
 
-async def searching(store: SqliteStore, vectors: np.ndarray, queries: np.ndarray) -> dict[str, dict[str, float]]:
-    """Vector search, retrieval with its receipt, and search by words."""
+async def _write(run: Run, bank: Built, path: Path) -> list[Figure]:
+    seconds = min(_SECONDS, run.calls / 20)
+    return await writing.writing(path, bank.items, run.work, calls=run.calls, seconds=seconds)
 
-    async def near(number: int) -> list[Match]:
-        return list(await store.nearest(queries[number % len(queries)], scope=SCOPE, space=SPACE, limit=5))
 
-    async def retrieve(number: int) -> None:
-        await store.record(Recall(scope=SCOPE, task=(await near(number))[0].experience.task))
+async def _bulk(run: Run, bank: Built, path: Path) -> list[Figure]:
+    carried = await bulk.carrying(path, bank.items, run.work) if bulk.carried(bank) else []
+    return [bulk.importing(bank, run.work), *carried]
 
-    async def raw_pass(number: int) -> None:
-        np.argpartition(vectors @ queries[number % len(queries)], -5)[-5:]
 
-    async def by_words(number: int) -> None:
-        await store.search(f"case {number * 7 % 977} in room {number % 31}", scope=SCOPE, limit=5)
+async def _open(run: Run, bank: Built, path: Path) -> list[Figure]:
+    return opening.opening(path, bank.items, run.work)
 
-    exact = [np.sort(vectors @ query)[-5] for query in queries[:50]]
-    hits = [m.score >= least - 1e-5 for n, least in enumerate(exact) for m in await near(n)]
-    raw = await timed(raw_pass, 200)
+
+async def _size(run: Run, bank: Built, path: Path) -> list[Figure]:
+    learned = await size.learned(run.work, bank.items) if bank.items == run.items[0] else []
+    return [*size.size(bank), *learned]
+
+
+async def _loop(run: Run, bank: Built, path: Path) -> list[Figure]:
+    everything = bank.items == run.items[0]
+    return await freezing.freezing(path, bank.items, seconds=run.calls / 100, everything=everything)
+
+
+async def _retrievers(run: Run, bank: Built, path: Path) -> list[Figure]:
+    found, lost = await retrievers.retrievers(path, rows(0, bank.items), run.queries, calls=run.calls)
+    run.missing += lost
+    return found
+
+
+async def a_million(run: Run, items: int) -> None:
+    """What is asked of a bank of a million."""
+    print(f"{items:,} items", file=sys.stderr)
+    banks = await big.million(run.folder, items, reuse=run.reuse)
+    if run.wants("retrieve"):
+        with run.going_on("retrieve", items):
+            run.figures += await big.searching(banks, run.work, calls=run.calls)
+    if run.wants("bulk"):
+        with run.going_on("bulk", items):
+            run.figures.append(bulk.importing(banks.whole, run.work))
+    if run.wants("open"):
+        with run.going_on("open", items):
+            run.figures += big.starting(banks, run.work)
+    if run.wants("size"):
+        run.figures += size.size(banks.whole)
+
+
+def others(run: Run) -> None:
+    """The other engines, as many items as ours; only beside our own figures of the same run."""
+    if not run.wants("peers"):
+        return
+    ours = {f.items: f.value for f in run.figures if f.name == retrieving.NAME and f.items < MILLION}
+    if run.peers is None:
+        run.missing += [(peer.name, "needs --peers DIR for its environment") for peer in peers.PEERS]
+    elif not ours:
+        run.missing.append(("peers", "are compared with our own retrieve: add the part `retrieve`"))
+    else:
+        found, lost = peers.compare(run.peers, run.work, ours, calls=run.calls, seconds=run.peer_seconds)
+        run.figures += found
+        run.missing += lost
+
+
+def machine() -> dict[str, object]:
+    """Where this ran."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    model = [line for line in lines if line.startswith("model name")]
     return {
-        "vector search, ms": {"ours": await timed(near, 200), "raw": raw},
-        "retrieve with receipt, ms": {"ours": await timed(retrieve, 100), "raw": raw},
-        "recall@5": {"ours": float(np.mean(hits))},
-        "search by words, ms": {"ours": await timed(by_words, 50)},
+        "cpu": model[0].partition(":")[2].strip() if model else platform.processor(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg(),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "numpy": version("numpy"),
     }
 
 
-async def writing(store: SqliteStore, folder: Path, queries: np.ndarray) -> dict[str, dict[str, float]]:
-    """One durable change beside one full commit of as many bytes."""
-    raw = sqlite3.connect(folder / "raw.db", isolation_level=None)
-    for pragma in ("journal_mode=wal", "synchronous=full"):
-        raw.execute(f"pragma {pragma}")
-    raw.execute("create table t (b blob)")
-    blob = experience(0).model_dump_json().encode() * 2 + queries[0].tobytes()
-
-    async def write(number: int) -> None:
-        new = experience(10_000_000 + number)
-        named = {new.id: queries[number]}
-        await store.apply([Add(experience=new)], scope=SCOPE, writer="b", vectors=named, space=SPACE)
-
-    async def raw_commit(_: int) -> None:
-        raw.execute("insert into t values (?)", (blob,))
-
-    figures = {"durable single write, ms": {"ours": await timed(write, 100), "raw": await timed(raw_commit, 100)}}
-    raw.close()
-    return figures
+def options(given: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    about, _, rest = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--folder", type=Path, help="where banks are kept (a disk, not a memory file system)")
+    parser.add_argument("--reuse", action="store_true", help="kept banks may be of other code of the store")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="environments of other engines")
+    parser.add_argument("--peer-seconds", type=float, default=300, help="the most for filling, and for asking")
+    parser.add_argument("--calls", type=int, default=100, help="how many calls a median is of")
+    parser.add_argument("--json", action="store_true", help="print JSON, not a table")
+    return parser.parse_args(given)
 
 
-async def measure(folder: Path, items: int) -> dict[str, dict[str, float]]:
-    """Every figure: ours, and the raw operation where there is one."""
-    vectors, queries = rows(items), rows(200, seed=1)
-    rate = await fill(folder / "bench.db", vectors)
-    size = (folder / "bench.db").stat().st_size
-    start = time.perf_counter()
-    store = await SqliteStore.open(folder / "bench.db")
-    await store.nearest(queries[0], scope=SCOPE, space=SPACE, limit=5)
-    opened = (time.perf_counter() - start) * 1e3
-    figures = {**await searching(store, vectors, queries), **await writing(store, folder, queries)}
-    await store.close()
-    return {
-        **figures,
-        "bulk import, items/s": {"ours": rate},
-        "open to first answer, ms": {"ours": opened},
-        "disk, KB per item": {"ours": size / items / 1024},
-    }
+def measured(asked: argparse.Namespace, work: Path) -> Run:
+    """Everything that was asked for; `work` is a folder to write in."""
+    kept = asked.folder or work / "kept"
+    kept.mkdir(parents=True, exist_ok=True)
+    run = Run(
+        items=sorted(asked.items),
+        parts=asked.parts,
+        folder=kept,
+        work=work,
+        peers=asked.peers and asked.peers.resolve(),
+        calls=asked.calls,
+        peer_seconds=asked.peer_seconds,
+        reuse=asked.reuse,
+    )
+    for items in run.items:
+        asyncio.run((a_million if items >= MILLION else one_scope)(run, items))
+    with run.going_on("peers", run.items[-1]):
+        others(run)
+    return run
 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--folder", type=Path, help="where the files are made (a disk, not a memory file system)")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        figures = anyio.run(measure, Path(folder), options.items)
-    if options.json:
-        json.dump({"items": options.items, **figures}, sys.stdout, indent=2)
+    asked, before = options(), machine()
+    with tempfile.TemporaryDirectory(dir=asked.folder) as work:
+        run = measured(asked, Path(work))
+    if asked.json:
+        print(json.dumps({"machine": before, "figures": [f.as_json() for f in run.figures], "missing": run.missing}))
         return
-    print(f"{options.items:,} items")
-    for name, figure in figures.items():
-        ratio = f"   {figure['ours'] / figure['raw']:.2f} x the raw {figure['raw']:.3f}" if "raw" in figure else ""
-        print(f"{name:28}{figure['ours']:12.3f}{ratio}")
+    print(", ".join(f"{name} {value}" for name, value in before.items()) + "\n")
+    print(table(run.figures, run.missing))
 
 
 if __name__ == "__main__":
