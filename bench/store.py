@@ -222,6 +222,8 @@ def measured(asked: argparse.Namespace, work: Path) -> Run:
 def main() -> None:
     """Measure and print."""
     asked, before = options(), machine()
+    if asked.folder:
+        asked.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=asked.folder) as work:
         run = measured(asked, Path(work))
     if asked.json:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+
+from ._vectors import LARGEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 PARTS: Final = 4096
 """A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its items in order."""
 
+_SLACK: Final = 1e-5
+"""Scores that are equal once they are rounded differ by no more."""
 _EXACT: Final = 1024
 """Up to so many rows are all compared exactly: it is quicker than choosing among them."""
 _LEAST: Final = 500
@@ -31,25 +35,43 @@ _SHORTLIST: Final = 16
 """Places on that shortlist for each row that will be compared exactly."""
 _SAMPLE: Final = 4096
 """About so many rows whose mean is taken for the middle of the space: signs are of the difference to it."""
+_FEW: Final = 1000
+"""So many keys are looked up one by one: comparing them with all rows would take longer."""
 _PORTION: Final = 8192
 """Rows whose signs are taken at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Signs:
-    """One bit a dimension: on which side of `middle` a row lies. Shape (words, capacity), so that a scan is linear."""
+    """One bit a dimension: on which side of the middle a row lies. Shape (words, capacity): a scan is linear."""
 
-    middle: Floats
+    level: Shorts
+    """The middle, in the whole numbers of a row with the usual factor: near enough, and quick to compare with."""
+    factor: float
     words: Words
     counted: int
     """Rows there were when the middle was taken."""
 
-    def of(self, rows: Floats, /) -> Words:
+    @classmethod
+    def around(cls, rows: Shorts, factors: Floats, /, *, counted: int) -> _Signs:
+        """No signs yet, but the middle of a sample of rows."""
+        factor = float(factors.mean())
+        level = np.rint((rows * factors[:, None]).mean(axis=0) / factor)
+        words = np.empty((-(-rows.shape[1] // 64), 0), dtype=np.uint64)
+        return cls(np.clip(level, -LARGEST, LARGEST).astype(np.int16), factor, words, counted)
+
+    def of(self, rows: Shorts, /) -> Words:
         """The signs of rows, shape (words, n)."""
-        bits = np.packbits(rows > self.middle, axis=1)
-        whole = np.zeros((len(rows), 8 * len(self.words)), dtype=np.uint8)
-        whole[:, : bits.shape[1]] = bits
-        return whole.view(np.uint64).T
+        return self._packed(rows > self.level)
+
+    def of_query(self, query: Floats, /) -> Words:
+        """The signs of a unit row, shape (words,)."""
+        return self._packed((query > self.level * np.float32(self.factor))[None])[:, 0]
+
+    def _packed(self, sides: Bools) -> Words:
+        bits = np.packbits(sides, axis=1)
+        missing = 8 * len(self.words) - bits.shape[1]
+        return np.pad(bits, ((0, 0), (0, missing))).view(np.uint64).T if missing else bits.view(np.uint64).T
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +98,11 @@ class Sight:
             return []
         places = self._candidates(query, usable, most=max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit))
         scores = (self.rows[places].astype(np.float32) @ query) * self.factors[places]
-        scores = np.clip(scores.astype(np.float64).round(5), -1.0, 1.0)
         least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
-        best = np.flatnonzero(scores >= least)
-        best = best[np.argsort(-scores[best], kind="stable")]
-        return [(int(self.keys[places[i]]), float(scores[i])) for i in best]
+        best = np.flatnonzero(scores >= least - _SLACK)
+        rounded = sorted(zip(scores[best].tolist(), self.keys[places[best]].tolist(), strict=True), reverse=True)
+        exact = [(key, min(max(round(score, 5), -1.0), 1.0)) for score, key in rounded]
+        return [(key, score) for key, score in exact if score >= exact[limit - 1][1]]
 
     def _usable(self, exclude: Collection[int]) -> Bools | None:
         if not exclude:
@@ -90,7 +112,7 @@ class Sight:
     def _candidates(self, query: Floats, usable: Bools | None, *, most: int) -> Places:
         if self.signs is None or len(self.keys) <= most:
             return np.arange(len(self.keys)) if usable is None else np.flatnonzero(usable)
-        asked, words = self.signs.of(query[None])[:, 0], self.signs.words[:, : len(self.keys)]
+        asked, words = self.signs.of_query(query), self.signs.words[:, : len(self.keys)]
         if len(self.keys) < _COARSE or len(words) < 4:
             return _closest(_distances(words, asked), usable, most)
         half = len(words) // 2
@@ -192,6 +214,8 @@ class Matrix:
 
     def missing(self, keys: Sequence[int], /) -> NDArray[np.intp]:
         """The places in `keys` of those without a row here."""
+        if len(keys) < _FEW:
+            return np.flatnonzero([self._place(key) is None for key in keys])
         asked = np.fromiter(keys, dtype=np.int64, count=len(keys))
         there = np.isin(asked, self._keys[: self._size])
         lost = self._dropped - self._later.keys()
@@ -259,21 +283,16 @@ class Matrix:
         signs = self._signs
         if signs is None or self._size > 2 * signs.counted:
             sample = slice(None, self._size, max(self._size // _SAMPLE, 1))
-            middle = _floats(self._rows[sample], self._factors[sample]).mean(axis=0)
-            signs = _Signs(middle, np.empty((-(-self.dimensions // 64), 0), dtype=np.uint64), counted=self._size)
+            signs = _Signs.around(self._rows[sample], self._factors[sample], counted=self._size)
             self._signed = 0
         if signs.words.shape[1] < self._size:
             wider = np.zeros((len(signs.words), len(self._keys)), dtype=np.uint64)
             wider[:, : self._signed] = signs.words[:, : self._signed]
-            signs = _Signs(signs.middle, wider, counted=signs.counted)
+            signs = replace(signs, words=wider)
         for at in range(self._signed, self._size, _PORTION):
             end = min(at + _PORTION, self._size)
-            signs.words[:, at:end] = signs.of(_floats(self._rows[at:end], self._factors[at:end]))
+            signs.words[:, at:end] = signs.of(self._rows[at:end])
         self._signs, self._signed = signs, self._size
-
-
-def _floats(rows: Shorts, factors: Floats) -> Floats:
-    return rows * factors[:, None]
 
 
 def _extended(array: NDArray[Any], length: int) -> NDArray[Any]:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = tuple[Shorts, Floats]
     """Packed rows: whole numbers, shape (n, dimensions), and what each row is multiplied with to have length 1."""
 
-_LARGEST: Final = 32767
+LARGEST: Final = 32767
+"""What the largest number of a packed row becomes."""
 
 
 def unit(vector: Any, /, *, what: str) -> Floats:
@@ -118,7 +119,7 @@ def packed_rows(rows: Sequence[Floats], /) -> Rows:
 
 
 def _packed(floats: Any, largest: Any) -> Rows:
-    whole = np.rint(floats / largest * _LARGEST)
+    whole = np.rint(floats / largest * LARGEST)
     return whole.astype(np.int16), (1.0 / np.sqrt(np.vecdot(whole, whole))).astype(np.float32)
 
 

@@ -170,6 +170,7 @@ class Scope:
                 self.write(left)
         for id in erasing.experiences:
             self.gone.pop(id, None)
+            self.numbers.pop(id, None)
         for id in (*erasing.experiences, *erasing.items):
             for rows in self.vectors.values():
                 rows.pop(id, None)
@@ -187,7 +188,8 @@ class Scope:
             self.attempts.setdefault(trajectory_id, {})[experience.id] = waiting
 
     def _number(self, id: str) -> None:
-        number = self.numbers.setdefault(id, len(self.numbers))
+        # What was purged had the last number, perhaps: none is given twice.
+        number = self.numbers.setdefault(id, next(reversed(self.ids), -1) + 1)
         self.ids[number] = id
 
     def _forget(self, earlier: Experience) -> None:
@@ -210,16 +212,17 @@ class Scope:
     def _keys(self, experience: Experience) -> dict[str, int]:
         """The ids that may have a vector, each with its key in a matrix."""
         first = self.numbers[experience.id] * PARTS
-        return {experience.id: first, **{item.id: first + at for at, item in enumerate(experience.items, 1)}}
+        items = enumerate(experience.items[: PARTS - 1], 1)
+        return {experience.id: first, **{item.id: first + at for at, item in items}}
 
     def _has_item(self, id: str) -> bool:
         return id in self.owners or any(item.id == id for e in self.gone.values() for item in e.items)
 
     def _drop_stale(self, before: Experience, after: Experience) -> None:
         """Vectors of a task that is another now are of no use, nor are those of changed items."""
-        says, keys = _texts(after), self._keys(after)
+        said, says, keys = _texts(before), _texts(after), self._keys(after)
         for id, key in self._keys(before).items():
-            if says.get(id) != _texts(before)[id] or keys.get(id) != key:
+            if says.get(id) != said[id] or keys.get(id) != key:
                 for space, rows in self.vectors.items():
                     rows.pop(id, None)
                     self.spaces[space].drop(key)

@@ -198,7 +198,7 @@ class SqliteStore:
 
     def journal(self, *, scope: str, since: int = 0) -> AsyncIterator[JournalEntry]:
         """See `Store.journal`."""
-        values = (checked_scope(scope), since)
+        values = (checked_scope(scope), min(max(since, 0), 1 << 32))
         return self._stream(_reading.JOURNAL, values, partial(_reading.journal_entry, scope))
 
     async def counts(self, *, scope: str) -> Counts:

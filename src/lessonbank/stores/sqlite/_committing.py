@@ -44,13 +44,20 @@ class Committer:
 
     def submit(self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False) -> Future[T]:
         """The future result of `work`, there once everything it wrote is on disk; cancelled while it still waits, it
-        is not done at all."""
+        is not done at all.
+
+        Raises:
+            RuntimeError: it was stopped, or no thread can be started; nothing was handed in.
+        """
         job = _Job(work, bare)
         with self._state:
-            self._jobs.append(job)
+            if not self._idle:
+                raise RuntimeError("stopped")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="lessonbank-writer", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="lessonbank-writer", daemon=True)
+                thread.start()
+                self._thread = thread
+            self._jobs.append(job)
             self._state.notify_all()
         return job.future
 

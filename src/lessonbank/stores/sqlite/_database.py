@@ -6,9 +6,11 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -68,7 +70,7 @@ class Stream:
         self._path = path
         self.connection: sqlite3.Connection | None = connection
         connection.execute("BEGIN")
-        self._cursor = connection.execute(sql, values)
+        self._rows: Iterator[Any] | sqlite3.Cursor | None = connection.execute(sql, values)
 
     def take(self, count: int, /) -> list[Any]:
         """The next rows; none at the end.
@@ -77,17 +79,27 @@ class Stream:
             StoreUnavailable: the store was closed in the meantime, or the file cannot be read.
         """
         with self._turn:
-            if self.connection is None:
+            if self._rows is None:
                 raise StoreUnavailable(CLOSED)
             try:
-                return self._cursor.fetchmany(count)
+                return list(islice(self._rows, count))
             except sqlite3.Error as error:
                 raise unavailable(error, self._path) from error
+
+    def detach(self) -> None:
+        """Read what is left and give the snapshot back, so that a fork finds no connection open."""
+        with self._turn:
+            if self.connection is None or self._rows is None:
+                return
+            with suppress(sqlite3.Error):
+                self._rows = iter(list(self._rows))
+                self.connection.close()
+                self.connection = None
 
     def close(self) -> None:
         """Give the snapshot back."""
         with self._turn:
-            connection, self.connection = self.connection, None
+            connection, self.connection, self._rows = self.connection, None, None
         if connection is not None:
             connection.close()
 
@@ -103,10 +115,12 @@ class Database:
         if str(path) in {"", ":memory:"}:
             raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
         self.path = Path(path).absolute()
+        self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
         self._patience = min(PATIENCE, busy_timeout)
         self._identity: tuple[int, int] | None = None
         self._closed = False
+        self._torn = False
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
@@ -142,19 +156,19 @@ class Database:
             try:
                 return work(connection)
             finally:
-                connection.execute("ROLLBACK")
+                # SQLite has ended it already after some failures, and what failed must be what is told.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
 
     def reading(self, call: Callable[[], T], /) -> Future[T]:
         """The future result of a call that reads, in a thread of its own."""
-        self.check_open()
-        return self._pool.submit(call)
+        return self._begun(self._pool.submit, call)
 
     def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
-        self.check_open()
-        return self._committer.submit(lambda connection: self._present(connection, work))
+        return self._begun(self._committer.submit, partial(self._present, work))
 
-    def _present(self, connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         """`work` on a file that no newer release has taken over since it was opened."""
         check_version(connection, self.path)
         return work(connection)
@@ -164,8 +178,15 @@ class Database:
 
         Its result raises StoreUnavailable while another reader still needs the old pages.
         """
+        return self._begun(partial(self._committer.submit, bare=True), self._compact)
+
+    def _begun(self, submit: Callable[[Callable[..., T]], Future[T]], work: Callable[..., T]) -> Future[T]:
         self.check_open()
-        return self._committer.submit(self._compact, bare=True)
+        try:
+            return submit(work)
+        except RuntimeError as error:
+            self.check_open()  # it may have been closed a moment ago
+            raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
 
     def _compact(self, connection: sqlite3.Connection) -> None:
         connection.execute("VACUUM")
@@ -197,6 +218,11 @@ class Database:
         """Raise StoreUnavailable once the store was closed."""
         if self._closed:
             raise StoreUnavailable(CLOSED)
+        if self._torn:
+            raise StoreUnavailable(
+                f"this process was forked while its parent was busy with {self.path}, and cannot use it safely: "
+                "start it by spawning, or fork while the bank rests"
+            )
 
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
@@ -279,16 +305,14 @@ class Database:
         self._writers.clear()
         self._queue.close()
 
-    @property
-    def _log(self) -> Path:
-        return self.path.with_name(f"{self.path.name}-wal")
-
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""
         with self._state:
             self._paused = True
             if self._state.wait_for(lambda: not self._leased, timeout=_FORK_PATIENCE):
                 self._close_idle()
+            for stream in tuple(self._streams):
+                stream.detach()
 
     def after_fork_in_parent(self) -> None:
         """Go on; connections are opened again as they are needed."""
@@ -299,6 +323,7 @@ class Database:
     def after_fork_in_child(self) -> None:
         """Forget, without touching them, whatever connections and locks the parent still held."""
         _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
+        self._torn = self._torn or self._leased > 0
         self._begin_afresh()
 
 

@@ -10,7 +10,7 @@ from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
 from lessonbank.types import Experience
 
-from ._rows import AMONG, among, term, terms
+from ._rows import AMONG_IDS, among_ids, term, terms
 
 _TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 TAIL: Final = 64
@@ -40,11 +40,11 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
 
 def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:
     """Take away the items and attempts of an experience as it is now."""
-    ids = among(item.id for item in experience.items)
-    connection.execute(f"DELETE FROM items WHERE scope = ? AND id {AMONG} AND experience = ?", (scope, ids, number))
-    runs = among(attempt.trajectory_id for attempt in experience.attempts)
+    ids = among_ids(item.id for item in experience.items)
+    connection.execute(f"DELETE FROM items WHERE scope = ? AND id {AMONG_IDS} AND experience = ?", (scope, ids, number))
+    runs = among_ids(attempt.trajectory_id for attempt in experience.attempts)
     connection.execute(
-        f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG} AND experience = ?", (scope, runs, number)
+        f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG_IDS} AND experience = ?", (scope, runs, number)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, placeable, row_size, to_blobs
 
-from ._rows import AMONG, PARTS, ScopeRow, SpaceRow, among, find_space, numbers_of
+from ._rows import AMONG, AMONG_IDS, PARTS, ScopeRow, SpaceRow, among, among_ids, find_space, numbers_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -87,11 +87,11 @@ def keys_of(
     if not others:
         return keys
     rows = connection.execute(
-        f"SELECT id, experience, place FROM items WHERE scope = ? AND id {AMONG}", (scope.number, among(others))
+        f"SELECT id, experience, place FROM items WHERE scope = ? AND id {AMONG_IDS}", (scope.number, among_ids(others))
     )
     for id, experience, at in rows:
         if at >= PARTS:
-            raise UsageError(f"the item {id!r} is number {at} of its experience: vectors are kept of the first {PARTS}")
+            raise UsageError(f"the item {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
         keys[id] = experience * PARTS + at
     unknown = next((id for id in others if id not in keys), None)
     if unknown is not None:

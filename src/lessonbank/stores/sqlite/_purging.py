@@ -21,7 +21,8 @@ from ._writing import Batch, journal, stale_items
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
 
-_OF_SCOPE: Final = ("trajectories", "recalls", "settlements", "spaces")
+_OF_SCOPE: Final = ("trajectories", "recalls", "settlements")
+"""Not `spaces`: a later space must not begin with an epoch that somebody's matrix shows already."""
 
 
 def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: str, /) -> JournalEntry:

@@ -38,6 +38,8 @@ _NUMBERS: Final = struct.Struct("<QQ")
 """The next number to be drawn, and the last one whose turn came."""
 _REQUEST: Final = struct.Struct("hhqqi4x")
 """`struct flock`: what, from where, first byte, how many, whose."""
+_LAST: Final = 1 << 62
+"""No number is larger, unless the file is damaged: then counting begins anew."""
 _STEP: Final = 0.0001
 _LONGEST_STEP: Final = 0.002
 
@@ -109,7 +111,8 @@ class Queue:
 
     def _numbers(self) -> tuple[int, int]:
         data = os.pread(self._fd, _NUMBERS.size, 0)
-        return _NUMBERS.unpack(data) if len(data) == _NUMBERS.size else (1, 0)
+        number, served = _NUMBERS.unpack(data) if len(data) == _NUMBERS.size else (1, 0)
+        return (number, served) if 0 < number < _LAST and served < _LAST else (1, 0)
 
     def _free(self, byte: int) -> None:
         with contextlib.suppress(OSError):

@@ -7,10 +7,10 @@ import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -147,7 +147,7 @@ def unindexed(
         missing: list[int] = slot.matrix.missing(wanted)[: max(limit, 0)].tolist()
         if not missing and limit > 0 and there is not None:
             slot.checked = here.sequence
-    return [_named(connection, wanted[at]) for at in missing]
+    return list(_named(connection, [wanted[at] for at in missing]))
 
 
 def _task_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
@@ -175,12 +175,13 @@ def _oldest_first(
     return connection.execute(sql, values).fetchall()
 
 
-def _named(connection: sqlite3.Connection, key: int) -> tuple[str, str]:
-    number, place = divmod(key, PARTS)
-    experience = experience_at(connection, number)
-    if not place:
-        return experience.id, experience.task
-    return experience.items[place - 1].id, experience.items[place - 1].text
+def _named(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[tuple[str, str]]:
+    """Id and text of each. The keys of one experience lie together, so that it is read once."""
+    for number, those in groupby(keys, lambda key: key // PARTS):
+        experience = experience_at(connection, number)
+        for place in (key % PARTS for key in those):
+            item = experience.items[place - 1] if place else None
+            yield (item.id, item.text) if item else (experience.id, experience.task)
 
 
 def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, int]:

@@ -11,7 +11,7 @@ from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
-from ._rows import AMONG, among, entry_of, experience_at, find_scope, sequence_of
+from ._rows import AMONG_IDS, among_ids, entry_of, experience_at, find_scope, sequence_of
 
 # Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
 SCAN: Final = (
@@ -32,8 +32,8 @@ JOURNAL: Final = (
 def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str], /) -> set[str]:
     """Those of the ids that an experience has settled."""
     rows = connection.execute(
-        f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG}",
-        (find_scope(connection, scope_name).number, among(map(encodable, ids))),
+        f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}",
+        (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
     )
     settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
@@ -43,8 +43,8 @@ def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
     """The newest experience that one of the runs belongs to."""
     row = connection.execute(
         "SELECT e.number FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = ?"
-        f" AND a.trajectory {AMONG} ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
-        (find_scope(connection, scope_name).number, among(map(encodable, ids))),
+        f" AND a.trajectory {AMONG_IDS} ORDER BY e.created_at DESC, e.number DESC LIMIT 1",
+        (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
     ).fetchone()
     return experience_at(connection, row[0]) if row else None
 

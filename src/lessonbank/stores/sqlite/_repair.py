@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from lessonbank.bm25 import words
@@ -11,13 +12,13 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
 from lessonbank.stores._vectors import keys_from_blob
-from lessonbank.timeline import Entry, named_items
-from lessonbank.types import Add, Experience, Merge, Rejudge, Replace
+from lessonbank.timeline import Entry, live, named_items
+from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback
 
 from ._derived import derive, recount, reindex_words, settle_all
 from ._placing import rejoin
 from ._purging import UNFINISHED
-from ._rows import PARTS, among, entry_of, experience_of, journal_number
+from ._rows import PARTS, among, entry_of, experience_of, journal_number, sequence_of
 
 _PORTION: Final = 500
 
@@ -127,8 +128,17 @@ def _named(
     entries: Iterable[tuple[int, bytes]], ids: Mapping[str, int]
 ) -> Iterator[tuple[str | None, str | None, int]]:
     holders: dict[str, str] = {}
+    given: dict[int, dict[str, str]] = {}
+    jumps: dict[int, int] = {}
     for number, blob in entries:
-        whole, part = wrote(entry_of(unpacked(blob)), holders)
+        entry = entry_of(unpacked(blob))
+        if isinstance(entry, Rollback):
+            jumps[sequence_of(number)] = entry.to
+            past = chain.from_iterable(live(jumps, sequence_of(number)))
+            holders = {item: holder for sequence in past for item, holder in given.get(sequence, {}).items()}
+        whole, part = wrote(entry, holders)
+        if isinstance(entry, Add | Replace | Merge):
+            given[sequence_of(number)] = {item.id: entry.experience.id for item in entry.experience.items}
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
         yield among(held) if held else None, among(flipped) if flipped else None, number
 

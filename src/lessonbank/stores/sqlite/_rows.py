@@ -19,6 +19,8 @@ from lessonbank.types import Add, Experience, Merge, Replace
 PARTS: Final = 4096
 """The key of a vector is its experience's number times this, plus the place of an item, or 0 for the task."""
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
+"""For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
+AMONG_IDS: Final = "IN (SELECT replace(replace(value, char(1, 98), char(0)), char(1, 97), char(1)) FROM json_each(?))"
 """A condition on a few rows by their number. Beside it, write `+scope = ?`: SQLite would rather read a whole scope."""
 _JOURNALS: Final = 1 << 32
 
@@ -80,9 +82,15 @@ def sequence_of(number: int, /) -> int:
     return number % _JOURNALS
 
 
-def among(values: Iterable[int | str], /) -> str:
-    """Values as the one parameter of `AMONG`."""
-    return json.dumps(list(values), ensure_ascii=False, check_circular=False)
+def among(numbers: Iterable[int], /) -> str:
+    """Numbers as the one parameter of `AMONG`."""
+    return json.dumps(list(numbers), check_circular=False)
+
+
+def among_ids(ids: Iterable[str], /) -> str:
+    """Ids as the one parameter of `AMONG_IDS`."""
+    escaped = [id.replace("\1", "\1a").replace("\0", "\1b") for id in ids]
+    return json.dumps(escaped, ensure_ascii=False, check_circular=False)
 
 
 _RECORD: Final = "SELECT e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
@@ -130,7 +138,7 @@ def entry_of(text: bytes, /) -> Entry:
 def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:
     """Experience id to row number, for those of the ids this scope has."""
     rows = connection.execute(
-        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG}", (scope.number, among(ids))
+        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG_IDS}", (scope.number, among_ids(ids))
     )
     return dict(rows.fetchall())
 

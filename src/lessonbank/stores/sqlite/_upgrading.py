@@ -14,6 +14,7 @@ from lessonbank.types import Settle
 
 from ._placing import PARTS, join
 from ._repair import rebuild
+from ._rewinding import date
 from ._rows import entry_of, journal_number
 
 _KEPT: Final = ("scopes", "journal", "experiences", "trajectories", "recalls", "spaces", "settings")
@@ -39,6 +40,7 @@ def carry_over(connection: sqlite3.Connection, make_tables: Callable[[], None], 
     for table in ("touched", "removed"):
         connection.execute(f"DROP TABLE {table}")
     rebuild(connection)
+    date(connection)
 
 
 def _copy(connection: sqlite3.Connection) -> None:
@@ -51,7 +53,8 @@ def _copy(connection: sqlite3.Connection) -> None:
         "INSERT INTO recalls (number, scope, created_at, id, record)"
         " SELECT number, scope, created_at, id, packed(record) FROM old_recalls",
         "INSERT INTO spaces (number, scope, name, dimensions) SELECT number, scope, name, dimensions FROM old_spaces",
-        # Each keeps its own record: whether the journal entry holds the very same is not asked.
+        # Each keeps its own record: whether the journal entry holds the very same is not asked. What a rollback left
+        # may be of an earlier entry than the last one that touched it: `date` sets that right.
         "INSERT INTO experiences (number, scope, created_at, active, words, entry, id, record)"
         " SELECT e.number, e.scope, e.created_at, e.active, e.words, abs(e.scope) * (1 << 32) + coalesce("
         " (SELECT version FROM removed r WHERE r.experience = e.number),"

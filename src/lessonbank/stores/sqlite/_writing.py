@@ -20,11 +20,12 @@ from lessonbank.types import Erased, Experience, JournalEntry, MemoryItem, Purge
 from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
 from ._placing import drop, forget, place
 from ._rows import (
-    AMONG,
+    AMONG_IDS,
     NOWHERE,
     PARTS,
     ScopeRow,
     among,
+    among_ids,
     experience_at,
     find_scope,
     find_space,
@@ -245,7 +246,7 @@ def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[st
     if connection.execute("SELECT 1 FROM experiences WHERE scope = ? LIMIT 1", (-scope.number,)).fetchone() is None:
         return set()
     rows: list[tuple[str, int]] = connection.execute(
-        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG}", (-scope.number, among(ids))
+        f"SELECT id, number FROM experiences WHERE scope = ? AND id {AMONG_IDS}", (-scope.number, among_ids(ids))
     ).fetchall()
     for _, number in rows:
         connection.execute("UPDATE experiences SET scope = ? WHERE number = ?", (scope.number, number))
