@@ -18,29 +18,32 @@ task is asked for in turn. What counts as found is set by labels that came with 
 * halves: the bank holds the first half of the words of each distinct task, asked with the second half. Relevant is its
   own first half. No sentence is repeated, so this is about the subject, with all the words it happens to share. The web
   tasks are not here: those of one template share their first half.
+* lessons: transfer over a bank of real lessons: those the package draws without a model from the first run of each text
+  that gives any (texts without one are not in it). Here the search for items takes part (`items(…)`): asked for items
+  until five experiences are among theirs, and judged by these, in the order of their best items. Such lessons quote the
+  start of their task, which those of a model need not.
 
 Figures: recall@k is the share of what could be found in k places (relevant found / min(k, relevant)); nDCG@5 with
 relevance 0 or 1. Both are averaged over the queries of a family, then over families, so that 42 issues of Django do
 not outvote seven repositories; "mean" is over the sources. The interval is a bootstrap of 2,000 draws over families
 within each source (2.5 to 97.5 percent), and the gain is paired with the lexical search on the same draws. Seeds are
-fixed. The last table is the desk world of `lessonbank.bench` (scripted agent, worlds 0-19, 80 tasks): tasks done.
+fixed. The last table is the desk world of `lessonbank.bench` (scripted agent, worlds 0-19, 80 tasks): tasks done. There
+k counts experiences, each with all its items, and for `items(…)` items.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
-import re
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _retrieval.labels import SCOPE, Collection, collections
 from rich.console import Console
 from rich.table import Table
 
@@ -48,129 +51,25 @@ import lessonbank
 from lessonbank.bench import ScriptedAgent, paired_bootstrap, stream, world
 from lessonbank.bench.runner import attempt
 from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieval import DenseRetriever, HybridRetriever, LeaveOut, LexicalRetriever, Retrieval, same_task
+from lessonbank.retrieval import (
+    DenseRetriever,
+    HybridRetriever,
+    ItemRetriever,
+    LeaveOut,
+    LexicalRetriever,
+    Retrieval,
+    same_task,
+)
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Add, Experience, MemoryItem
 from lessonbank.wiring._embedders import choose
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
-SCOPE = "bench"
 DRAWS = 2000
 SEED = 20250929
+PLACES = 5
 METRICS = ("recall@1", "recall@3", "recall@5", "nDCG@5")
-Rows = Sequence[Mapping[str, Any]]
 Searcher = Callable[[Store], Retriever]
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A text, the experiences that answer it, and whom it belongs to for the average."""
-
-    text: str
-    own: str
-    relevant: frozenset[str]
-    family: str
-
-
-@dataclass(frozen=True, slots=True)
-class Collection:
-    """Experiences by id, and queries over them."""
-
-    variant: str
-    source: str
-    documents: Mapping[str, str]
-    queries: Sequence[Query]
-
-
-# --- labels ----------------------------------------------------------------------------------------------------------
-
-
-def read(folder: Path, name: str) -> Rows:
-    """The runs of one file."""
-    with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def collections(folder: Path) -> Iterator[Collection]:
-    """Every labelled set."""
-    web, flights = read(folder, "browsergym_web"), read(folder, "tau_bench_airline")
-    swe, questions = read(folder, "swe_bench_mini_swe_agent"), read(folder, "hotpotqa_react")
-    for source, rows in (("web", web), ("flights", flights), ("repos", swe), ("questions", questions)):
-        yield lookup(source, rows)
-    yield transfer("web", web, _template)
-    yield transfer("flights", flights, _change)
-    yield transfer("repos", swe, _repository)
-    patched = _packages(swe)
-    django = [row for row in swe if _repository(row) == "django__django"]
-    yield transfer("django", django, lambda row: patched.get(row["task_id"]))
-    for source, rows in (("flights", flights), ("repos", swe), ("questions", questions)):
-        yield halves(source, rows)
-
-
-def lookup(source: str, rows: Rows) -> Collection:
-    """Other runs of the same task."""
-    ids: dict[str, list[str]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        ids[row["task_id"]].append(str(number))
-    queries = [
-        Query(row["task"], str(n), frozenset(ids[row["task_id"]]) - {str(n)}, row["task_id"])
-        for n, row in enumerate(rows)
-        if len(ids[row["task_id"]]) > 1
-    ]
-    return Collection("lookup", source, {str(n): row["task"] for n, row in enumerate(rows)}, queries)
-
-
-def transfer(source: str, rows: Rows, family_of: Callable[[Mapping[str, Any]], str | None]) -> Collection:
-    """Other tasks of the same family, in other words."""
-    distinct = {row["task"]: row for row in rows}
-    ids = {text: str(number) for number, text in enumerate(distinct)}
-    members: dict[str, set[str]] = defaultdict(set)
-    for text, row in distinct.items():
-        members[family_of(row) or ""].add(ids[text])
-    queries = [
-        Query(text, ids[text], frozenset(members[family]) - {ids[text]}, family)
-        for text, row in distinct.items()
-        if (family := family_of(row)) and len(members[family]) > 1
-    ]
-    return Collection("transfer", source, {id: text for text, id in ids.items()}, queries)
-
-
-def halves(source: str, rows: Rows) -> Collection:
-    """The first half of the same task."""
-    split = [(words[: len(words) // 2], words[len(words) // 2 :]) for words in _distinct_words(rows)]
-    documents = {str(n): " ".join(first) for n, (first, _) in enumerate(split)}
-    queries = [Query(" ".join(second), "", frozenset({str(n)}), str(n)) for n, (_, second) in enumerate(split)]
-    return Collection("halves", source, documents, queries)
-
-
-def _distinct_words(rows: Rows) -> list[list[str]]:
-    return [words for text in dict.fromkeys(row["task"] for row in rows) if len(words := text.split()) >= 10]
-
-
-def _template(row: Mapping[str, Any]) -> str:
-    return {"webarena.4": "webarena.2"}.get(row["task_id"], row["task_id"])
-
-
-def _change(row: Mapping[str, Any]) -> str | None:
-    names = [a if isinstance(a, str) else a["name"] for a in row["meta"]["ground_truth_actions"]]
-    return next((n for n in names if re.match("book|cancel|update|send", n)), None)
-
-
-def _repository(row: Mapping[str, Any]) -> str:
-    return row["task_id"].rsplit("-", 1)[0]
-
-
-def _packages(rows: Rows) -> dict[str, str]:
-    """Task to the package most of its recorded patches touch, tests apart."""
-    touched: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        paths = re.findall(r"^diff --git a/(\S+)", row["meta"].get("submission") or "", re.M)
-        touched[row["task_id"]].update(p for path in paths if (p := _package(path)))
-    return {task: min(counts, key=lambda p: (-counts[p], p)) for task, counts in touched.items() if counts}
-
-
-def _package(path: str) -> str | None:
-    return "/".join(path.split("/")[:2]) if path.startswith("django/") and path.count("/") > 1 else None
 
 
 # --- searching -------------------------------------------------------------------------------------------------------
@@ -181,7 +80,7 @@ async def filled(collection: Collection, make: Searcher) -> tuple[Retriever, Sto
     store = MemoryStore()
     retriever = make(store)
     experiences = [
-        Experience(id=id, scope=SCOPE, task=text, items=(MemoryItem(title="What it taught", content=text[:80]),))
+        Experience(id=id, scope=SCOPE, task=text, items=tuple(collection.items.get(id) or _stand_in(text)))
         for id, text in collection.documents.items()
     ]
     vectors = await retriever.index(experiences)
@@ -190,21 +89,27 @@ async def filled(collection: Collection, make: Searcher) -> tuple[Retriever, Sto
     return retriever, store
 
 
+def _stand_in(text: str) -> Sequence[MemoryItem]:
+    """What an experience holds where only its task is searched."""
+    return [MemoryItem(title="What it taught", content=text[:80])]
+
+
 async def scored(collection: Collection, make: Searcher) -> dict[str, list[list[float]]]:
     """Family to the figures of its queries, in the order of `METRICS`."""
     retriever, store = await filled(collection, make)
     figures: dict[str, list[list[float]]] = defaultdict(list)
     for query in collection.queries:
         guarded = LeaveOut(retriever, _rule(collection.variant, query.own))
-        found = await guarded(query.text, scope=SCOPE, limit=5)
-        hits = [match.experience.id in query.relevant for match in found.matches]
+        found = await guarded(query.text, scope=SCOPE, limit=PLACES * collection.most)
+        ranked = list(dict.fromkeys(match.experience.id for match in found.matches))[:PLACES]
+        hits = [id in query.relevant for id in ranked]
         figures[query.family].append(quality(hits, len(query.relevant)))
     await store.close()
     return figures
 
 
 def _rule(variant: str, own: str) -> Callable[[str, Experience], bool]:
-    return same_task if variant == "transfer" else lambda _, experience: experience.id == own
+    return same_task if variant in ("transfer", "lessons") else lambda _, experience: experience.id == own
 
 
 def quality(hits: Sequence[bool], relevant: int) -> list[float]:
@@ -261,6 +166,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)
+        made[f"items({label})"] = _items(chosen.embedder)
     return made
 
 
@@ -274,16 +180,21 @@ def _dense(embedder: Embedder) -> Searcher:
     return lambda store: DenseRetriever(store, embedder)
 
 
+def _items(embedder: Embedder) -> Searcher:
+    return lambda store: ItemRetriever(store, embedder)
+
+
 def _hybrid(embedder: Embedder) -> Searcher:
     return lambda store: HybridRetriever(DenseRetriever(store, embedder), LexicalRetriever(store))
 
 
-async def measure(folder: Path, ways: Mapping[str, Searcher]) -> list[dict[str, Any]]:
-    """Every set with every way to search, then the mean over the sources of a variant."""
+async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> list[dict[str, Any]]:
+    """Every set with every way to search (items: where there are lessons), then the mean over sources of a variant."""
     rows: list[dict[str, Any]] = []
     kept: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
-    for collection in collections(folder):
-        results = {name: drawn(await scored(collection, make), collection.source) for name, make in ways.items()}
+    for collection in sets:
+        fit = {name: make for name, make in ways.items() if collection.items or not name.startswith("items(")}
+        results = {name: drawn(await scored(collection, make), collection.source) for name, make in fit.items()}
         results["by chance"] = drawn(by_chance(collection), collection.source)
         label = f"{collection.source} ({len(collection.queries)} in {len({q.family for q in collection.queries})})"
         for name, draws in results.items():
@@ -299,11 +210,12 @@ async def measure(folder: Path, ways: Mapping[str, Searcher]) -> list[dict[str, 
 
 
 def desk(embedders: Mapping[str, str], *, seeds: Sequence[int], tasks: int) -> list[dict[str, Any]]:
-    """Tasks done by the scripted agent with a bank that searches in each way, one and three experiences shown."""
+    """Tasks done by the scripted agent with a bank that searches in each way, one and three matches shown."""
     ways: dict[str, dict[str, Any]] = {"lexical": {"embedder": "lexical"}}
     for label, name in embedders.items():
         ways[label] = {"embedder": name}
         ways[f"hybrid(lexical, {label})"] = {"embedder": name, "retrieval": Retrieval("hybrid")}
+        ways[f"items({label})"] = {"embedder": name, "retrieval": Retrieval(level="item")}
     rows: list[dict[str, Any]] = []
     for limit in (1, 3):
         rates = {way: [played(seed, limit, tasks, options) for seed in seeds] for way, options in ways.items()}
@@ -366,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"no recorded runs in {asked.data}: name their folder with --data", file=sys.stderr)
         return 2
     embedders = labelled(asked.embedder)
-    rows = asyncio.run(_measured(asked.data, embedders))
+    rows = asyncio.run(_measured(list(collections(asked.data)), embedders))
     games = [] if asked.no_desk else desk(embedders, seeds=range(20), tasks=80)
     if asked.json:
         print(json.dumps({"queries": rows, "desk": games}, indent=2))
@@ -379,8 +291,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-async def _measured(folder: Path, embedders: Mapping[str, str]) -> list[dict[str, Any]]:
-    return await measure(folder, await searchers(embedders))
+async def _measured(sets: Sequence[Collection], embedders: Mapping[str, str]) -> list[dict[str, Any]]:
+    return await measure(sets, await searchers(embedders))
 
 
 if __name__ == "__main__":

@@ -91,6 +91,20 @@ def test_retired_items_are_not_even_candidates() -> None:
     assert recall(item(retired=True)).candidates == ()
 
 
+def test_of_a_match_that_names_an_item_nothing_else_is_shown() -> None:
+    one, two, gone = item("One", "first words"), item("Two", "second words"), item("Gone", retired=True)
+    whole = Experience(scope="s", task="jump", items=(one, two, gone))
+    matches = [Match(experience=whole, score=0.9 - n / 10, item_id=i.id) for n, i in enumerate((two, gone, one))]
+    options = {"id": "1" * 32, "task": "jump", "scope": "s", "holdout": 0.1, "retriever": "r", "space": None}
+    receipt = DEFAULT.recall(Found(matches=tuple(matches[:2])), held=frozenset({one.id}), **options)
+    assert receipt.items == receipt.shown == (two,)
+    assert "first words" not in receipt.text
+    assert receipt.why == {two.id: "found with a score of 0.900"}
+    receipt = DEFAULT.recall(Found(matches=tuple(matches)), held=frozenset({one.id}), **options)
+    assert (receipt.shown, receipt.withheld) == ((two,), (one,))
+    assert [(c.rank, c.score, c.experience_id) for c in receipt.candidates] == [(1, 0.9, whole.id), (2, 0.7, whole.id)]
+
+
 def test_an_item_that_does_not_fit_is_left_out_whole_and_a_shorter_one_below_it_still_shown() -> None:
     long, short = item("Long", "word " * 4000), item("Short", "brief")
     receipt = recall(long, short)

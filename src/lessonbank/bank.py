@@ -48,7 +48,7 @@ class AsyncReasoningBank(Holdings):
         self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
-        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences.
+        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or items.
 
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """

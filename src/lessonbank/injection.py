@@ -10,7 +10,7 @@ from ._ids import digest
 from .guard import clean, fence, one_line
 from .prompts import Prompt
 from .rendering import estimate_tokens
-from .types import Candidate, Experience, Found, MemoryItem, Recall
+from .types import Candidate, Found, Match, MemoryItem, Recall
 
 Style = Literal["full", "paper"]
 
@@ -39,18 +39,18 @@ class Injector:
     ) -> Recall:
         """The receipt for `found`: which items are shown, which are `held` back (drawn with probability `holdout`),
         and the text. The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
-        ranked = [(m.experience, m.score, item) for m in found.matches for item in m.experience.active_items]
-        shown, text, left_out = self._fit([i for *_, i in ranked], held, nonce=digest(id)[:8])
+        ranked = [(match, item) for match in found.matches for item in _items(match)]
+        shown, text, left_out = self._fit([item for _, item in ranked], held, nonce=digest(id)[:8])
         return Recall(
             id=id,
             scope=scope,
             task=task,
             text=text,
             text_digest=digest(text),
-            items=tuple(i for *_, i in ranked),
+            items=tuple(item for _, item in ranked),
             candidates=tuple(
-                _candidate(e, score, item, rank, shown=shown, held=held, left_out=left_out, holdout=holdout or 0.0)
-                for rank, (e, score, item) in enumerate(ranked, 1)
+                _candidate(match, item, rank, shown=shown, held=held, left_out=left_out, holdout=holdout or 0.0)
+                for rank, (match, item) in enumerate(ranked, 1)
             ),
             holdout=holdout,
             retriever=retriever,
@@ -84,6 +84,11 @@ class Injector:
         return self.prompt.render(items=fence(lines, label="lessons", nonce=nonce))[-1].content.strip()
 
 
+def _items(match: Match) -> Sequence[MemoryItem]:
+    """The item that a match names, or every item of its experience; a retired one never."""
+    return [item for item in match.experience.active_items if match.item_id in (None, item.id)]
+
+
 def _lines(number: int, item: MemoryItem, style: Style) -> str:
     """One item. Only its own `[n]` starts a line: whatever its fields hold is indented below."""
     if style == "paper":
@@ -97,8 +102,7 @@ def _indent(text: str) -> str:
 
 
 def _candidate(
-    experience: Experience,
-    score: float,
+    match: Match,
     item: MemoryItem,
     rank: int,
     *,
@@ -107,13 +111,15 @@ def _candidate(
     left_out: dict[str, str],
     holdout: float,
 ) -> Candidate:
-    origin = f"its task scored {score:.3f}"
+    origin = (
+        f"its task scored {match.score:.3f}" if match.item_id is None else f"found with a score of {match.score:.3f}"
+    )
     withheld = item.id in held and item.id not in left_out
     why = f"withheld at random (probability {holdout:g}); {origin}" if withheld else left_out.get(item.id, origin)
     return Candidate(
         item_id=item.id,
-        experience_id=experience.id,
-        score=score,
+        experience_id=match.experience.id,
+        score=match.score,
         rank=rank,
         shown=item.id in shown,
         withheld=withheld,

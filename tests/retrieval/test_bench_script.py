@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 SCRIPT = Path(__file__).parents[2] / "bench" / "retrieval.py"
+SAID = (("save", "error: log in first"), ("log in", "welcome"), ("save", "saved"))
 
 
 @pytest.fixture(scope="module")
@@ -22,13 +23,33 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules["bench_retrieval"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SCRIPT.parent))
+        spec.loader.exec_module(module)
     return module
 
 
-def rows(*pairs: tuple[str, str]) -> list[dict[str, Any]]:
-    """Runs of (task id, task)."""
-    return [{"task_id": id, "task": task, "meta": {}} for id, task in pairs]
+@pytest.fixture
+def labels(script: ModuleType) -> ModuleType:
+    """Where its queries come from."""
+    return sys.modules["_retrieval.labels"]
+
+
+def rows(*pairs: tuple[str, str], success: bool = True) -> list[dict[str, Any]]:
+    """Runs of (task id, task): each failed once and then worked."""
+    return [
+        {"task_id": id, "task": task, "meta": {}, "success": success, "messages": messages(task)} for id, task in pairs
+    ]
+
+
+def messages(task: str) -> list[dict[str, Any]]:
+    """A chat in which tools are called."""
+    said: list[dict[str, Any]] = [{"role": "user", "content": task}]
+    for number, (name, answer) in enumerate(SAID):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": name.replace(" ", "_"), "arguments": "{}"}}
+        said.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        said.append({"role": "tool", "tool_call_id": call["id"], "content": answer})
+    return said
 
 
 def test_recall_is_of_what_the_places_could_hold_and_ndcg_discounts_by_place(script: ModuleType) -> None:
@@ -37,23 +58,35 @@ def test_recall_is_of_what_the_places_could_hold_and_ndcg_discounts_by_place(scr
     assert script.quality([True] * 5, 9) == [1.0] * 4
 
 
-def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text(script: ModuleType) -> None:
+def test_transfer_asks_for_other_texts_of_the_family_and_once_for_each_text(labels: ModuleType) -> None:
     runs = rows(("a", "a1"), ("a", "a1"), ("a", "a2"), ("b", "b1"), ("c", "c1"))
-    collection = script.transfer("s", runs, lambda row: row["task_id"])
+    collection = labels.transfer("s", runs, lambda row: row["task_id"])
     assert len(collection.documents) == 4
     told = {q.text: {collection.documents[id] for id in q.relevant} for q in collection.queries}
     assert told == {"a1": {"a2"}, "a2": {"a1"}}
 
 
-def test_lookup_never_counts_a_run_as_its_own_answer(script: ModuleType) -> None:
-    collection = script.lookup("s", rows(("a", "a1"), ("a", "a1"), ("b", "b1")))
+def test_lookup_never_counts_a_run_as_its_own_answer(labels: ModuleType) -> None:
+    collection = labels.lookup("s", rows(("a", "a1"), ("a", "a1"), ("b", "b1")))
     assert {q.own: q.relevant for q in collection.queries} == {"0": {"1"}, "1": {"0"}}
 
 
-def test_halves_share_no_place_in_the_text(script: ModuleType) -> None:
-    collection = script.halves("s", rows(("a", "one two three four five six seven eight nine ten"), ("b", "short")))
+def test_halves_share_no_place_in_the_text(labels: ModuleType) -> None:
+    collection = labels.halves("s", rows(("a", "one two three four five six seven eight nine ten"), ("b", "short")))
     assert list(collection.documents.values()) == ["one two three four five"]
     assert [q.text for q in collection.queries] == ["six seven eight nine ten"]
+
+
+def test_lessons_are_of_the_first_run_that_gives_any_and_texts_without_one_are_not_there(labels: ModuleType) -> None:
+    silent = rows(("a", "a1"), ("a", "a3"))
+    for row in silent:
+        row["messages"] = row["messages"][:1]
+    runs = [*silent, *rows(("a", "a1"), ("a", "a2"), ("b", "b1"))]
+    collection = labels.lessons("s", runs, lambda row: row["task_id"])
+    assert sorted(collection.documents.values()) == ["a1", "a2", "b1"]
+    assert [q.text for q in collection.queries] == ["a1", "a2"]
+    assert all(collection.items[id] for id in collection.documents)
+    assert collection.most == max(map(len, collection.items.values())) > 1
 
 
 def test_without_recorded_runs_it_says_so_and_stops(
@@ -88,7 +121,11 @@ def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
         assert script.main(["--data", str(tmp_path), "--json", "--no-desk"]) == 0
         answers.append(json.loads(capsys.readouterr().out)["queries"])
     assert answers[0] == answers[1]
-    assert {r["search"] for r in answers[0]} == {"lexical", "hashing", "hybrid(lexical, hashing)", "by chance"}
-    assert {r["variant"] for r in answers[0]} == {"lookup", "transfer", "halves"}
+    everywhere = {"lexical", "hashing", "hybrid(lexical, hashing)", "by chance"}
+    told = {
+        variant: {r["search"] for r in answers[0] if r["variant"] == variant} for variant in ("lessons", "transfer")
+    }
+    assert told == {"lessons": everywhere | {"items(hashing)"}, "transfer": everywhere}
+    assert {r["variant"] for r in answers[0]} == {"lookup", "transfer", "halves", "lessons"}
     found = [r for r in answers[0] if r["variant"] == "lookup" and r["source"] == "mean" and r["search"] == "hashing"]
     assert found[0]["recall@1"][0] > 0.9

@@ -111,7 +111,15 @@ def test_scripts_without_blanks_are_compared_by_character() -> None:
 def test_retired_lessons_are_not_compared() -> None:
     kept = experience("t", content="kept")
     gone = MemoryItem(title="Gone", content="gone", retired=True)
-    assert taught(kept.model_copy(update={"items": (*kept.items, gone)})) == "A lesson\nkept"
+    both = kept.model_copy(update={"items": (*kept.items, gone)})
+    assert taught(Match(experience=both, score=1.0)) == "A lesson\nkept"
+    assert taught(Match(experience=both, score=1.0, item_id=gone.id)) == ""
+
+
+def test_of_a_found_item_only_its_own_words_are_compared() -> None:
+    other = MemoryItem(title="Other", content="other")
+    both = experience("t", content="kept").model_copy(update={"items": (other, other.model_copy(update={"id": "x"}))})
+    assert taught(Match(experience=both, score=1.0, item_id="x")) == "Other\nother"
 
 
 async def test_diversity_indexes_as_the_inner_retriever() -> None:

@@ -22,7 +22,7 @@ async def test_what_scores_below_the_floor_is_left_out_and_what_reaches_it_stays
 async def test_an_answer_of_nothing_says_how_near_the_closest_was() -> None:
     found = await Floor(listed(("a", 0.31), ("b", 0.2), notes=("late",)), 0.5)("q", scope=SCOPE, limit=3)
     assert found.matches == ()
-    assert found.notes == ("late", "nothing reached the floor of 0.5: the closest task scored 0.310")
+    assert found.notes == ("late", "nothing reached the floor of 0.5: the closest scored 0.310")
 
 
 async def test_nothing_found_is_not_blamed_on_the_floor() -> None:

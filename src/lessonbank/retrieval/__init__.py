@@ -1,4 +1,4 @@
-"""Find the experiences whose tasks are most like this one: by words, by vectors or by both, with guards around them."""
+"""Find the experiences whose tasks are most like this one, or the items that say most about it, with guards around."""
 
 from .dense import CATCH_UP as CATCH_UP
 from .dense import DenseRetriever as DenseRetriever
@@ -10,11 +10,13 @@ from .fusion import DEPTH as DEPTH
 from .fusion import RRF as RRF
 from .fusion import HybridRetriever as HybridRetriever
 from .fusion import fuse as fuse
+from .items import ItemRetriever as ItemRetriever
 from .leaving_out import TEMPLATE as TEMPLATE
 from .leaving_out import LeaveOut as LeaveOut
 from .leaving_out import same_task as same_task
 from .leaving_out import same_template as same_template
 from .leaving_out import without_values as without_values
 from .lexical import LexicalRetriever as LexicalRetriever
+from .settings import Level as Level
 from .settings import Retrieval as Retrieval
 from .settings import RetrievalName as RetrievalName

@@ -9,8 +9,10 @@ from lessonbank.errors import ModelError
 from lessonbank.protocols import Embedder, Store, Vectors
 from lessonbank.types import Experience, Found
 
+from ._missing import embed_missing
+
 CATCH_UP = 256
-"""How many experiences without a vector one retrieval embeds before it answers."""
+"""How many experiences, or items, without a vector one retrieval embeds before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,4 @@ class DenseRetriever:
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` experiences that have no vector in the embedder's space; how many were done."""
-        missing = await self.store.unindexed(scope=scope, space=self.embedder.space, limit=most)
-        if missing:
-            rows = await self.embedder.embed([task for _, task in missing], role="document")
-            vectors = {id: rows[i] for i, (id, _) in enumerate(missing)}
-            await self.store.index(vectors, scope=scope, space=self.embedder.space)
-        return len(missing)
+        return await embed_missing(self.store, self.embedder, space=self.embedder.space, scope=scope, most=most)

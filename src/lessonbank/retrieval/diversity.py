@@ -9,7 +9,7 @@ from typing import Final
 
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Embedder
-from lessonbank.types import Experience, Found
+from lessonbank.types import Found, Match
 
 from ._around import Around
 
@@ -41,11 +41,11 @@ class Diverse(Around):
         return f"{self.inner.name}+diverse({self.weight:g}{', vectors' if self.embedder else ''})"
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        """`limit` experiences out of those nearest, the nearest one first."""
+        """`limit` matches out of those nearest, the nearest one first."""
         if limit == 1 or self.weight == 1.0:
             return await self.inner(task, scope=scope, limit=limit)
         found = await self.inner(task, scope=scope, limit=max(POOL, 4 * limit))
-        likeness, notes = await self._likeness([taught(match.experience) for match in found.matches])
+        likeness, notes = await self._likeness([taught(match) for match in found.matches])
         chosen = pick([match.score for match in found.matches], likeness, weight=self.weight, limit=limit)
         return Found(matches=tuple(found.matches[i] for i in chosen), notes=(*found.notes, *notes))
 
@@ -83,6 +83,7 @@ def alike(texts: Sequence[str], /) -> list[list[float]]:
     return [[len(a & b) / (len(a | b) or 1) for b in words] for a in words]
 
 
-def taught(experience: Experience, /) -> str:
-    """What an experience would show: titles and contents of its active items."""
-    return "\n".join(f"{item.title}\n{item.content}" for item in experience.active_items)
+def taught(match: Match, /) -> str:
+    """What a match would show: title and content of the item it names, or of all active items of its experience."""
+    items = [item for item in match.experience.active_items if match.item_id in (None, item.id)]
+    return "\n".join(f"{item.title}\n{item.content}" for item in items)

@@ -11,7 +11,7 @@ from ._around import Around
 
 @dataclass(frozen=True, slots=True)
 class Floor(Around):
-    """Leaves out experiences that score below `least`. The paper has no floor: it shows the closest, however far.
+    """Leaves out matches that score below `least`. The paper has no floor: it shows the closest, however far.
 
     The score is the inner retriever's: a cosine, or a share of the query's own words. A hybrid score tells places in
     two lists and not similarity, so a floor belongs around each of the two retrievers inside.
@@ -35,4 +35,4 @@ def above(found: Found, least: float, /) -> Found:
     if kept or not found.matches:
         return Found(matches=kept, notes=found.notes)
     best = max(match.score for match in found.matches)
-    return Found(notes=(*found.notes, f"nothing reached the floor of {least:g}: the closest task scored {best:.3f}"))
+    return Found(notes=(*found.notes, f"nothing reached the floor of {least:g}: the closest scored {best:.3f}"))

@@ -25,7 +25,8 @@ class HybridRetriever:
     """By reciprocal rank fusion of a retriever by vectors and one by words.
 
     A match's score says in which places it stood, as a share of standing first in both lists. It is no similarity:
-    the first match of an unrelated task scores near 1 too. For a floor, wrap the two retrievers.
+    the first match of an unrelated task scores near 1 too. For a floor, wrap the two retrievers. It ranks experiences:
+    a retriever of items gives each the place of its best item.
     """
 
     dense: Retriever

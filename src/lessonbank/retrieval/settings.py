@@ -10,14 +10,15 @@ from lessonbank.errors import UsageError
 from .leaving_out import Template
 
 RetrievalName = Literal["dense", "lexical", "hybrid"]
+Level = Literal["experience", "item"]
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """How experiences are found. `connect(retrieval=Retrieval("hybrid", floor=0.2))`; a name alone is short for it.
+    """How a bank searches. `connect(retrieval=Retrieval("hybrid", floor=0.2))`; a name alone is short for it.
 
     Raises:
-        UsageError: a floor or a diversity out of range, or no such way to search.
+        UsageError: a floor or a diversity out of range, no such way to search, or none for items.
     """
 
     by: RetrievalName | None = None
@@ -29,10 +30,17 @@ class Retrieval:
     """0 to 1: how much an experience loses for lessons already chosen (1 - lambda of MMR). Matters from limit 2."""
     exclude: Literal["task", "template"] | Template | None = None
     """Leave out experiences of the same task, or of the same template; a function says which template a text has."""
+    level: Level = "experience"
+    """What is searched and shown: `experience` compares tasks and shows all items of those found, as in the paper;
+    `item` compares the text of each item by cosine, shows what it finds alone, and a limit counts items."""
 
     def __post_init__(self) -> None:
         if self.by not in (None, "dense", "lexical", "hybrid"):
             raise UsageError(f"retrieval is by 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
+        if self.level not in ("experience", "item"):
+            raise UsageError(f"retrieval is of level 'experience' or 'item'; got {self.level!r}")
+        if self.level == "item" and self.by not in (None, "dense"):
+            raise UsageError(f"items are found by 'dense' only, since words are kept of tasks; got {self.by!r}")
         if not 0.0 <= self.diversity <= 1.0 or not 0.0 <= (self.floor or 0.0) <= 1.0:
             raise UsageError(f"floor and diversity go from 0 to 1; got {self.floor!r} and {self.diversity!r}")
         if not (self.exclude in (None, "task", "template") or callable(self.exclude)):

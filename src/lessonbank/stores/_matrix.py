@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -29,6 +30,8 @@ _EXACT: Final = 1024
 _LEAST: Final = 500
 """Rows compared exactly after the signs; more in a large matrix, see `_candidates`."""
 _PER_CANDIDATE: Final = 400
+_DEVIATIONS: Final = 2.0
+"""Standard deviations by which a row's signs may be worse than those of the best rows before it is passed over."""
 _COARSE: Final = 150_000
 """From so many rows on, half of the signs choose a shortlist before all of them do."""
 _SHORTLIST: Final = 16
@@ -39,6 +42,8 @@ _FEW: Final = 1000
 """So many keys are looked up one by one: comparing them with all rows would take longer."""
 _PORTION: Final = 8192
 """Rows whose signs are taken at a time."""
+_TOGETHER: Final = 2048
+"""Rows compared exactly at a time: they fit the processor's cache as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +94,15 @@ class Sight:
 
         `exclude` names experiences by number. Scores are rounded to five digits: packed rows carry no more, and rows
         that differ by less are ties. Up to 1,024 rows the answer is exact; above, rows are chosen by their signs,
-        and one in a few hundred of the five closest is missed.
+        and one in a few hundred of the five closest is missed. Where signs tell little, as among thousands of rows
+        that are all alike, many rows are compared.
         """
         usable = self._usable(exclude)
         count = len(self.keys) if usable is None else int(np.count_nonzero(usable))
         limit = min(limit, count)
         if limit <= 0:
             return []
-        places = self._candidates(query, usable, most=max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit))
-        scores = (self.rows[places].astype(np.float32) @ query) * self.factors[places]
+        places, scores = self._compared(query, usable, count=count, limit=limit)
         least = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         best = np.flatnonzero(scores >= least - _SLACK)
         rounded = sorted(zip(scores[best].tolist(), self.keys[places[best]].tolist(), strict=True), reverse=True)
@@ -109,15 +114,51 @@ class Sight:
             return None if self.active.all() else self.active
         return self.active & ~np.isin(self.keys // PARTS, np.fromiter(exclude, dtype=np.int64))
 
-    def _candidates(self, query: Floats, usable: Bools | None, *, most: int) -> Places:
+    def _compared(
+        self, query: Floats, usable: Bools | None, *, count: int, limit: int
+    ) -> tuple[Places, NDArray[np.float32]]:
+        """Places of rows, and their cosines. Signs tell less where rows are alike or dimensions few: whatever differs
+        in hardly more of them than the best rows do is compared, too."""
+        most = max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit)
         if self.signs is None or len(self.keys) <= most:
-            return np.arange(len(self.keys)) if usable is None else np.flatnonzero(usable)
+            places = np.arange(len(self.keys)) if usable is None else np.flatnonzero(usable)
+            return places, self._cosines(places, query)
         asked, words = self.signs.of_query(query), self.signs.words[:, : len(self.keys)]
-        if len(self.keys) < _COARSE or len(words) < 4:
-            return _closest(_distances(words, asked), usable, most)
-        half = len(words) // 2
-        short = _closest(_distances(words[:half], asked[:half]), usable, _SHORTLIST * most)
-        return short[_closest(_distances(words[:, short], asked), None, most)]
+        places, differ = _candidates(words, asked, usable, most)
+        scores, reach = self._cosines(places, query), int(differ.max())
+        while len(places) < count and (wider := _reach(differ, scores, limit, bits=len(query))) > reach:
+            reach, every = wider, _distances(words, asked)
+            near = every <= reach
+            places = np.flatnonzero(near if usable is None else near & usable)
+            differ, scores = every[places], self._cosines(places, query)
+        return places, scores
+
+    def _cosines(self, places: Places, query: Floats) -> NDArray[np.float32]:
+        products = np.empty(len(places), dtype=np.float32)
+        for at in range(0, len(places), _TOGETHER):
+            those = places[at : at + _TOGETHER]
+            products[at : at + _TOGETHER] = self.rows[those].astype(np.float32) @ query
+        return products * self.factors[places]
+
+
+def _candidates(words: Words, asked: Words, usable: Bools | None, most: int) -> tuple[Places, NDArray[np.uint16]]:
+    """At least `most` places, and in how many signs each differs."""
+    if words.shape[1] < _COARSE or len(words) < 4:
+        every = _distances(words, asked)
+        places = _closest(every, usable, most)
+        return places, every[places]
+    half = len(words) // 2
+    short = _closest(_distances(words[:half], asked[:half]), usable, _SHORTLIST * most)
+    every = _distances(words[:, short], asked)
+    best = _closest(every, None, most)
+    return short[best], every[best]
+
+
+def _reach(differ: NDArray[np.uint16], scores: NDArray[np.float32], limit: int, *, bits: int) -> int:
+    """In how many signs a row may differ that is as close as the best ones: it is as if each sign were drawn."""
+    most = int(differ[np.argpartition(scores, len(scores) - limit)[len(scores) - limit :]].max())
+    share = min(max(most, 1) / bits, 0.5)
+    return ceil(most + _DEVIATIONS * sqrt(bits * share * (1.0 - share)))
 
 
 def _distances(words: Words, asked: Words) -> NDArray[np.uint16]:
@@ -160,6 +201,7 @@ class Matrix:
         "_later",
         "_rows",
         "_sealed",
+        "_seen",
         "_signed",
         "_signs",
         "_size",
@@ -183,6 +225,8 @@ class Matrix:
     def _fill(self, keys: Ints, shorts: Shorts, factors: Floats, size: int) -> None:
         self._keys, self._rows, self._factors, self._size = keys, shorts, factors, size
         self._active: Bools = np.ones(len(keys), dtype=np.bool_)
+        # Whether a sight shares `_active`: then it is copied before it is changed.
+        self._seen = False
         # So many rows stand in the order of their keys; `_later` has the places of those after them.
         self._sealed = size
         self._later: dict[int, int] = {}
@@ -249,7 +293,7 @@ class Matrix:
     def sight(self) -> Sight:
         """What the matrix holds now; nothing is copied."""
         self._sign()
-        end = self._size
+        end, self._seen = self._size, True
         return Sight(self._keys[:end], self._rows[:end], self._factors[:end], self._active[:end], self._signs)
 
     def _place(self, key: int) -> int | None:
@@ -261,7 +305,8 @@ class Matrix:
 
     def _mark(self, place: int, active: bool) -> None:
         if bool(self._active[place]) != active:
-            self._active = self._active.copy()
+            if self._seen:
+                self._active, self._seen = self._active.copy(), False
             self._active[place] = active
 
     def _append(self, key: int, rows: Rows, *, active: bool) -> None:

@@ -12,7 +12,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Experience, Replace, Restore, Retire
 
-from ._store_samples import MINE, SPACE, THEIRS, StoreTests, added, experience, item, refused, towards
+from ._store_items import ItemSpaceTests
+from ._store_samples import MINE, SPACE, THEIRS, added, experience, item, refused, towards
 
 _WORDS = ("cancel", "order", "refund", "boots", "flight", "oslo", "hotel", "pending", "the", "of", "注", "straße", "42")
 
@@ -32,8 +33,8 @@ def _crowd(count: int, *, seed: int) -> list[Experience]:
     return [experience(task, minute=chance.randint(0, 9)) for task in tasks]
 
 
-class RankingTests(StoreTests):
-    """Vectors and words."""
+class RankingTests(ItemSpaceTests):
+    """Vectors, of tasks and of items, and words."""
 
     async def test_nearest_ranks_by_cosine_and_scores_it(self) -> None:
         async with self.opened() as store:

@@ -11,6 +11,7 @@ from lessonbank.retrieval import (
     Diverse,
     Floor,
     HybridRetriever,
+    ItemRetriever,
     LeaveOut,
     LexicalRetriever,
     Retrieval,
@@ -35,6 +36,10 @@ def choose(
             raise UsageError("connect takes either retrieval= or a retriever= of your own: wrap your own yourself")
         return own, own
     asked = choice if isinstance(choice, Retrieval) else Retrieval(choice)
+    if asked.level == "item":
+        # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
+        found = ItemRetriever(store, _needed(embedder, "level='item'"))
+        return _guarded(asked, _floored(found, asked.floor)), LexicalRetriever(store)
     bare = _searching(asked, store, embedder, floor=None)
     return _guarded(asked, _searching(asked, store, embedder, floor=asked.floor)), bare
 
@@ -43,12 +48,14 @@ def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, *, flo
     lexical = _floored(LexicalRetriever(store), floor)
     if asked.by == "lexical" or (asked.by is None and embedder is None):
         return lexical
-    if embedder is None:
-        raise UsageError(
-            f"retrieval={asked.by!r} needs an embedder, and this bank has none: embedder='hashing' will do"
-        )
-    dense = _floored(DenseRetriever(store, embedder), floor)
+    dense = _floored(DenseRetriever(store, _needed(embedder, repr(asked.by))), floor)
     return HybridRetriever(dense, lexical) if asked.by == "hybrid" else dense
+
+
+def _needed(embedder: Embedder | None, by: str) -> Embedder:
+    if embedder is None:
+        raise UsageError(f"retrieval={by} needs an embedder, and this bank has none: embedder='hashing' will do")
+    return embedder
 
 
 def _floored(retriever: Retriever, least: float | None) -> Retriever:

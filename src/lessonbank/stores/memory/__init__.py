@@ -12,6 +12,7 @@ from lessonbank.bm25 import scores, words
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
 from lessonbank.timeline import Entry
@@ -171,7 +172,8 @@ class MemoryStore:
         here = self._read(scope)
         there = here.vectors.get(encodable(space), {})
         if items:
-            every = ((item.id, item.text) for e in here.oldest_first() for item in e.active_items)
+            placed = (item for e in here.oldest_first() for item in e.items[: PARTS - 1])
+            every = ((item.id, item.text) for item in placed if not item.retired)
         else:
             every = ((e.id, e.task) for e in here.oldest_first())
         return [(id, text) for id, text in every if id not in there][: max(limit, 0)]

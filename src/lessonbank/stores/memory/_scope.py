@@ -101,7 +101,8 @@ class Scope:
         self.spaces.setdefault(space, Matrix(rows[0].shape[1]))
         for at, id in enumerate(ids):
             self.vectors.setdefault(space, {})[id] = rows[0][at : at + 1], rows[1][at : at + 1]
-            self._show(self.experiences[self.owners.get(id, id)], space)
+        for owner in dict.fromkeys(self.owners.get(id, id) for id in ids):
+            self._show(self.experiences[owner], space)
 
     def nearest(self, query: Vectors, space: str, /, *, limit: int, exclude: Collection[str]) -> list[Match]:
         """The closest rows of a space that holds some; `query` is a unit row."""

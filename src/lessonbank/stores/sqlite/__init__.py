@@ -32,7 +32,7 @@ from lessonbank.types import (
     Trajectory,
 )
 
-from . import _backup, _purging, _ranking, _reading, _repair, _words, _writing
+from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database
 from ._rewinding import rewind
 from ._rows import experience_of
@@ -233,7 +233,7 @@ class SqliteStore:
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        return await self._read(_repair.problems)
+        return await self._read(_verifying.problems)
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
@@ -245,9 +245,9 @@ class SqliteStore:
 
     async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """A change after which nothing of what it took away is left in the file."""
-        done = await self._write(work)
+        done, mark = await self._write(lambda file: (work(file), _purging.mark(file)))
         await _result(self._database.compacting())
-        await self._write(_purging.finished)
+        await self._write(lambda file: _purging.finished(file, mark))
         return done
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -140,14 +140,19 @@ def drop(connection: sqlite3.Connection, space: int, /) -> None:
 
 
 def rejoin(connection: sqlite3.Connection, /) -> None:
-    """Lay the vectors of every space anew, in the order of their keys, without those that belong to nothing."""
+    """Lay the vectors of every space anew, in the order of their keys, without those that are damaged or of nothing."""
+    for table in ("fresh", "blocks"):
+        connection.execute(f"DELETE FROM {table} WHERE space NOT IN (SELECT number FROM spaces)")
     spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
     for space, scope, dimensions in spaces:
-        known = {
-            number
-            for (number,) in connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
-        }
-        rows = {k: v for k, v in _rows(connection, space, dimensions) if k // PARTS in known}
+        places: dict[int, int] = dict(
+            connection.execute(
+                "SELECT e.number, coalesce(max(i.place), 0) FROM experiences e LEFT JOIN items i"
+                " ON i.experience = e.number WHERE e.scope IN (?, ?) GROUP BY e.number",
+                (scope, -scope),
+            ).fetchall()
+        )
+        rows = {k: v for k, v in _rows(connection, space, dimensions) if k % PARTS <= places.get(k // PARTS, -1)}
         connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
         join(connection, space, rows.items())
@@ -155,11 +160,16 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
 
 def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) -> Iterable[tuple[int, bytes]]:
     size = row_size(dimensions or 0)
-    blocks = connection.execute("SELECT keys, vectors FROM blocks WHERE space = ? ORDER BY number", (space,))
+    blocks = connection.execute(
+        "SELECT keys, vectors FROM blocks WHERE space = ? AND length(vectors) * 8 = length(keys) * ? ORDER BY number",
+        (space, size),
+    )
     for keys, vectors in blocks.fetchall():
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
-    yield from connection.execute("SELECT key, vector FROM fresh WHERE space = ?", (space,)).fetchall()
+    yield from connection.execute(
+        "SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
+    ).fetchall()
 
 
 def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
+from lessonbank._ids import new_id
 from lessonbank.stores._erasing import Erasing, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded
@@ -74,7 +75,7 @@ def _finish(connection: sqlite3.Connection, name: str, writer: str, tombstone: P
     scope = make_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, '')", (UNFINISHED,))
+    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
     kept, text = dumped(tombstone)
     batch = Batch(scope=name, writer=writer, entries=[(kept, packed(text))], vectors={}, space=None)
     return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
@@ -186,6 +187,12 @@ def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Era
     return len(changed)
 
 
-def finished(connection: sqlite3.Connection, /) -> None:
-    """Forget that bytes were still to be erased."""
-    connection.execute("DELETE FROM settings WHERE key = ?", (UNFINISHED,))
+def mark(connection: sqlite3.Connection, /) -> str | None:
+    """Which purge was the last whose bytes may still be in the file."""
+    row = connection.execute("SELECT value FROM settings WHERE key = ?", (UNFINISHED,)).fetchone()
+    return row[0] if row else None
+
+
+def finished(connection: sqlite3.Connection, mark: str | None, /) -> None:
+    """Forget that bytes were still to be erased, unless a later purge left others."""
+    connection.execute("DELETE FROM settings WHERE key = ? AND value = ?", (UNFINISHED, mark))

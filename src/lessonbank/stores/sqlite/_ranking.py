@@ -19,7 +19,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._matrix import Matrix, ranked
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
-from lessonbank.types import Match
+from lessonbank.types import Experience, Match
 
 from ._rows import (
     AMONG,
@@ -56,6 +56,8 @@ class Slot:
     """The last block it has seen."""
     checked: int = -1
     """Nothing that the journal wrote up to this entry lacks a vector; -1 where that is not known."""
+    bytes: int = 0
+    """Of the matrix, when it was last looked at."""
 
     def start_afresh(self) -> None:
         """Forget everything: the space is empty, or its past has changed."""
@@ -70,21 +72,24 @@ class Matrices:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._turn = threading.Lock()
+        self._turns: dict[int, threading.Lock] = {}
+        """By process: a child must not wait for a lock that a thread it does not have may have held."""
         self._slots: OrderedDict[tuple[str, str], Slot] = OrderedDict()
+        self._bytes = 0
 
     @contextmanager
     def slot(self, scope: str, space: str, /) -> Generator[Slot]:
         """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back."""
-        if self._process != os.getpid():
-            self._renew_locks()
-        with self._turn:
+        turn = self._turns.setdefault(os.getpid(), threading.Lock())
+        with turn:
+            if self._process != os.getpid():
+                self._renew_locks()
             slot = self._slots.setdefault((scope, space), Slot())
             self._slots.move_to_end((scope, space))
         with slot.turn:
             yield slot
-        with self._turn:
-            self._trim()
+        with turn:
+            self._trim(scope, space)
 
     def _renew_locks(self) -> None:
         # A thread that the child does not have may have held one, and may have left its slot half changed.
@@ -92,13 +97,17 @@ class Matrices:
         for slot in sound.values():
             slot.turn = threading.Lock()
         self._slots = OrderedDict(sound)
-        self._process, self._turn = os.getpid(), threading.Lock()
+        self._bytes = sum(slot.bytes for slot in sound.values())
+        self._process = os.getpid()
 
-    def _trim(self) -> None:
-        total = sum(slot.matrix.bytes for slot in self._slots.values())
-        while total > _BUDGET and len(self._slots) > 1:
+    def _trim(self, scope: str, space: str) -> None:
+        """Weigh the slot that was used, and let the oldest go if all of them weigh too much."""
+        if (slot := self._slots.get((scope, space))) is not None:
+            before, slot.bytes = slot.bytes, slot.matrix.bytes
+            self._bytes += slot.bytes - before
+        while self._bytes > _BUDGET and len(self._slots) > 1:
             _, oldest = self._slots.popitem(last=False)
-            total -= oldest.matrix.bytes
+            self._bytes -= oldest.bytes
 
 
 def nearest(
@@ -128,7 +137,8 @@ def nearest(
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
     found = sight.nearest(query, limit=limit, exclude=left_out.values())
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
-    return [_match(connection, key, score) for key, score in best]
+    experiences = {n: experience_at(connection, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
+    return [_match(experiences[key // PARTS], key % PARTS, score) for key, score in best]
 
 
 def unindexed(
@@ -191,9 +201,7 @@ def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int
     return dict(rows.fetchall())
 
 
-def _match(connection: sqlite3.Connection, key: int, score: float) -> Match:
-    number, place = divmod(key, PARTS)
-    experience = experience_at(connection, number)
+def _match(experience: Experience, place: int, score: float) -> Match:
     return Match(experience=experience, score=score, item_id=experience.items[place - 1].id if place else None)
 
 

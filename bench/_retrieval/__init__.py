@@ -1,0 +1,1 @@
+"""What `bench/retrieval.py` is made of."""

@@ -1,0 +1,208 @@
+"""Saying what is wrong with a file: what cannot be read, and what does not follow from the records as it should."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from lessonbank.bm25 import words
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._vectors import keys_from_blob
+from lessonbank.timeline import Entry, live
+from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Trajectory
+
+from ._repair import ids_of, journal_of, named, settled, unfinished
+from ._rows import PARTS, entry_of, experience_of, sequence_of
+
+_ORPHANS: Final = {
+    "items without an experience": (
+        "FROM items x LEFT JOIN experiences e ON e.number = x.experience"
+        " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
+    ),
+    "attempts without an experience": (
+        "FROM attempts x LEFT JOIN experiences e ON e.number = x.experience"
+        " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
+    ),
+    "experiences without their task": "FROM experiences x LEFT JOIN tasks e ON e.number = x.number",
+    "tasks without an experience": "FROM tasks x LEFT JOIN experiences e ON e.number = x.number",
+    "experiences without a scope": "FROM experiences x LEFT JOIN scopes e ON e.number = abs(x.scope)",
+    "trajectories without a scope": "FROM trajectories x LEFT JOIN scopes e ON e.number = x.scope",
+    "recalls without a scope": "FROM recalls x LEFT JOIN scopes e ON e.number = x.scope",
+    "settlements without a recall": "FROM settlements x LEFT JOIN recalls e ON e.id = x.recall AND e.scope = x.scope",
+    "settlements without a journal entry": "FROM settlements x LEFT JOIN journal e ON e.number = x.entry",
+    "experiences without the journal entry that wrote them": (
+        "FROM experiences x LEFT JOIN journal e ON e.number = x.entry"
+    ),
+}
+
+_FAULTS: Final = {
+    "scopes have a gap in their journal": (
+        "SELECT count(*) FROM scopes s WHERE s.sequence <> (SELECT count(*) FROM journal j"
+        f" WHERE j.number BETWEEN s.number * {1 << 32} + 1 AND s.number * {1 << 32} + s.sequence)"
+        f" OR EXISTS (SELECT 1 FROM journal j WHERE j.number > s.number * {1 << 32} + s.sequence"
+        f" AND j.number < (s.number + 1) * {1 << 32})"
+    ),
+    "scopes have wrong word counts": (
+        "SELECT count(*) FROM scopes s WHERE (s.documents, s.words) <>"
+        " (SELECT count(*), coalesce(sum(words), 0) FROM experiences e WHERE e.scope = s.number)"
+    ),
+    "experiences are missing from the word index": (
+        "SELECT count(*) FROM experiences WHERE words > 0 AND number <= (SELECT upto FROM indexed)"
+        " AND number NOT IN (SELECT DISTINCT doc FROM word_places)"
+    ),
+    "experiences in the word index do not exist": (
+        "SELECT count(*) FROM (SELECT DISTINCT doc FROM word_places) WHERE doc NOT IN (SELECT number FROM experiences)"
+    ),
+    "experiences are in the word index too early": (
+        "SELECT count(*) FROM experiences WHERE number > coalesce((SELECT upto FROM indexed), 0)"
+        " AND number IN (SELECT DISTINCT doc FROM word_places)"
+    ),
+    "vectors do not fit their space": (
+        "SELECT (SELECT count(*) FROM fresh f LEFT JOIN spaces s ON s.number = f.space"
+        " WHERE length(f.vector) IS NOT 4 + 2 * s.dimensions)"
+        " + (SELECT count(*) FROM blocks b LEFT JOIN spaces s ON s.number = b.space"
+        " WHERE length(b.vectors) * 8 IS NOT length(b.keys) * (4 + 2 * s.dimensions))"
+    ),
+    "runs have the wrong pending mark": (
+        "SELECT count(*) FROM trajectories t WHERE t.pending = EXISTS (SELECT 1 FROM attempts a"
+        " WHERE a.scope = t.scope AND a.trajectory = t.id AND a.waiting = 0)"
+    ),
+}
+
+
+def problems(connection: sqlite3.Connection, /) -> list[str]:
+    """What is wrong, one sentence each; empty when the file is sound."""
+    found = [f"SQLite says: {text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
+    if found:
+        return found
+    if unfinished(connection):
+        found.append("a purge was interrupted before its bytes were gone from the file: rebuild finishes it")
+    found.extend(f"{count} {what}" for what, count in _counts(connection) if count)
+    return found
+
+
+def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    for what, source in _ORPHANS.items():
+        yield what, connection.execute(f"SELECT count(*) {source} WHERE e.rowid IS NULL").fetchone()[0]
+    for what, question in _FAULTS.items():
+        yield what, connection.execute(question).fetchone()[0]
+    yield "vectors without an experience or item", _vectors_of_nothing(connection)
+    for what, kind, table in (("runs", Trajectory, "trajectories"), ("receipts", Recall, "recalls")):
+        rows = connection.execute(f"SELECT s.name, x.id, x.record FROM {table} x JOIN scopes s ON s.number = x.scope")
+        yield f"{what} cannot be read", sum(not _is(kind, *row) for row in rows)
+    yield from _experiences(connection)
+    yield from _journals(connection)
+
+
+def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
+    places: dict[int, int] = dict(
+        connection.execute(
+            "SELECT e.number, coalesce(max(i.place), 0) FROM experiences e LEFT JOIN items i"
+            " ON i.experience = e.number GROUP BY e.number"
+        ).fetchall()
+    )
+    keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
+    for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
+        keys.update(keys_from_blob(blob).tolist())
+    return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
+
+
+def _is(kind: type[Trajectory | Recall], scope: str, id: str, blob: bytes) -> bool:
+    try:
+        record = loaded(kind, unpacked(blob))
+    except StoreUnavailable:
+        return False
+    return record.id == id and getattr(record, "scope", scope) == scope
+
+
+def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    items = _by_experience(connection, "SELECT experience, id, place, retired FROM items ORDER BY place")
+    attempts = _by_experience(connection, "SELECT experience, trajectory, waiting FROM attempts")
+    lost = wrong = 0
+    rows = connection.execute(
+        "SELECT e.number, e.record, j.entry, s.name, e.id, t.task, e.created_at, e.active, e.words"
+        " FROM experiences e JOIN scopes s ON s.number = abs(e.scope) LEFT JOIN tasks t ON t.number = e.number"
+        " LEFT JOIN journal j ON j.number = e.entry"
+    )
+    for number, record, entry, *columns in rows:
+        try:
+            experience = experience_of(record, entry)
+        except StoreUnavailable:
+            lost += 1
+            continue
+        derived = columns, items.get(number, []), sorted(attempts.get(number, []))
+        wrong += derived != _derived(experience)
+    yield "experiences have lost their record", lost
+    yield "experiences disagree with what was derived from them", wrong
+
+
+def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[tuple[Any, ...]]]:
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for number, *columns in connection.execute(sql):
+        found.setdefault(number, []).append(tuple(columns))
+    return found
+
+
+def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    columns = [
+        experience.scope,
+        experience.id,
+        experience.task,
+        microseconds(experience.created_at),
+        bool(experience.active_items),
+        len(words(experience.task)),
+    ]
+    items = [(item.id, place, item.retired) for place, item in enumerate(experience.items, 1)]
+    return columns, items, sorted(open_attempts(experience).items())
+
+
+def _journals(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
+    lost = wrong = unsettled = missing = 0
+    for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
+        entries: list[tuple[int, Entry]] = []
+        beside: dict[int, tuple[str | None, str | None]] = {}
+        for number, kind, whole, part, blob in journal_of(connection, scope):
+            entry = _entry(blob)
+            if entry is None or entry.kind != kind:
+                lost += 1
+                continue
+            entries.append((number, entry))
+            beside[number] = whole, part
+        ids = ids_of(connection, scope)
+        wrong += sum(not _told(*beside[n], *those) for n, *those in named(entries, ids))
+        shown = {id for (id,) in connection.execute("SELECT id FROM experiences WHERE scope = ?", (scope,))}
+        missing += _missing(entries, shown, ids)
+        kept = dict(connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)).fetchall())
+        unsettled += kept != settled(entries)
+    yield "journal entries cannot be read", lost
+    yield "journal entries do not say which experiences they wrote", wrong
+    yield "experiences are not there as the journal tells", missing
+    yield "scopes do not say which entries settled their receipts", unsettled
+
+
+def _missing(entries: Sequence[tuple[int, Entry]], shown: Collection[str], known: Collection[str]) -> int:
+    """How many experiences are shown and should not be, or the reverse, or are not even kept for a rollback."""
+    jumps = {sequence_of(number): entry.to for number, entry in entries if isinstance(entry, Rollback)}
+    last = max((sequence_of(number) for number, _ in entries), default=0)
+    in_force = frozenset(chain.from_iterable(live(jumps, last)))
+    held = [(sequence_of(n), e.experience.id) for n, e in entries if isinstance(e, Add | Replace | Merge)]
+    wrong = {id for sequence, id in held if sequence in in_force} ^ set(shown)
+    return len(wrong | ({id for _, id in held} - set(known)))
+
+
+def _entry(blob: bytes) -> Entry | None:
+    try:
+        return entry_of(unpacked(blob))
+    except StoreUnavailable:
+        return None
+
+
+def _told(whole: str | None, part: str | None, held: list[int], flipped: list[int]) -> bool:
+    """Whether an entry names what it wrote. A purge may leave it naming more that it once changed in part."""
+    return sorted(json.loads(whole or "[]")) == sorted(held) and set(flipped) <= {*json.loads(part or "[]"), *held}

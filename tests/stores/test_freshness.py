@@ -1,0 +1,139 @@
+"""What may be found follows what the file says, whoever wrote it and however its vectors lie there."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _trouble import opened
+
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Store
+from lessonbank.stores._matrix import PARTS, Matrix
+from lessonbank.stores._vectors import packed_rows
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite._ranking import Matrices
+from lessonbank.testing._store_samples import MINE, SPACE, added, experience, item, towards
+from lessonbank.types import Replace, Rollback
+
+pytestmark = pytest.mark.anyio
+
+
+async def near(store: Store, axis: int = 0, *, space: str = SPACE) -> list[tuple[str, float]]:
+    found = await store.nearest(towards(axis), scope=MINE, space=space, limit=99)
+    return [(m.experience.task, m.score) for m in found]
+
+
+async def test_what_was_rolled_back_is_not_found_when_its_vector_is_joined_to_a_block(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._placing.FRESH", 4)
+    async with opened(path) as store:
+        await added(store, experience("kept"), along=[towards(0)])
+        await added(store, experience("taken out"), along=[towards(0)])
+        await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
+        for n in range(5):
+            await added(store, experience(f"later {n}"), along=[towards(4)])
+            assert [task for task, score in await near(store) if score == 1.0] == ["kept"]
+        await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+        assert {task for task, _ in await near(store)} == {"kept", "taken out"}
+
+
+async def test_items_of_what_was_rolled_back_are_not_found(path: Path) -> None:
+    async with opened(path) as store, opened(path) as other:
+        kept, gone = experience("kept"), experience("taken out")
+        await added(store, kept)
+        await added(store, gone)
+        vectors = {kept.items[0].id: towards(0), gone.items[0].id: towards(0)}
+        await store.index(vectors, scope=MINE, space="items")
+        assert len(await near(other, space="items")) == 2
+        await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
+        assert await near(store, space="items") == await near(other, space="items") == [("kept", 1.0)]
+
+
+async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: Path) -> None:
+    async with opened(path) as store, opened(path) as other:
+        await added(store, experience("before"), along=[towards(0)])
+        assert await near(store) == await near(other) == [("before", 1.0)]
+        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
+        await added(store, experience("after"), along=[towards(4)])
+        assert await near(store) == await near(other) == [("after", 0.0)]
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+async def test_items_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
+    big = experience("big", items=[item(str(n)) for n in range(5000)])
+    small = experience("small", minute=1, items=[item(str(n)) for n in range(50)])
+    store: Store = MemoryStore()
+    async with opened(path) as in_file:
+        store = in_file if kind == "file" else store
+        await added(store, big, small, along=[towards(0), towards(1)])
+        missing = await store.unindexed(scope=MINE, space="items", limit=9999, items=True)
+        assert [id for id, _ in missing] == [i.id for i in (*big.items[: PARTS - 1], *small.items)]
+        await store.index({id: towards(2) for id, _ in missing}, scope=MINE, space="items")
+        assert list(await store.unindexed(scope=MINE, space="items", limit=9999, items=True)) == []
+        shorter = big.model_copy(update={"items": big.items[:2]})
+        await store.apply([Replace(experience=shorter)], scope=MINE, writer="tests")
+        assert await near(store, 1) == [("small", 1.0), ("big", 0.0)]
+        assert len(await near(store, 2, space="items")) == 52
+        every = await store.nearest(towards(2), scope=MINE, space="items", limit=9999)
+        assert len(every) == 52
+
+
+async def test_a_vector_of_an_item_beyond_the_last_place_is_refused(path: Path) -> None:
+    async with opened(path) as store:
+        big = experience(items=[item(str(n)) for n in range(PARTS)])
+        await added(store, big)
+        with pytest.raises(UsageError, match="vectors are kept of 4095"):
+            await store.index({big.items[-1].id: towards(0)}, scope=MINE, space="items")
+
+
+def test_in_a_forked_process_too_a_slot_is_for_one_thread_at_a_time() -> None:
+    pause = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        assert max(crowded_slot() for _ in range(30)) == 1
+    finally:
+        sys.setswitchinterval(pause)
+
+
+def crowded_slot() -> int:
+    """The most threads that were in one slot, when they all came at once right after a fork."""
+    matrices = Matrices()
+    for number in range(300):
+        with matrices.slot(str(number), SPACE):
+            pass
+    matrices._process = -1
+    at_once, inside, most = threading.Barrier(8), 0, 0
+
+    def enter() -> None:
+        nonlocal inside, most
+        at_once.wait()
+        with matrices.slot("1", SPACE):
+            inside += 1
+            most = max(most, inside)
+            sum(range(500))
+            inside -= 1
+
+    threads = [threading.Thread(target=enter) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return most
+
+
+def test_hiding_many_rows_copies_what_a_sight_saw_once() -> None:
+    rows = np.eye(8, dtype=np.float32)
+    matrix = Matrix.of(np.arange(8) * PARTS, *packed_rows(rows))
+    before = matrix.sight()
+    matrix.activate(0, active=False)
+    held = matrix._active
+    for number in range(1, 7):
+        matrix.activate(number * PARTS, active=False)
+    assert matrix._active is held
+    assert before.active.all()
+    assert matrix.sight().active.tolist() == [False] * 7 + [True]

@@ -1,0 +1,95 @@
+"""The closest rows are found among rows hard to tell apart: few dimensions, no clusters, or very large ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lessonbank.embedders.hashing import HashingEmbedder
+from lessonbank.stores._matrix import PARTS, Matrix
+from lessonbank.stores._vectors import packed_rows
+
+Rows = np.ndarray
+
+
+def units(rows: Rows) -> Rows:
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def recall(rows: Rows, queries: Rows, *, limit: int = 5) -> float:
+    """Which share of the closest `limit` is found; rows as close as the last one count as well as that one."""
+    rows, queries = units(rows), units(queries)
+    sight = Matrix.of(np.arange(len(rows)) * PARTS, *packed_rows(rows)).sight()
+    found = 0
+    for query in queries:
+        exact = rows @ query
+        last = np.partition(exact, -limit)[-limit] - 2e-5
+        found += sum(exact[key // PARTS] >= last for key, _ in sight.nearest(query, limit=limit)[:limit])
+    return found / (limit * len(queries))
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 8, 16, 63, 65, 384])
+def test_rows_without_any_order(dimensions: int) -> None:
+    chance = np.random.default_rng(dimensions)
+    rows = chance.normal(size=(6000, dimensions))
+    queries = np.concatenate([chance.normal(size=(15, dimensions)), rows[:15] + 0.3 * chance.normal(size=(15, 1))])
+    assert recall(rows, queries) >= 0.98
+
+
+@pytest.mark.parametrize("clusters", [1, 2, 10])
+@pytest.mark.parametrize("spread", [0.05, 0.7])
+def test_rows_of_a_few_large_clusters(clusters: int, spread: float) -> None:
+    chance = np.random.default_rng(clusters)
+    centres = chance.normal(size=(clusters, 128))
+
+    def drawn(count: int) -> Rows:
+        return centres[chance.integers(0, clusters, count)] + spread * chance.normal(size=(count, 128))
+
+    assert recall(drawn(8000), drawn(30)) >= 0.98
+
+
+def test_tasks_from_few_templates_in_the_hashing_space() -> None:
+    chance = np.random.default_rng(9)
+    templates = ("Cancel the pending order #W{} of {}", "Exchange the {1} in order #W{0}", "Refund {1} for order #W{0}")
+
+    def task() -> str:
+        template = templates[chance.integers(0, 3)]
+        return template.format(chance.integers(10**6, 10**7), ("boots", "lamp", "desk", "phone")[chance.integers(0, 4)])
+
+    embedder = HashingEmbedder(dimensions=256)
+    assert recall(embedder.rows([task() for _ in range(5000)]), embedder.rows([task() for _ in range(30)])) >= 0.98
+
+
+def test_nearly_equal_rows_and_a_limit_beyond_them_all() -> None:
+    chance = np.random.default_rng(3)
+    rows = 1.0 + 1e-3 * chance.normal(size=(3000, 64))
+    assert recall(rows, rows[:20], limit=20) >= 0.98
+    sight = Matrix.of(np.arange(3000) * PARTS, *packed_rows(units(rows))).sight()
+    assert len(sight.nearest(units(rows)[0], limit=10**12)) == 3000
+    assert sight.nearest(units(rows)[0], limit=5, exclude=range(3000)) == []
+
+
+@pytest.mark.parametrize("left", [1, 5, 700])
+def test_the_few_rows_that_may_be_found_are_found(left: int) -> None:
+    chance = np.random.default_rng(left)
+    rows = units(chance.normal(size=(4000, 64)))
+    matrix = Matrix.of(np.arange(4000) * PARTS, *packed_rows(rows))
+    for number in range(4000 - left):
+        matrix.activate(number * PARTS, active=False)
+    found = matrix.sight().nearest(rows[0], limit=5)
+    assert {key // PARTS for key, _ in found} <= set(range(4000 - left, 4000))
+    assert len(found) == min(left, 5)
+
+
+def test_many_dimensions() -> None:
+    chance = np.random.default_rng(2)
+    centres = chance.normal(size=(20, 3072))
+    rows = centres[chance.integers(0, 20, 1500)] + 0.7 * chance.normal(size=(1500, 3072))
+    assert recall(rows, rows[:10] + 0.1 * chance.normal(size=(10, 3072))) >= 0.98
+
+
+def test_half_of_the_signs_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lessonbank.stores._matrix._COARSE", 1000)
+    chance = np.random.default_rng(5)
+    rows = chance.normal(size=(6000, 256))
+    assert recall(rows, chance.normal(size=(20, 256))) >= 0.95

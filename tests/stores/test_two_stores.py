@@ -1,0 +1,43 @@
+"""Whatever is done to a file through one store, another one sees, and both answer as the reference does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from _trouble import quick_folder
+from _walk import MOVES, Walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+STEPS = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 2**32)), min_size=30, max_size=60)
+
+
+@pytest.fixture(autouse=True)
+def _small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in {
+        "sqlite._placing.FRESH": 4,
+        "sqlite._placing._BLOCK": 6,
+        "sqlite._derived.TAIL": 3,
+        "sqlite._words._SHORT": 1,
+        "_matrix._EXACT": 5,
+        "_matrix._PORTION": 4,
+        "_matrix._SAMPLE": 3,
+    }.items():
+        monkeypatch.setattr(f"lessonbank.stores.{name}", size)
+
+
+async def walk(steps: list[tuple[str, int]]) -> None:
+    with quick_folder() as folder:
+        made = await Walk.begin(folder / "bank.db")
+        try:
+            for move, number in steps:
+                await made.step(move, number)
+        finally:
+            await made.end()
+
+
+@given(steps=STEPS)
+@settings(max_examples=8)
+def test_two_stores_of_one_file_and_the_reference_always_agree(steps: list[tuple[str, int]]) -> None:
+    asyncio.run(walk(steps))
