@@ -1,6 +1,6 @@
 """Which way to search finds the right past tasks? Labelled queries from recorded runs, and a game played with each.
 
-    python bench/retrieval.py [--embedder [LABEL=]NAME]... [--json] [--data FOLDER] [--no-desk]
+    python bench/retrieval.py [--embedder [LABEL=]NAME]... [--json] [--data FOLDER] [--no-desk] [--limits K...]
 
 The recorded runs are not part of the project: they are looked for in `../shared/data`, and without them this says so
 and stops. A bank holds the tasks of one source (never all together: telling flights from web forms is no feat); every
@@ -51,6 +51,7 @@ import lessonbank
 from lessonbank.bench import ScriptedAgent, paired_bootstrap, stream, world
 from lessonbank.bench.runner import attempt
 from lessonbank.protocols import Embedder, Retriever, Store
+from lessonbank.rendering import estimate_tokens
 from lessonbank.retrieval import (
     DenseRetriever,
     HybridRetriever,
@@ -209,16 +210,19 @@ async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> l
 # --- the desk world --------------------------------------------------------------------------------------------------
 
 
-def desk(embedders: Mapping[str, str], *, seeds: Sequence[int], tasks: int) -> list[dict[str, Any]]:
-    """Tasks done by the scripted agent with a bank that searches in each way, one and three matches shown."""
+def desk(
+    embedders: Mapping[str, str], *, limits: Sequence[int], seeds: Sequence[int], tasks: int
+) -> list[dict[str, Any]]:
+    """Tasks done by the scripted agent with a bank that searches in each way, and what its recalls took a task."""
     ways: dict[str, dict[str, Any]] = {"lexical": {"embedder": "lexical"}}
     for label, name in embedders.items():
         ways[label] = {"embedder": name}
         ways[f"hybrid(lexical, {label})"] = {"embedder": name, "retrieval": Retrieval("hybrid")}
         ways[f"items({label})"] = {"embedder": name, "retrieval": Retrieval(level="item")}
     rows: list[dict[str, Any]] = []
-    for limit in (1, 3):
-        rates = {way: [played(seed, limit, tasks, options) for seed in seeds] for way, options in ways.items()}
+    for limit in limits:
+        games = {way: [played(seed, limit, tasks, options) for seed in seeds] for way, options in ways.items()}
+        rates = {way: [won for won, _ in each] for way, each in games.items()}
         for way, each in rates.items():
             gain = paired_bootstrap(each, rates["lexical"])
             done = paired_bootstrap(each, [0.0] * len(each))
@@ -226,6 +230,7 @@ def desk(embedders: Mapping[str, str], *, seeds: Sequence[int], tasks: int) -> l
                 {
                     "k": limit,
                     "search": way,
+                    "tokens": round(sum(tokens for _, tokens in games[way]) / len(each)),
                     "done": [round(v, 3) for v in (done.estimate, done.low, done.high)],
                     "gain": [round(v, 3) for v in (gain.estimate, gain.low, gain.high)],
                 }
@@ -233,16 +238,17 @@ def desk(embedders: Mapping[str, str], *, seeds: Sequence[int], tasks: int) -> l
     return rows
 
 
-def played(seed: int, limit: int, tasks: int, options: Mapping[str, Any]) -> float:
-    """The share of one world's stream that was done."""
-    place, player, won = world(seed), ScriptedAgent(seed), 0
+def played(seed: int, limit: int, tasks: int, options: Mapping[str, Any]) -> tuple[float, float]:
+    """The share of one world's stream that was done, and the tokens of a recall's text (estimated, mean)."""
+    place, player, won, tokens = world(seed), ScriptedAgent(seed), 0, 0
     with lessonbank.connect(":memory:", scope=f"desk/{seed}", holdout=None, limit=limit, **options) as bank:
         for task in stream(seed, tasks):
             recall = bank.retrieve(task.goal)
+            tokens += estimate_tokens(recall.text)
             run, success = attempt(place, task, player, recall.text)
             bank.learn(run, recall=recall, outcome="success" if success else "failure")
             won += success
-    return won / tasks
+    return won / tasks, tokens / tasks
 
 
 # --- output ----------------------------------------------------------------------------------------------------------
@@ -273,13 +279,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of recorded runs")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-desk", action="store_true", help="leave out the game, which takes most of the time")
+    parser.add_argument("--limits", type=int, nargs="+", default=[1, 3], help="k in the game; 1 and 3 by default")
     asked = parser.parse_args(arguments)
     if not (asked.data / "browsergym_web.jsonl.gz").is_file():
         print(f"no recorded runs in {asked.data}: name their folder with --data", file=sys.stderr)
         return 2
     embedders = labelled(asked.embedder)
     rows = asyncio.run(_measured(list(collections(asked.data)), embedders))
-    games = [] if asked.no_desk else desk(embedders, seeds=range(20), tasks=80)
+    games = [] if asked.no_desk else desk(embedders, limits=asked.limits, seeds=range(20), tasks=80)
     if asked.json:
         print(json.dumps({"queries": rows, "desk": games}, indent=2))
         return 0
