@@ -12,12 +12,13 @@ from .attempting import AsyncAttempting
 from .consolidation.deciding import Deciding
 from .errors import ExtractionError, ModelError
 from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Settled, tell
+from .guard.entering import attempts_in, experience_in, runs_in, task_in
 from .holdings import Holdings
 from .injection import Injector
 from .judging import error_verdict, truth_verdict
 from .ledger import withheld
 from .messages import trajectory_from
-from .protocols import Consolidator, Extractor, Judge, Retriever, Store, Vectors
+from .protocols import Consolidator, Extractor, Judge, Redactor, Retriever, Store
 from .standing import Standing, Verdicts, receipt_of, settled_with, standing
 from .types import Attempt, Change, Experience, Extraction, Learned, Outcome, Recall, Settlement, Trajectory, Verdict
 
@@ -40,12 +41,13 @@ class AsyncReasoningBank(Holdings):
         limit: int = 1,
         writer: str = "learn",
         hooks: Sequence[Hook] = (),
+        redactor: Redactor | None = None,
         parts: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, retriever=retriever, scope=scope, writer=writer)
         self.holdout, self.limit, self.parts = holdout, limit, dict(parts or {})
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
+        self._injector, self._emit, self._turn, self._redactor = injector, partial(tell, tuple(hooks)), Turn(), redactor
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or items.
@@ -53,7 +55,7 @@ class AsyncReasoningBank(Holdings):
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
-        settling.check_question(task, most)
+        task = await task_in(settling.checked_question(task, most), self._redactor)
         found = await self._retriever(task, scope=where, limit=most)
         ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
         recall = self._injector.recall(
@@ -90,7 +92,8 @@ class AsyncReasoningBank(Holdings):
         """
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
-        runs = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
+        handed_in = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
+        runs = await runs_in(handed_in, self._redactor)
         truths = settling.truths_of(runs, outcome=outcome, reward=reward)
         before = await standing(self.store, runs, scope=where)
         receipt = receipt or before.recall
@@ -110,16 +113,16 @@ class AsyncReasoningBank(Holdings):
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
         truth = truth_verdict(outcome=outcome, reward=reward)
-        return (await self._attempt(trajectory_from(source, task=task), truth)).verdict
+        run = (await runs_in([trajectory_from(source, task=task)], self._redactor))[0]
+        return (await self._attempt(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
         """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
-        extraction = await self._extractor(attempts)
-        self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
-        return extraction
+        return await self._extract(await attempts_in(attempts, self._redactor))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        experience = await experience_in(experience, self._redactor)
         if dry_run:
             return tuple(await self._consolidator(experience))
         async with self._turn:
@@ -134,12 +137,17 @@ class AsyncReasoningBank(Holdings):
         self._emit(Judged(trajectory=run, verdict=verdict))
         return Attempt(trajectory=run, verdict=verdict)
 
+    async def _extract(self, attempts: Sequence[Attempt]) -> Extraction:
+        extraction = await self._extractor(attempts)
+        self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
+        return extraction
+
     async def _extract_or_keep(self, attempts: Sequence[Attempt]) -> tuple[Extraction, bool]:
         """The extraction, and whether it failed and is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False
         try:
-            return await self.extract(attempts), False
+            return await self._extract(attempts), False
         except (ExtractionError, ModelError) as error:
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
             return settling.nothing_drawn(error), True
@@ -181,13 +189,6 @@ class AsyncReasoningBank(Holdings):
         if settlement:
             self._emit(Settled(settlement=settlement))
         return changes, notes
-
-    async def _index(self, experiences: Sequence[Experience]) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
-        """Vectors for new experiences. Without them the records are kept all the same, and embedded later."""
-        try:
-            return await self._retriever.index([e for e in experiences if e.active_items]), ()
-        except ModelError as error:
-            return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
 
     async def _correct(self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str) -> Learned:
         changes = settling.corrected(before.experience, truths)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from . import archive
 from .auditing import differences
-from .errors import StoreError, UsageError
+from .errors import ModelError, StoreError, UsageError
 from .history import Past
-from .protocols import Retriever, Store
+from .protocols import Retriever, Store, Vectors
 from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
 
 
@@ -111,6 +111,13 @@ class Holdings(Past):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def _index(self, experiences: Sequence[Experience]) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
+        """Vectors for new experiences. Without them the records are kept all the same, and embedded later."""
+        try:
+            return await self._retriever.index([e for e in experiences if e.active_items]), ()
+        except ModelError as error:
+            return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
 
     async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
         await self.store.apply([change], scope=self._within(scope), writer=self.writer)

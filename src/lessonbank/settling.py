@@ -37,8 +37,8 @@ from .types import (
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
 
-def check_question(task: object, limit: object, /) -> None:
-    """Refuse what nothing can be retrieved for; it often comes straight from somebody's data.
+def checked_question(task: object, limit: object, /) -> str:
+    """`task`, if something can be retrieved for it; it often comes straight from somebody's data.
 
     Raises:
         UsageError: no text, blank, or a limit below 1.
@@ -47,6 +47,7 @@ def check_question(task: object, limit: object, /) -> None:
         raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
     if not task.strip() or not isinstance(limit, int) or limit < 1:
         raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
+    return task
 
 
 def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:

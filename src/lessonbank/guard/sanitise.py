@@ -2,44 +2,59 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 
-# Control, format (bidi, zero width, tags), surrogate and private-use code points, variation selectors and fillers:
-# each can hide text from a person, forge a line, drive a terminal or fail to encode.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
-    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ue000-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
-)
-# More marks on one letter than any language needs climb over the lines around them.
-_MARK = (
-    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e"
-    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-)
-_PILE = re.compile(f"({_MARK}{{4}}){_MARK}+")
-# What open-weight models' chat templates separate turns with: some servers take it for the real thing inside a text.
-_TURN = re.compile(
-    r"([<＜])([|｜]/?[\w▁-]{1,40}[|｜])(?=[>＞])|(<)(/?(?:s|bos|eos|(?i:(?:start|end)_of_turn))>|(?i:</?SYS>>))"
-    r"|(\[)((?i:/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS))\])"
-)
-_CARRIAGE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+from ._characters import folded, plain, shadow, with_blanks
+from ._code import find_code, outside
+from ._links import links
+from ._tokens import inner, turns
+
+_CUT = " …[cut]"
 
 
 def clean(text: str, /, *, limit: int | None = None) -> str:
-    """`text` with every line break as `\\n` and no control, format, bidi, private-use or surrogate code point.
+    """`text` with every line break as `\\n`, no terminal sequence, and no control, format, private-use, surrogate,
+    unassigned or invisible code point; marks piled up on a letter thinned out to four.
 
-    Marks piled up on a letter are thinned out, and the tokens of chat templates get a blank, `< |im_end|>`: still
-    readable, nothing any more. `limit` (characters) cuts the end off and says so. Linear in the length of `text`.
+    The tokens, tags and line openings that chat templates separate turns with get a blank, `< |im_end|>`, `User :`:
+    still readable, nothing any more. All else stays, so that what follows may still parse it. `limit` (characters)
+    cuts the end off and says so. Linear in the length of `text`, and at most half as long again.
     """
-    if limit is not None and len(text) > limit:
-        text = text[:limit].rstrip() + " …[cut]"
-    plain = _UNSAFE.sub("", _CARRIAGE.sub("\n", text))
-    return _TURN.sub(_with_a_blank, _PILE.sub(r"\1", plain))
+    text = plain(_shortened(text, limit))
+    return with_blanks(text, turns(shadow(text)))
 
 
-def _with_a_blank(token: re.Match[str]) -> str:
-    return " ".join(part for part in token.groups() if part)
+def canonical(text: str, /, *, limit: int | None = None) -> str:
+    """The one form that text of a memory has: `clean`, and inert for every reader of Markdown and HTML.
+
+    Outside code, what is another form of ASCII (full-width, mathematical letters, ligatures) becomes ASCII, letters
+    with marks are composed, and links, images, addresses and active HTML get a blank: `https: //example.org`. Code
+    between backticks or fence lines keeps its addresses and tags; it and indented lines keep their exact characters.
+
+    `canonical(canonical(text))` is `canonical(text)`. Linear in the length of `text`, at most six times as long, and
+    with `limit` at most `limit` characters and the seven that say that it was cut.
+    """
+    size = limit
+    form = _form(_shortened(text, size))
+    while limit is not None and size is not None and len(form) > limit + len(_CUT):
+        size = size * limit // len(form)
+        form = _form(_shortened(text, size))
+    return form
+
+
+def _form(text: str) -> str:
+    text = plain(text)
+    if not text.isascii():
+        parts = outside(find_code(text).exact, len(text))
+        text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
+    seen = shadow(text)
+    return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
+
+
+def _shortened(text: str, limit: int | None) -> str:
+    if limit is None or len(text) <= limit or (len(text) <= limit + len(_CUT) and text.endswith(_CUT)):
+        return text
+    return text[:limit].rstrip() + _CUT
 
 
 def one_line(text: str, /, *, limit: int | None = None) -> str:
@@ -57,5 +72,20 @@ def fence(text: str, /, *, label: str, nonce: str) -> str:
 
     Whoever wrote `text` before the nonce was drawn cannot close the fence.
     """
-    inert = clean(text).replace(nonce, "-" * len(nonce))
-    return f"<<<{label} {nonce}>>>\n{inert}\n<<<end {label} {nonce}>>>"
+    inert = clean(text)
+    return _between_markers(with_blanks(inert, inner(shadow(inert))), label, nonce, front="")
+
+
+def fence_lines(text: str, /, *, label: str, nonce: str) -> str:
+    """Like `fence`, for `canonical` text, with the nonce in front of every line: a line without it is not from inside.
+
+    The lines stand in a code block of Markdown that none of them can end: where the text is shown, nothing is active.
+    Without the front of each line (the nonce and `| `) it is `text`.
+    """
+    lined = _between_markers(text, label, nonce, front=f"{nonce}| ").split("\n")
+    return "\n".join((lined[0], "~~~", *lined[1:-1], "~~~", lined[-1]))
+
+
+def _between_markers(text: str, label: str, nonce: str, *, front: str) -> str:
+    inside = text.replace(nonce, "-" * len(nonce)).replace("\n", f"\n{front}")
+    return f"<<<{label} {nonce}>>>\n{front}{inside}\n<<<end {label} {nonce}>>>"

@@ -14,7 +14,7 @@ from lessonbank.consolidation import MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Consolidator, Embedder, Extractor, Judge, LanguageModel, Retriever
+from lessonbank.protocols import Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
 
@@ -25,6 +25,8 @@ from ._embedders import choose as choose_embedder
 from ._models import ModelChoice as ModelChoice
 from ._models import Roles
 from ._models import resolve as resolve_models
+from ._redaction import choose as choose_redactor
+from ._redaction import name_of as redactor_name
 from ._retrieval import Choice as RetrievalChoice
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store
@@ -60,6 +62,7 @@ async def connect_async(
     consolidation: Consolidation | Consolidator = "append",
     hooks: Sequence[Hook] = (),
     writer: str = "learn",
+    redact: Redactor | Literal["default"] | None = "default",
 ) -> AsyncReasoningBank:
     """Open a bank, and make it if it is not there yet.
 
@@ -82,6 +85,8 @@ async def connect_async(
         base_url: an OpenAI-compatible server for `model`; `api_key` and `timeout` (seconds per call) go with it.
         judge, extractor, retriever, consolidation, hooks: parts of your own in the place of the standard ones.
         writer: kept in the journal with every change.
+        redact: what takes secrets and personal data out of every task, run and experience before anything else sees
+            it: a function of text that returns text, or `None` for nothing. By default the built-in redactor.
 
     Raises:
         UsageError: an argument that cannot be; the message says which and what to do.
@@ -89,7 +94,7 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    withhold = _holdout(holdout, profile)
+    withhold, redactor = _holdout(holdout, profile), choose_redactor(redact)
     check_numbers(limit=limit, budget=budget, timeout=timeout)
     check_functions(judge=judge, extractor=extractor, retriever=retriever)
     check_hooks(hooks)
@@ -115,7 +120,11 @@ async def connect_async(
         limit=limit,
         writer=writer,
         hooks=hooks,
-        parts=_parts(where, profile, domain, roles, chosen.description, search, kit.description, withhold),
+        redactor=redactor,
+        parts={
+            **_parts(where, profile, domain, roles, chosen.description, search, kit.description, withhold),
+            "redactor": redactor_name(redactor),
+        },
     )
 
 

@@ -1,0 +1,114 @@
+"""Which characters a text may hold: what hides, forges a line or drives a terminal is taken out, the rest stays."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
+# Letters and signs that take room and show nothing, or choose a glyph: they can carry a hidden text.
+_FILLERS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
+)
+_ODD = re.compile(r"[^\n\t\x20-\x7e]")
+# Control sequences whole, so that nothing of a colour, a cursor movement or a hidden link (OSC 8) is left behind.
+_INTRODUCERS = frozenset("\x1b\x90\x98\x9b\x9d\x9e\x9f")
+_ESCAPE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*+[ -/]*+[@-~]"
+    "|(?:\x1b[\\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n\r]{0,4096}+(?:\x07|\x1b\\\\|\x9c)"
+    "|\x1b[ -/]*+[0-Z\\\\^-~]"
+)
+_PILE = 4
+"""Marks on one letter: more than any language needs climb over the lines around them."""
+_MEANING = ("<super>", "<sub>", "<fraction>", "<circle>")
+"""Forms that are more than a look: 10² is not 102."""
+
+
+def plain(text: str, /) -> str:
+    """`text` with every line break as `\\n`, and no terminal sequence and no control, format, private-use, surrogate,
+    unassigned or invisible code point; at most four marks on a letter. Linear in the length of `text`."""
+    if not _ODD.search(text):
+        return text
+    alphabet = set(text)
+    if not alphabet.isdisjoint(_INTRODUCERS):
+        text = _ESCAPE.sub("", text)
+    text = text.replace("\r\n", "\n")
+    return _thinned(_exchanged(text, {c: new for c in alphabet if (new := _allowed(c)) != c}), alphabet)
+
+
+def _exchanged(text: str, table: dict[str, str]) -> str:
+    """`text` with each character of `table` exchanged. A few are quicker done one by one, and few they mostly are."""
+    if len(table) > 8:
+        return text.translate({ord(old): new for old, new in table.items()})
+    for old, new in table.items():
+        text = text.replace(old, new)
+    return text
+
+
+@lru_cache(maxsize=4096)
+def _allowed(character: str) -> str:
+    if character in "\n\t" or " " <= character <= "~":
+        return character
+    if character in BREAKS:
+        return "\n"
+    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn"} or character in _FILLERS
+    return "" if hidden or _chooses_a_glyph(character) else character
+
+
+def _chooses_a_glyph(character: str) -> bool:
+    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
+
+
+def _thinned(text: str, alphabet: set[str]) -> str:
+    marks = "".join(sorted(c for c in alphabet if c > "\u02ff" and unicodedata.category(c) in {"Mn", "Me"}))
+    if not marks:
+        return text
+    return re.sub(f"([{re.escape(marks)}]{{{_PILE}}})[{re.escape(marks)}]++", r"\1", text)
+
+
+def folded(text: str, /) -> str:
+    """`text` in normal form C, and other forms of ASCII letters, digits and blanks (wide, mathematical, ligatures) as
+    those.
+
+    NFKC, except where it would change what is said (10², ½) or make syntax of what is none (full-width punctuation).
+    At most four times as long.
+    """
+    if text.isascii():
+        return text
+    table = {c: new for c in set(text) if (new := _folding(c)) != c}
+    return unicodedata.normalize("NFC", _exchanged(text, table))
+
+
+@lru_cache(maxsize=4096)
+def _folding(character: str) -> str:
+    form = unicodedata.normalize("NFKC", character)
+    if form == " ":
+        return form
+    if not (form.isascii() and form.isalnum()) or unicodedata.decomposition(character).startswith(_MEANING):
+        return character
+    return form
+
+
+def shadow(text: str, /) -> str:
+    """`text` with every character that is another form of one ASCII character as that one: same length, same places.
+
+    What is looked for in it is found however it was spelled.
+    """
+    if text.isascii():
+        return text
+    return _exchanged(text, {c: new for c in set(text) if (new := _looks_like(c)) != c})
+
+
+@lru_cache(maxsize=4096)
+def _looks_like(character: str) -> str:
+    form = unicodedata.normalize("NFKC", character) if character > "\u00a0" else character
+    return form if len(form) == 1 and form.isascii() else character
+
+
+def with_blanks(text: str, places: list[int], /) -> str:
+    """`text` with one blank put in at each of `places`."""
+    if not places:
+        return text
+    order = sorted(set(places))
+    return " ".join(text[start:stop] for start, stop in zip([0, *order], [*order, len(text)], strict=True))

@@ -1,0 +1,103 @@
+"""Everything in a text that must go, also where it is hidden, escaped, encoded or broken across lines."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from . import _carried, _keys, _personal
+from ._named import named
+from ._spans import PLACEHOLDER, Detector, Page, Span, merged
+from ._views import VIEWS, View, decoded, unbroken
+from ._words import random_looking
+
+DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_carried.DETECTORS, named, *_personal.DETECTORS)
+_DEEP = 2
+"""How often something may be encoded."""
+_COMMON = frozenset(
+    re.findall(r"\w+", "com org net edu gov io dev de uk fr eu ch at nl it es jp cn us ca au in br pl se no example")
+)
+"""Where an address that goes on in the next line may end: a host and the word below it look the same."""
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[nrtbf])")
+_BEFORE = 40
+"""Characters before a secret that give it away and may be broken themselves."""
+_ONE_WORD = re.compile(r"[\w+/~.-]+={0,2}")
+_SHORT = 6
+"""Characters below which a text holds nothing."""
+
+
+def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list[Span]:
+    """What must go, in order and without overlap."""
+    if len(text) < _SHORT:
+        return []
+    spans = _found(text, detectors, _DEEP)
+    gone = [found.span() for found in PLACEHOLDER.finditer(text)] if "[" in text else []
+    whole = merged(span for span in spans if span.typed or not _touches(span, gone))
+    return [_behind_an_escape(text, span) for span in whole] if "\\" in text else whole
+
+
+def _behind_an_escape(text: str, span: Span) -> Span:
+    """What begins inside `\\n` or `\\u001f` begins behind it: else the text around it would not be JSON any more."""
+    escape = _ESCAPE.match(text, span.start - 1) if span.start else None
+    return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
+
+
+def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
+    """Whether part of `span` is a placeholder: what stood there is gone."""
+    at = bisect_left(gone, (span.end, 0)) - 1
+    return at >= 0 and gone[at][1] > span.start
+
+
+def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
+    plain = _directly(text, detectors)
+    yield from plain
+    for look in VIEWS:
+        if view := look(text):
+            yield from _taken_back(view, _directly(view.text, detectors))
+    yield from _across_lines(text, plain, detectors)
+    for start, end, said in decoded(text) if deep else ():
+        if inside := merged(_found(said, detectors, deep - 1)):
+            yield _encoded(start, end, said, inside)
+
+
+def _directly(text: str, detectors: Sequence[Detector]) -> list[Span]:
+    page = Page(text)
+    return list(chain.from_iterable(detect(page) for detect in detectors))
+
+
+def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
+    for span in spans:
+        start, end = view.back(span.start, span.end)
+        yield span._replace(start=start, end=end)
+
+
+def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
+    """One that says nothing else keeps its name and number; of a longer text nothing is left."""
+    whole = len(inside) == 1 and inside[0].end - inside[0].start >= len(said.strip()) * 0.8
+    return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
+
+
+def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
+    """What goes on in the next line. What was whole in its own line ends there, unless what follows looks random."""
+    view = unbroken(text)
+    if view is None:
+        return
+    ends = [span.end for span in merged(plain)]
+    for span in _directly(view.text, detectors):
+        start, end = view.back(span.start, span.end)
+        before = _BEFORE if span.typed else 0
+        if view.seams(max(0, span.start - before), span.end) and _goes_on(text, span, start, end, ends):
+            yield span._replace(start=start, end=end)
+
+
+def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -> bool:
+    if span.kind == "e-mail":
+        return span.value.rpartition(".")[2] in _COMMON
+    if span.kind in ("phone", "cookie"):
+        return False
+    rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")
+    if any(start < stop < end for stop in ends):
+        return random_looking(rest) and bool(_ONE_WORD.fullmatch(rest))
+    return span.typed or (random_looking(span.value) and (any(map(str.isdigit, rest)) or text[end : end + 1] == "@"))

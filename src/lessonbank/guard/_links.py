@@ -1,0 +1,81 @@
+"""Makes what a renderer of Markdown or HTML would follow, load or run inert: to be read, not clicked or fetched."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from ._code import Span
+
+# Elements that load, run, hide what follows or change how it is read; any other one counts once it has an attribute.
+_ELEMENTS = (
+    "script|style|iframe|frame(?:set)?|object|embed|applet|link|meta|base|img|image|svg|math|video|audio|source|track"
+    "|picture|area|portal|form|template|no(?:script|embed|frames)|xmp|plaintext|listing|textarea|title|pre|bgsound|input"
+)
+_TAG = re.compile(
+    rf"<(?=[a-z/!?])(?=/?(?:{_ELEMENTS})(?![\w-])|!(?:--|[a-z]|\[cdata\[)|\?"
+    # an address between angle brackets, with any scheme; `std::string` is none
+    r"|[a-z][a-z0-9+.-]{1,31}+:(?!:))",
+    re.IGNORECASE,
+)
+_TAG_START = re.compile(r"<(?=[a-z])", re.IGNORECASE)
+# A target that leaves the page: with a scheme, written out or hidden by an escape or an entity, or with two slashes.
+_LEAVES = r"\s*+<?\s*+(?:[^()\[\]\s<>:&\\/]{0,60}+[:&\\]|//)"
+_LINK = re.compile(rf"\](?=\({_LEAVES})")
+_IMAGE = re.compile(r"!(?=\[)")
+_DEFINITION = re.compile(
+    rf"^[ \t>*+.)\d-]{{0,20}}+\[(?:[^\[\]\\]|\\.){{1,300}}+\](?=:{_LEAVES})", re.MULTILINE | re.DOTALL
+)
+
+
+def _after(words: str) -> str:
+    """A pattern for "after one of these words", also where a backslash stands before the colon."""
+    return "|".join(rf"(?<={word}:)|(?<={word}\\:)" for word in words.split())
+
+
+# Also with the backslashes and the entities that Markdown takes out before an address is looked for.
+_ADDRESS = re.compile(
+    rf":(?=\S)(?:(?=\\?/\\?/)(?:{_after('http https ftp file')})|(?:{_after('javascript vbscript')})"
+    rf"|(?=[a-z]{{1,20}}/[\w.+-]{{1,60}}+[;,])(?:{_after('data')}))",
+    re.IGNORECASE,
+)
+_HOST = re.compile(r"(?<!\w)www\\?\.(?=\w)", re.IGNORECASE)
+_ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
+_IMAGE_NEEDS = ("](", "][", "]:")
+
+
+def links(seen: str, code: list[Span], /) -> list[int]:
+    """The places of `seen` (a shadow) outside `code` where a blank makes a link, an image, an address or an active
+    HTML tag inert: `https: //…`, `[x] (https: //…)`, `< img …>`. Without the blank it is what it was."""
+    places: list[int] = []
+    if "<" in seen:
+        places += [match.end() for match in _TAG.finditer(seen)]
+        places += _tags_with_attributes(seen)
+    if "](" in seen:
+        places += [match.end() for match in _LINK.finditer(seen)]
+    if "]:" in seen:
+        places += [match.end() for match in _DEFINITION.finditer(seen)]
+    if "![" in seen and any(need in seen for need in _IMAGE_NEEDS):
+        places += [match.end() for match in _IMAGE.finditer(seen)]
+    if ":" in seen:
+        places += [match.end() for match in _ADDRESS.finditer(seen)]
+    if "." in seen and "www" in seen.lower():
+        places += [match.end() for match in _HOST.finditer(seen)]
+    if "&" in seen:
+        places += [match.end() for match in _ENTITY.finditer(seen)]
+    starts = [start for start, _ in code]
+    return [place for place in places if not _inside(place, code, starts)]
+
+
+def _tags_with_attributes(seen: str) -> Iterator[int]:
+    """Where the name of a tag begins that has attributes: browsers take all for them up to the next `>`."""
+    at = 0
+    for part in seen.split(">"):
+        yield from (at + match.end() for match in _TAG_START.finditer(part, 0, max(part.rfind("="), 0)))
+        at += len(part) + 1
+
+
+def _inside(place: int, code: list[Span], starts: list[int]) -> bool:
+    at = bisect_right(starts, place) - 1
+    return at >= 0 and code[at][0] < place < code[at][1]

@@ -1,0 +1,138 @@
+"""Secrets that only their name gives away: `password = …` in code, environment, JSON, YAML, tables and prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ._spans import Page, Span, places
+from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, wilful
+
+_OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
+_LONG = 512
+"""Characters in which the quote behind a value must come."""
+_LEAST = 4
+"""Characters of the shortest password; keys and tokens are never so short."""
+_NAME = re.compile(rf"(?P<core>{CORE})(?P<rest>[\w.-]{{0,32}})")
+_SIGN = re.compile(
+    r"""(?x) (?:
+      [\\"'`*_\])]{0,6} [ \t]{0,4} (?: : [ ]{0,2} [A-Za-z_][\w.\[\]|, ]{0,32}? [ ]{1,4} = (?!=)   # password: str =
+        | (?P<soft> \| | -> | > ) | :?==? | => | : )
+      (?: [ ]? [|>][-+]? \s*\n | \*{1,2} )?
+    | \\{0,3}["']? [,;]? \s{0,24}? (?: - \s)? \\{0,3}["']? value \\{0,3}["']? \s{0,4} [:=]
+    | (?P<said> ["'`]? (?: \s (?: for | of | at | on ) (?: \s [^\s:]{1,32} ){1,3}? )?
+        \s (?: is | was | are | to | be | as ) (?: \s (?: now | set \s to | changed \s to) )? :? )
+    | (?P<listed> \\?["'`] \s? , \s? (?= \\?["'`]) )
+    | (?P<beside> [ ] (?= [^\s"'`<>(\[{]{6} ) )
+    ) [ \t]{0,24} (?: \n[ \t]{1,24} )? (?: \\?[rbfu](?=["']) )?
+    """
+)
+_QUOTES = frozenset("\"'`\\")
+_QUOTE = re.compile(r"(\\{0,3})([\"'`])")
+_CLOSING = re.compile(r"\s*[,:\]}]")
+"""What follows a quote that ended a text of JSON, and began none."""
+_QUOTED = {
+    '"': re.compile(r'([^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+)"'),
+    "'": re.compile(r"([^'\"\\\n]*+(?:\\[^\"\n][^'\"\\\n]*+)*+)'"),
+    "`": re.compile(r"([^`\"\n]*+)`"),
+}
+_ESCAPED = re.compile(r"([^\"'\n\\]*+)\\{1,3}[\"']")
+_BARE = re.compile(r"(?:[^\s\"'`<>\\,;&|(){}\[\]]++|[,;&(){}\[\]](?![\"'\s\\(){}\[\],;&]|$|[\w.-]{1,32}+\s?[=:(]))*+")
+_REST = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]*+")
+_ENDING = ".,:;!?)]}*"
+_OPENING = ("[", "{", "(", "<", ",", ":", "]", "}", "")
+"""What a value without quotes does not begin with: a list, a mapping, a placeholder of ours, the end of a text."""
+_ODD = re.compile(r"[a-zA-Z][!?@#$%^&+=*]|[!?@#$%^&+=*][a-zA-Z]")
+_PATHLIKE = re.compile(r"[/~.]")
+
+
+class _Value(NamedTuple):
+    start: int
+    end: int
+    quoted: bool
+
+
+def named(page: Page, /) -> Iterator[Span]:
+    """Values beside a name that promises a secret, where they look like one."""
+    done = 0
+    for at in _cores(page):
+        name = _NAME.match(page.low, at) if at >= done else None
+        sign = _SIGN.match(page.low, name.end()) if name else None
+        value = _value(page.text, sign.end()) if sign else None
+        if not (name and sign and value):
+            continue
+        if value.end - value.start > _LONG:
+            done = value.end  # whatever it is: what is inside would be read again and again
+        if value.end - value.start < _LEAST * (1 if name["core"][:2] in ("pa", "pw") else 2):
+            continue
+        kind = kind_of_core(page.low, *name.span("core"), last=name.end())
+        if kind and _is_secret(page.text, name, sign, kind, value):
+            done = value.end
+            yield Span(value.start, value.end, kind, page.text[value.start : value.end], typed=False)
+
+
+def _cores(page: Page) -> list[int]:
+    """Where a core word may begin. A key is one only behind the word that says what it opens."""
+    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in places(page, ("key",)))
+    return sorted([*places(page, STEMS), *(word.start() for word in keys if word)])
+
+
+def _value(text: str, start: int) -> _Value | None:
+    """What stands behind the sign: what is in the quotes, or all until something ends it."""
+    if text[start : start + 1] in _QUOTES and (opening := _QUOTE.match(text, start)):
+        if _CLOSING.match(text, opening.end()):
+            return None
+        body = (_ESCAPED if opening[1] else _QUOTED[opening[2]]).match(text, opening.end(), opening.end() + _LONG)
+        if body:
+            return _Value(*body.span(1), quoted=True) if body.end(1) - body.start(1) >= _LEAST else None
+        start = opening.end()
+    if text[start : start + 1] in _OPENING:
+        return None
+    end = _BARE.match(text, start, start + _LONG).end()  # type: ignore[union-attr]  # it matches nothing, too
+    if end - start == _LONG:
+        end = _REST.match(text, end).end()  # type: ignore[union-attr]
+    if text[end - 1 : end] in _ENDING:
+        end -= len(text[start:end]) - len(text[start:end].rstrip(_ENDING))
+    return _Value(start, end, quoted=False) if end - start >= _LEAST else None
+
+
+def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, value: _Value) -> bool:
+    said = text[value.start : value.end]
+    if kind != "password" and not random_looking(said):
+        return False
+    if harmless(said.strip()) or _is_directory(name["core"], said):
+        return False
+    if not value.quoted and expression(text[value.start : value.end + 1]):
+        return False
+    if sign["said"] and value.quoted:
+        return len(said) >= 8 and " " not in said
+    if sign.lastgroup:
+        return " " not in said and _stands_out(sign.lastgroup, kind, said)
+    if kind != "password":
+        return said.count(" ") < 2
+    if value.quoted:
+        return said.count(" ") < 3 or "phrase" in name["core"]
+    return wilful(said) or _is_setting(text, name, value)
+
+
+def _stands_out(sign: str, kind: str, said: str) -> bool:
+    """Whether `said` is no word that stands there by chance: the looser the sign, the odder it must be."""
+    if sign == "beside":
+        return random_looking(said) and (kind == "password" or len(said) >= 16)
+    if sign == "listed":
+        return random_looking(said) or bool(_ODD.search(said))
+    return wilful(said)
+
+
+def _is_directory(core: str, said: str) -> bool:
+    """`PWD` is where a shell is, too."""
+    return core == "pwd" and bool(_PATHLIKE.match(said))
+
+
+def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:
+    """A word may be a password where nothing but a value can stand: in an environment file, a query."""
+    line = text[max(text.rfind("\n", 0, name.start()), name.start() - 64) + 1 : value.start]
+    if re.fullmatch(r"(?:export |set |ENV )?\s*[A-Z][A-Z0-9_]*=", line):
+        return True
+    return bool(re.search(r"[?&][\w.-]*=$", line))

@@ -1,0 +1,172 @@
+"""Personal data that has a form of its own, checked by its sum or by what stands beside it: no number is enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ._spans import Detector, Page, Span, compiled, places
+
+_CARD = (
+    r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
+    r"(?P<gap>[ -]?)\d{4,6}(?P=gap)\d{4,5}(?:(?P=gap)\d{1,4})?(?![\w-])(?!\.\d)"
+)
+_BRANDS = re.compile(
+    r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
+)
+_IBAN = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}[ -]?(?=[A-Z0-9]{4})"
+_LENGTHS = {
+    country: length
+    for length, countries in {
+        15: "NO",
+        16: "BE",
+        18: "DK FI FO GL NL",
+        19: "MK SI",
+        20: "AT BA EE KZ LT LU XK",
+        21: "CH HR LI LV",
+        22: "BG BH CR DE GB GE IE ME RS VA",
+        23: "AE GI IL IQ",
+        24: "AD CZ ES MD PK RO SA SE SK TN VG",
+        25: "PT",
+        26: "IS TR",
+        27: "FR GR IT MC MR SM",
+        28: "AL AZ BY CY DO GT HU LB PL",
+        29: "BR EG PS QA UA",
+        30: "JO KW MU",
+        31: "MT",
+        32: "LC",
+    }.items()
+    for country in countries.split()
+}
+"""Characters of an account number by country (the IBAN registry)."""
+
+_LETTER = re.compile(r"[^\W\d]")
+_AT = re.compile(r"@(?<=[\w.%+'-]@)(?=[^\W_])")
+_LOCAL = re.compile(r"[\w.%+'-]+")
+_HOST = re.compile(r"(?:[^\W_][\w-]{0,62}\.){1,8}(?P<top>[^\W\d_]{2,24})(?![\w-])")
+_FILES = (
+    "service socket target timer slice mount scope device png jpg jpeg gif svg webp ico css js mjs ts jsx tsx py rb go "
+    "rs java php html htm json xml yaml yml toml txt md lock tgz tar gz zip log conf cfg ini so dll exe whl jar local "
+    "localhost"
+)
+_NO_TOP = frozenset(re.findall(r"\w+", _FILES))
+_PASSWORD_BEFORE = re.compile(r"://[^\s/@]{0,80}:\Z")
+_NUMBERED = re.compile(r"\d*[.'%+-]+|")
+"""A line's number before a decorator, as `grep -n` prints it."""
+_NOBODY = frozenset(("git", "hg", "svn", "ssh"))
+
+_GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
+_INTERNATIONAL = (rf"\+(?<![\w+.]\+){_GROUPS}", rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}")
+_LAST_FOUR = r"-\d{4}(?![\w-])(?!\.\d)"
+_BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
+_CALLED = ("phone", "mobile", "tel", "téléphone", "teléfono", "fax", "whatsapp", "sms", "handy")
+_NAMED = (
+    r"(?<![a-z](?=tel|fax|sms|handy))(?:phone|mobile|tel(?:efon)?|t[ée]l[ée]phone|tel[ée]fono|fax|whatsapp|sms|handy)"
+    r"(?:[ _-]?(?:no|number|nr|num))?[\"'.:= #*_|\\()-]{0,12}(?:is )?"
+    r"(?P<it>\(?\d{2,5}\)?(?:[ ./-]{1,2}\(?\d{2,8}\)?){1,4}|\d{7,12})(?![\w-])(?!\.\d)"
+)
+
+_SOCIAL = r"(?<![\w-])(?!000|666|9)\d{3}(?P<gap>[ -]?)(?!00)\d{2}(?P=gap)(?!0000)\d{4}(?![\w-])"
+_INSURED = re.compile(r"(?i)\bssn|social[ _-]?security|(?<![a-z])ssn")
+
+
+def cards(page: Page, /) -> Iterator[Span]:
+    """Payment cards: a brand's first digits and length, and the Luhn sum (ISO/IEC 7812)."""
+    for found in compiled(_CARD).finditer(page.text):
+        digits = re.sub(r"\D", "", found[0])
+        if _BRANDS.fullmatch(digits) and _luhn(digits):
+            yield Span(*found.span(), "card", digits)
+
+
+def _luhn(digits: str) -> bool:
+    doubled = (sum(divmod(2 * int(d), 10)) if odd % 2 else int(d) for odd, d in enumerate(reversed(digits)))
+    return sum(doubled) % 10 == 0
+
+
+def accounts(page: Page, /) -> Iterator[Span]:
+    """Bank accounts: a country's length, and the remainder modulo 97 (ISO 13616)."""
+    for found in compiled(_IBAN).finditer(page.text):
+        length = _LENGTHS.get(found[0][:2])
+        end = _end_of(page.text, found.start(), length) if length else None
+        if end and _is_account(number := re.sub("[ -]", "", page.text[found.start() : end])):
+            yield Span(found.start(), end, "iban", number)
+
+
+def _end_of(text: str, start: int, length: int) -> int | None:
+    """Where `length` letters and digits from `start` end, single blanks and hyphens among them not counted."""
+    body = compiled(rf"(?:[A-Z0-9][ -]?){{{length - 1}}}[A-Z0-9](?![A-Za-z0-9])").match(text, start)
+    return body.end() if body else None
+
+
+def _is_account(number: str) -> bool:
+    turned = number[4:] + number[:4]
+    return int("".join(str(int(c, 36)) for c in turned)) % 97 == 1
+
+
+def addresses(page: Page, /) -> Iterator[Span]:
+    """E-mail addresses. Files, services and packages are written with the sign, too."""
+    text = page.text
+    for sign in _AT.finditer(text) if "@" in text else ():
+        host = _HOST.match(text, sign.end())
+        start = _start_of_mail(text, sign.start()) if host else 0
+        if host and _is_mail(text[start : sign.start()], host) and not _behind_a_password(text, start):
+            yield Span(start, host.end(), "e-mail", text[start : host.end()].casefold())
+
+
+def _behind_a_password(text: str, start: int) -> bool:
+    """`://user:password@host` is no address of a person."""
+    return text[start - 1 : start] == ":" and bool(_PASSWORD_BEFORE.search(text, max(0, start - 99), start))
+
+
+def _start_of_mail(text: str, at: int) -> int:
+    """Where the part before the sign begins; the letter of an escaped line break does not belong to it."""
+    local = _LOCAL.match(text[max(0, at - 64) : at][::-1])
+    start = at - len(local[0].rstrip(".'-%")) if local else at
+    return start + 1 if text[max(0, start - 1) : start + 1] in ("\\n", "\\r", "\\t") else start
+
+
+def _is_mail(local: str, host: re.Match[str]) -> bool:
+    name, _, top = host[0].lower().rpartition(".")
+    return bool(_LETTER.search(name)) and top not in _NO_TOP and local not in _NOBODY and not _NUMBERED.fullmatch(local)
+
+
+def phones(page: Page, /) -> Iterator[Span]:
+    """Telephone numbers: international, American in groups, or beside a word that says so."""
+    yield from (_number(page.text, *span) for span in _american(page.text))
+    for pattern in _INTERNATIONAL:
+        found = compiled(pattern).finditer(page.text)
+        yield from (_number(page.text, *n.span()) for n in found if _is_international(page.text, n))
+    for at in places(page, _CALLED):
+        if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
+            yield _number(page.text, *named.span("it"))
+
+
+def _american(text: str) -> Iterator[tuple[int, int]]:
+    """Found by the hyphen before the last four digits, which is rarer than a digit."""
+    for last in compiled(_LAST_FOUR).finditer(text):
+        if first := compiled(_BEFORE_THEM).search(text, max(0, last.start() - 14), last.start()):
+            yield first.start(), last.end()
+
+
+def _is_international(text: str, found: re.Match[str]) -> bool:
+    """A line of a patch begins with the sign, too: there digits alone are not enough."""
+    digits = sum(map(str.isdigit, found[0]))
+    grouped = bool(re.search(r"[ .()/-]", found[0]))
+    begins = text[max(0, found.start() - 1) : found.start()] == "\n"
+    return 8 <= digits <= 15 and (grouped or (digits >= 10 and not begins))
+
+
+def _number(text: str, start: int, end: int) -> Span:
+    return Span(start, end, "phone", re.sub(r"\D", "", text[start:end]))
+
+
+def social_numbers(page: Page, /) -> Iterator[Span]:
+    """US social security numbers that may have been issued, near a word that says so."""
+    if not any(word in page.low for word in ("ssn", "social")):
+        return
+    for found in compiled(_SOCIAL).finditer(page.text):
+        if _INSURED.search(page.text, max(0, found.start() - 48), found.end() + 24):
+            yield Span(*found.span(), "ssn", re.sub(r"\D", "", found[0]))
+
+
+DETECTORS: tuple[Detector, ...] = (cards, accounts, addresses, phones, social_numbers)

@@ -1,0 +1,94 @@
+"""What a detector says: from where to where a text holds something that must go, and what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple, TypeAlias
+
+PLACEHOLDER = re.compile(r"\[([a-z](?:[a-z-]| (?=[a-z])){1,23}) (\d{1,6})\]")
+"""What stands where something was: what it was, and which one."""
+
+
+class Span(NamedTuple):
+    """A part of a text that must go."""
+
+    start: int
+    end: int
+    kind: str
+    """What it is, in a word or two: it stands in the placeholder."""
+    value: str
+    """What it says: the same value gets the same number, however it was written."""
+    typed: bool = True
+    """Whether its form alone gives it away; else what stands beside it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A text, and the same in small letters at the same places, so that a word is looked for without a pattern."""
+
+    text: str
+    low: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The one letter that grows when it is made small would move everything behind it.
+        object.__setattr__(self, "low", self.text.replace("\u0130", "I").lower())
+
+
+Detector: TypeAlias = Callable[[Page], Iterable[Span]]
+
+
+@cache
+def compiled(source: str, /) -> re.Pattern[str]:
+    """`source` as a pattern, made when it is first needed: most texts need few of them."""
+    return re.compile(source)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A secret that is known by its form. What the group `it` matches must go, or all of it where there is none."""
+
+    kind: str
+    hints: tuple[str, ...]
+    """One of them is in every text that the pattern matches: looking for them costs nearly nothing."""
+    source: str
+    holds: Callable[[re.Match[str]], bool] | None = None
+    typed: bool = True
+
+    def __call__(self, page: Page, /) -> Iterator[Span]:
+        if not any(hint in page.text for hint in self.hints):
+            return
+        pattern = compiled(self.source)
+        group = pattern.groupindex.get("it", 0)
+        for found in pattern.finditer(page.text):
+            if found[group] and (self.holds is None or self.holds(found)):
+                yield Span(*found.span(group), self.kind, found[group], self.typed)
+
+
+def merged(spans: Iterable[Span], /) -> list[Span]:
+    """`spans` in order, with those that overlap as one: the one whose form is known gives it its name."""
+    whole: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if whole and span.start < whole[-1].end:
+            whole[-1] = _joined(whole[-1], span)
+        else:
+            whole.append(span)
+    return whole
+
+
+def _joined(first: Span, second: Span) -> Span:
+    named = second if second.typed and not first.typed else first
+    return named._replace(start=first.start, end=max(first.end, second.end))
+
+
+def places(page: Page, words: Sequence[str], /) -> list[int]:
+    """Where one of `words` (in small letters) begins, in order."""
+    found: list[int] = []
+    for word in words:
+        at = page.low.find(word)
+        while at >= 0:
+            found.append(at)
+            at = page.low.find(word, at + len(word))
+    return sorted(set(found))

@@ -1,0 +1,53 @@
+"""Takes the force from what model families use to tell one turn of a conversation from another."""
+
+from __future__ import annotations
+
+import re
+
+# One blank after the first character: no tokenizer takes `< |im_end|>` for its own any more, and it can still be read.
+# Sources: the chat templates and tokenizer files that the families publish.
+_TAGS = (
+    # roles, and what stands around calls of tools and their results
+    r"system(?:[-_](?:prompt|message|reminder|instructions?))?|assistant|human|developer|antml:\w{1,40}"
+    r"|function_(?:calls?|results?)|tool_(?:calls?|code|use|outputs?|results?|responses?)|minimax:\w{1,40}|seed:\w{1,40}"
+    # Gemma, GLM, Command-R, StarCoder, Hermes
+    r"|(?:start|end)_of_(?:turn|image)|[be]os|[be]os_token|[es]op|eod|eot|fim_\w{1,20}|arg_(?:key|value)"
+)
+# One class of first characters, so that a text is searched for those only.
+_TURN = re.compile(
+    r"[<\[\]](?:"
+    # ChatML, Llama 3, Phi, Qwen, GLM, Harmony, DeepSeek, Command-R: <|…|>; Gemma 4: <|…> and <…|>
+    r"(?<=<)(?=/?\|[^\s<>|]{1,64}+\|?>|[^\s<>|]{1,40}+\|>"
+    rf"|(?i:/?(?:{_TAGS})(?:/?>|\s[^<>]{{0,200}}>))|(?i:invoke\s+name\s*=|parameter(?:=|\s+name\s*=)|function=)|/?s>"
+    # Llama 2
+    r"|<\s*/?SYS>>)"
+    # Mistral, GLM, Kimi; MiniMax
+    r"|(?<=\[)(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|CALL_ID|THINK|gMASK|BOS|EOS)\]"
+    r"|e~\[)|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])|(?<=\])(?=~!?b[\[\]]))"
+)
+# What a model's own reply and our own text may hold, and text inside a fence may not: thoughts, and marker lines.
+_INNER = re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)")
+# A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
+_SPEAKER = re.compile(
+    r"^[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer"
+    r"|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+(?=:)|^[ \t]{0,8}+#{2,4} (?:Instruction|Response)(?=:)",
+    re.MULTILINE,
+)
+_TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
+
+
+def turns(seen: str, /) -> list[int]:
+    """The places of `seen` (a shadow) where a blank takes the force of a token, a tag or a line's opening."""
+    places: list[int] = []
+    if "<" in seen or "[" in seen or "]" in seen:
+        places += [match.end() for match in _TURN.finditer(seen)]
+    if "<" in seen:
+        places += [match.end() for match in _TAGGED_USER.finditer(seen)]
+    if ":" in seen:
+        places += [match.end() for match in _SPEAKER.finditer(seen)]
+    return places
+
+
+def inner(seen: str, /) -> list[int]:
+    """The places of `seen` where a blank breaks tags that set thoughts apart, and lines that look like our markers."""
+    return [match.end() for match in _INNER.finditer(seen)] if "<" in seen else []

@@ -1,0 +1,106 @@
+"""Which names promise a secret, and which values beside such a name are none."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+KEYS = "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage"
+CORE = (
+    r"passw(?:or)?d|passwd|pwd|pass[ _-]?phrase|pass[ _-]?code|secret|token|credential"
+    r"|(?<![a-z])pw(?=[\"' ]{0,2}[:=,])|(?<![a-z])pass(?=[\"'] ?[:=,]|=|$)"
+    rf"|(?:{KEYS})[ _-]?key"
+)
+STEMS = (
+    "passw", "pwd", "secret", "token", "credential",
+    *(f"pw{mark}" for mark in ":= \"'"),
+    *(f"pass{mark}" for mark in "=\"'"),
+    *(f"pass{gap}{part}" for gap in ("", " ", "_", "-") for part in ("phrase", "code")),
+)  # fmt: skip
+"""How a core begins that is no key."""
+_CORE = re.compile(CORE)
+_COUNTS = re.compile(
+    r"(?:max|min|num|n|total|input|output|prompt|completion|cached|reasoning|next|page|prev|previous|continuation"
+    r"|pagination|pad|eos|bos|unk|sep|cls|mask|stop|special|start|end|first|last|per|new|unknown|unexpected)[ _-]?$"
+)
+_ABOUT = re.compile(
+    r"(?:s?(?:count|limit|budget|usage|type|length|len|size|names?|ur[li]|endpoint|path|file|dir|field|label|hint|policy|reset"
+    r"|expir|ttl|age|rotation|version|prefix|required|min|max|input|box|placeholder|helper|manager|provider|class"
+    r"|format|error|valid|strength|at$|on$|in$|idx|index|id$|ids$|per|used|left|remaining)|is[ei]|iz|s$)"
+)
+_JOINTS = re.compile(r"[^a-z0-9]")
+_HARMLESS = re.compile(
+    r"""(?ix)
+    (?:your|my|the|some|a|an|enter|insert|any|new|old)?[ _-]?
+    (?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?|(?:api|access|secret|private|auth)?[ _-]?key|value|
+       example|string|str|text|varchar|bytes?|int|integer|number|bool|object|any|null|none|nil|true|false|undefined|
+       unknown|required|optional|empty|default|redacted|removed|hidden|masked|n/?a|tbd|todo|env|environment|changeme|
+       here|test|dummy|fake|foo|bar|baz|invalid|valid|missing|incorrect|wrong|expired|bearer|basic|self|input|hash|uuid)
+    (?:[ _-]?here|s)?
+    | [*xX.•·\#_-]+ | <.*> | \[.*\] | \{.* | %[sdr] | %\(\w+\)s | %\w+% | \(.*\) | --[a-z-]+ | \.\.\.+.*
+    | \$(?:\w*|[({].*) | [a-z]+:// .*
+    """
+)
+_EXPRESSION = re.compile(
+    r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)*[(\[]|[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+$"
+)
+_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:|[a-z]{2,10}:/)?[/\\][^\s?=]*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?")
+_PIECES = re.compile(r"[_\-.:/= ]")
+_PLAIN = re.compile(r"[A-Za-z]*|\d{0,4}|[A-Za-z]{1,2}\d{1,2}|[A-Za-z]+\d{1,3}")
+
+
+def kind_of_name(name: str, /) -> str | None:
+    """The kind of secret that something of this name holds; `None` where the name does not promise one."""
+    low = name.lower()
+    return next((kind for core in _CORE.finditer(low) if (kind := kind_of_core(low, *core.span()))), None)
+
+
+def kind_of_core(low: str, start: int, end: int, /, *, last: int | None = None) -> str | None:
+    """The same for the core word at `start` to `end` of a name in small letters that goes on to `last`."""
+    core = low[start:end]
+    about = _JOINTS.sub("", low[end : len(low) if last is None else last])
+    if _ABOUT.match(about) or (core == "token" and _COUNTS.search(low[max(0, start - 16) : start])):
+        return None
+    if core.startswith("p") and not core.endswith("key"):
+        return "password"
+    if core == "token":
+        return "token"
+    return "api key" if core.endswith("key") else "secret"
+
+
+def harmless(value: str, /) -> bool:
+    """Whether `value` only stands for a secret: a placeholder, a type, a variable, a path, a date."""
+    if _HARMLESS.fullmatch(value) or (value[:1].isdigit() and _DATE.fullmatch(value)):
+        return True
+    path = ("/" in value or "\\" in value) and _PATH.fullmatch(value)
+    return bool(path) and not any(map(random_looking, _PIECES.split(value)))
+
+
+def expression(value: str, /) -> bool:
+    """Whether `value`, unquoted, is code that gets a secret from elsewhere."""
+    return bool(_EXPRESSION.match(value)) and not any(map(random_looking, re.split(r"\W+", value)))
+
+
+def random_looking(value: str, /) -> bool:
+    """Whether `value` has digits among letters and repeats itself no more than chance does: no name, no word."""
+    value = value[:256]
+    if len(value) < 8 or all(map(_PLAIN.fullmatch, _PIECES.split(value))):
+        return False
+    if not (any(map(str.isdigit, value)) and any(map(str.isalpha, value))):
+        return False
+    return _entropy(value) >= 2.5
+
+
+def wilful(value: str, /) -> bool:
+    """Whether people choose `value` as a password: letters with a digit or a sign among them, or many digits."""
+    digits = sum(map(str.isdigit, value))
+    letters = sum(map(str.isalpha, value))
+    signs = len(value) - digits - letters - value.count("_") - value.count("-") - value.count(".")
+    return bool(len(value) >= 4 and letters and (digits or signs)) or (digits >= 6 and digits == len(value))
+
+
+def _entropy(value: str) -> float:
+    """Bits for a character, by how often each occurs."""
+    return -sum(n / len(value) * math.log2(n / len(value)) for n in Counter(value).values())

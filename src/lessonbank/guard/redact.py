@@ -1,0 +1,140 @@
+"""Takes secrets and personal data out of a text before anything else sees it, and leaves a word in each place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from lessonbank.protocols import Redactor
+
+from ._finding import DETECTORS, found_in
+from ._spans import PLACEHOLDER, Detector, Span
+from ._words import harmless, kind_of_name, random_looking
+
+_ROUNDS = 4
+"""What is left of a text may look like something new; after so many rounds nothing has."""
+_KNOWN = 64
+"""Values that are looked for everywhere in a run once their name has given them away."""
+_SPREAD = re.compile(r"\\+[nrt]|[\s\u200b-\u200f\u2060\ufeff]")
+
+
+@runtime_checkable
+class PerRun(Protocol):
+    """A redactor that numbers what it takes out: it starts anew with each run."""
+
+    def for_run(self) -> Redactor: ...
+
+
+class Redaction:
+    """What was taken out of one run so far, so that the same value has the same placeholder everywhere in it.
+
+    Redacting what is redacted changes nothing. Time and memory are linear in the text.
+    """
+
+    def __init__(self, *, detectors: Sequence[Detector] = DETECTORS) -> None:
+        self._detectors = detectors
+        self._given: dict[tuple[str, str], str] = {}
+        self._last: dict[str, int] = {}
+        self._taken: set[str] = set()
+        self._known: dict[str, str] = {}
+
+    def __call__(self, text: str, /) -> str:
+        """`text` with a placeholder such as `[e-mail 1]` for each secret and each piece of personal data."""
+        self.reserve(text)
+        for _ in range(_ROUNDS):
+            told = self._without_known(self._without(text, found_in(text, detectors=self._detectors)))
+            if told == text:
+                break
+            text = told
+        return text
+
+    def reserve(self, text: str, /) -> None:
+        """Do not give the placeholders in `text` to anything else: an earlier lesson may have brought them along."""
+        if "[" in text:
+            self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
+
+    def field(self, name: str, value: str, /) -> str:
+        """`value` as the field `name` of some data: the name may say that all of it is a secret."""
+        name = name[-80:]
+        kind = kind_of_name(name) if name.count(" ") < 3 else None
+        if kind and _may_be(kind, value):
+            return self._placeholder(Span(0, len(value), kind, value, typed=False))
+        told = self(f"{name}: {value}")
+        return told[len(name) + 2 :] if told.startswith(f"{name}: ") else self(value)
+
+    @property
+    def knows(self) -> bool:
+        """Whether there is something to look for `again`."""
+        return bool(self._known)
+
+    def again(self, text: str, /) -> str:
+        """`text` without the values that turned out to be secrets elsewhere in the run."""
+        return self(text) if self._without_known(text) != text else text
+
+    def _without_known(self, text: str) -> str:
+        for value, placeholder in self._known.items():
+            if value in text:
+                text = text.replace(value, placeholder)
+        return text
+
+    def _without(self, text: str, spans: Sequence[Span]) -> str:
+        if not spans:
+            return text
+        parts, done = list[str](), 0
+        for span in spans:
+            put = self._placeholder(span)
+            parts += (text[done : span.start], f'"{put}"' if _is_number(text, span) else put)
+            done = span.end
+        return "".join((*parts, text[done:]))
+
+    def _placeholder(self, span: Span) -> str:
+        value = _SPREAD.sub("", span.value)
+        family = span.kind if span.typed else "named"
+        given = self._given.get((family, value))
+        if given is None:
+            given = self._given[family, value] = self._next(span.kind)
+            if not span.typed and random_looking(value) and len(self._known) < _KNOWN:
+                self._known[span.value] = given
+        return given
+
+    def _next(self, kind: str) -> str:
+        number = self._last.get(kind, 0) + 1
+        while f"[{kind} {number}]" in self._taken:
+            number += 1
+        self._last[kind] = number
+        return f"[{kind} {number}]"
+
+
+def _may_be(kind: str, value: str) -> bool:
+    """Whether a whole field can be a secret: a password is what people choose, a token no word."""
+    if len(value) < 3 or harmless(value.strip()) or PLACEHOLDER.search(value):
+        return False
+    return kind == "password" or random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
+
+
+def _is_number(text: str, span: Span) -> bool:
+    """Whether a bare number of a JSON text goes: the placeholder needs the quotes that the number had not."""
+    if text[:1] not in "{[" or not text[span.start : span.end].isdigit():
+        return False
+    before, after = text[: span.start][-12:].rstrip(), text[span.end : span.end + 12].lstrip()
+    return before[-1:] in (":", ",", "[") and after[:1] in (",", "]", "}", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Redacting:
+    """The built-in redactor: what its detectors find goes. A text of its own is numbered from 1."""
+
+    detectors: Sequence[Detector] = DETECTORS
+
+    def __call__(self, text: str, /) -> str:
+        """`text` without secrets and personal data."""
+        return self.for_run()(text)
+
+    def for_run(self) -> Redaction:
+        """A redactor that remembers its numbers."""
+        return Redaction(detectors=self.detectors)
+
+
+redact = Redacting()

@@ -1,0 +1,374 @@
+"""What must go is gone, what stands in its place can be read, and the rest is as it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lessonbank
+from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.guard._views import decoded, percent_decoded, unbroken, unescaped, visible
+from lessonbank.guard._walking import redacted, redacted_experience
+from lessonbank.guard.presidio import PresidioRedacting
+from lessonbank.guard.redact import Redaction, redact
+from lessonbank.types import Action, Experience, MemoryItem, Observation, Step, ToolCall, Trajectory
+
+KEY = "AKIA" + "Q7M2N5B3XW6Y4ZJT"
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+CARD = "4111 1111 1111 1111"
+PASSWORD = "Winter#2024xy"
+PIECES = [
+    KEY, TOKEN, CARD, PASSWORD, "jane@example.org", "+49 30 1234567", "GB82WEST12345698765432", "password=",
+    'password = "', "token: ", "Authorization: Bearer ", "Cookie: sid=", "postgres://u:", "@host.example/x", "://",
+    "SSN 078-05-1120 ", "the password is ", '"', "'", "\\", "\\n", "\n", " ", ",", "{", "}", "[", "]", "[e-mail 1]",
+    "[password 1]", "1]", "%40", "\u200b", "-----BEGIN ", "PRIVATE KEY-----", "-----END ", "abc", "A1b2C3d4E5f6",
+    "0123456789", base64.b64encode(KEY.encode()).decode(), "=", "|", "value",
+]  # fmt: skip
+pytestmark = pytest.mark.anyio
+hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map("".join)
+
+
+# --- one text --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_value_gets_the_same_word_and_another_one_the_next() -> None:
+    text = f"{KEY}, jane@example.org, bob@example.org; again Jane@Example.org and {KEY}"
+    assert redact(text) == "[aws key 1], [e-mail 1], [e-mail 2]; again [e-mail 1] and [aws key 1]"
+
+
+def test_a_card_and_an_account_are_the_same_with_and_without_blanks() -> None:
+    assert redact(f"{CARD} or {CARD.replace(' ', '')}") == "[card 1] or [card 1]"
+    assert redact("GB82WEST12345698765432, GB82 WEST 1234 5698 7654 32") == "[iban 1], [iban 1]"
+
+
+def test_a_number_that_only_looks_like_a_card_or_an_account_stays() -> None:
+    for text in ("4111 1111 1111 1112", "GB83WEST12345698765432", "1234567890123456", "0.4111111111111111"):
+        assert redact(text) == text
+
+
+@given(hostile)
+def test_redacting_what_is_redacted_changes_nothing(text: str) -> None:
+    once = redact(text)
+    assert redact(once) == once
+
+
+@given(st.text(alphabet="abcdefghij \n.,()", max_size=200))
+def test_plain_words_stay(text: str) -> None:
+    assert redact(text) == text
+
+
+values: st.SearchStrategy[Any] = st.recursive(
+    st.sampled_from([*PIECES, 1, 2.5, None, True, 4111111111111111, 10**12]) | hostile,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["a", "password", "n", "x y"]), inner),
+    max_leaves=8,
+)
+
+
+def shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return None
+
+
+@given(st.dictionaries(st.sampled_from(["a", "token", "n"]), values))
+def test_json_stays_json_of_the_same_shape(data: dict[str, Any]) -> None:
+    for text in (json.dumps(data), json.dumps(data, indent=1), json.dumps(data, separators=(",", ":"))):
+        assert shape(json.loads(redact(text))) == shape(data)
+
+
+def test_a_placeholder_that_is_there_already_is_not_given_to_anybody_else() -> None:
+    assert redact("[e-mail 1] wrote to jane@example.org") == "[e-mail 1] wrote to [e-mail 2]"
+
+
+def test_a_key_hidden_in_base64_has_the_number_it_has_in_the_open() -> None:
+    hidden = base64.b64encode(KEY.encode()).decode()
+    assert redact(f"{KEY} is {hidden}") == "[aws key 1] is [aws key 1]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "machine api.example.com login octocat password <<8sd7f6gsdf>>",
+        "redis://:<<p4ssw0rd>>@localhost:6379/0",
+        "jdbc:mysql://db:3306/app?user=root&password=<<Zx81spectrum>>",
+        "Server=tcp:x.example.net;User ID=sa;Password=<<Yolo!2345>>;Encrypt=True",
+        '{"access_token":"<<2YotnFZFEjr1zCsicMWpAA>>","token_type":"example","expires_in":3600}',
+        "PGPASSWORD=<<hunter2>> psql -h db -U app",
+        "sshpass -p '<<S3cr3t!>>' ssh root@10.0.0.1",
+        "curl -H 'Authorization: token <<0123456789abcdef0123456789abcdef01234567>>' https://api.example.com",
+        "aws configure set aws_secret_access_key <<wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY>>",
+        "kind: Secret\ndata:\n  password: <<c3VwZXJzZWNyZXQ=>>\n  username: YWRtaW4=",
+        "- name: DB_PASSWORD\n  value: <<s3cr3tvalue>>",
+        '<add key="ApiKey" value="<<f3b2c1d4e5a6978812345678>>" />',
+        "config.password = '<<p@ss w0rd>>'",
+        "def f(password: str = '<<p@ssw0rd>>') -> None:",
+        "os.environ['SECRET_KEY'] = '<<django-insecure-4x8!k2m9z>>'",
+        "The temporary password for jane is <<Xk29!qq>> and the room is 21.",
+        "password is '<<correcthorse>>'",
+        "pw: <<Tr0ub4dor&3>>",
+        '$password = "<<q1w2e3r4>>";',
+        "const apiKey = `<<9c8b7a6f5e4d3c2b1a>>`;",
+        "fill('#password', '<<MyS3cret!>>')",
+        'echo \\"password\\": \\"<<hunter2>>\\"',
+        "amqp://guest:<<gu3st!>>@rabbit:5672//",
+        "https://a.blob.example.net/c?sv=2020&sig=<<Abc123%2FDEF456ghi789JKL012mno345PQR678stu%3D>>",
+        "| password | <<hunter2>> |",
+        "DB_PASSWORD=<<letmein>>",
+        "tel: <<+44 20 7946 0958>>",
+        "phone_number=<<5551234567>>",
+        "<<0049 89 1234567>> is the desk",
+        "IBAN <<DE89 3704 0044 0532 0130 00>>",
+        "<<378282246310005>> expires 12/26",
+        "<<müller@bücher.example>> wrote",
+        "12:30 <<john.o'brien+tag@mail.example.co.uk>>:",
+    ],
+)
+def test_a_secret_goes_and_what_stands_around_it_stays(text: str) -> None:
+    before, _, rest = text.partition("<<")
+    secret, _, after = rest.partition(">>")
+    told = redact(f"{before}{secret}{after}")
+    assert told.startswith(f"{before}[")
+    assert told.endswith(f"]{after}")
+    assert secret not in told
+
+
+def test_what_stands_in_the_next_line_stays() -> None:
+    assert redact(f"DB_PASSWORD={PASSWORD}\nPORT=5432") == "DB_PASSWORD=[password 1]\nPORT=5432"
+    assert redact(f"key {TOKEN}\nexport A=1") == "key [github token 1]\nexport A=1"
+    assert redact('"token": "a1B2c3D4e5F6",\n"PORT_8080_x": 1') == '"token": "[token 1]",\n"PORT_8080_x": 1'
+
+
+def test_a_private_key_without_an_end_goes_with_its_lines_and_what_follows_stays() -> None:
+    lines = "\n".join(["a1B2c3D4" * 8] * 3)
+    dashes = "-" * 5
+    assert redact(f"{dashes}BEGIN PRIVATE KEY{dashes}\n{lines}\n\nThen it stopped.").endswith("\n\nThen it stopped.")
+    assert "B2c3D4" not in redact(f"{dashes}BEGIN PRIVATE KEY{dashes}\n{lines}\nand no more")
+
+
+@pytest.mark.parametrize(
+    "unknown", ["", "a", "\x00", "\ud800", "\ufeff", "é" * 50, "\u0130" * 9 + " password=hunter2x"]
+)
+def test_odd_text_is_no_trouble(unknown: str) -> None:
+    assert isinstance(redact(unknown), str)
+    assert "hunter2x" not in redact(unknown)
+
+
+@given(hostile)
+def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
+    for look in (visible, unescaped, percent_decoded, unbroken):
+        if view := look(text):
+            for at, letter in enumerate(view.text):
+                start, end = view.back(at, at + 1)
+                assert 0 <= start < end <= len(text)
+                assert letter == text[start] or end - start > 1 or letter == "\n" or not text.isascii()
+    for start, end, said in decoded(text):
+        assert 0 <= start < end <= len(text)
+        assert said
+
+
+# --- a run -----------------------------------------------------------------------------------------------------------
+
+
+def run(**more: Any) -> Trajectory:
+    call = ToolCall(
+        name="login",
+        id="call_1",
+        arguments={
+            "user": "jane",
+            "password": "correct horse",
+            "pin": 7,
+            "card": 4111111111111111,
+            "max_tokens": 4096,
+            "headers": {"Authorization": "Bearer a1B2c3D4e5F6a1B2", "Accept": "text/html"},
+            "fields": [{"name": "api_key", "value": "a1B2c3D4e5F6"}, {"name": "size", "value": "large"}],
+        },
+    )
+    steps = (Step(thought="log in", action=Action(text="go", calls=(call,)), observation="welcome, jane@example.org"),)
+    return Trajectory(id="r1", task="Write to bob@example.org", steps=steps, **more)
+
+
+def test_arguments_are_redacted_by_their_names_and_keep_their_shape() -> None:
+    call = redacted(run(), redact).steps[0].action.calls[0]
+    assert call.arguments == {
+        "user": "jane",
+        "password": "[password 1]",
+        "pin": 7,
+        "card": "[card 1]",
+        "max_tokens": 4096,
+        "headers": {"Authorization": "Bearer [token 1]", "Accept": "text/html"},
+        "fields": [{"name": "api_key", "value": "[api key 1]"}, {"name": "size", "value": "large"}],
+    }
+    assert (call.name, call.id) == ("login", "call_1")
+
+
+def test_every_text_of_a_run_is_redacted_and_its_id_stays() -> None:
+    mail = "jane@example.org"
+    full = run(
+        instructions=mail,
+        answer=mail,
+        error=mail,
+        metadata={mail: 1, "deep": [{"who": mail}]},
+        original=({"role": "user", "content": [{"type": "text", "text": mail}]},),
+    )
+    cleaned = redacted(full, redact)
+    assert "@example.org" not in cleaned.model_dump_json()
+    assert cleaned.id == "r1"
+    assert cleaned.task == "Write to [e-mail 1]"
+    assert cleaned.metadata["deep"] == [{"who": "[e-mail 2]"}]
+    assert cleaned.original[0] == {"role": "user", "content": [{"type": "text", "text": "[e-mail 2]"}]}
+    assert Trajectory.model_validate(cleaned.model_dump()) == cleaned
+    assert redacted(cleaned, redact) == cleaned
+
+
+def test_a_run_with_nothing_to_hide_is_the_same() -> None:
+    harmless = Trajectory(
+        task="List the orders", steps=(Step(action="ls", observation="#W2611340"),), metadata={"k": 1}
+    )
+    assert redacted(harmless, redact) == harmless
+
+
+def test_a_value_that_its_name_gave_away_is_gone_everywhere_also_before() -> None:
+    steps = (
+        Step(action=f"type {PASSWORD}", observation="typed"),
+        Step(action="cat .env", observation=f"DB_PASSWORD={PASSWORD}"),
+    )
+    cleaned = redacted(Trajectory(task=f"Use {PASSWORD}", steps=steps, answer=f"it was {PASSWORD}"), redact)
+    assert PASSWORD not in cleaned.model_dump_json()
+    assert cleaned.answer == "it was [password 1]"
+
+
+def test_a_word_that_served_as_a_password_is_not_hunted_everywhere() -> None:
+    steps = (Step(action="x", observation='password = "test"'), Step(action="y", observation='{"password": "monday"}'))
+    cleaned = redacted(Trajectory(task="a test on monday", steps=steps), redact)
+    assert cleaned.task == "a test on monday"
+
+
+def test_two_names_that_become_one_lose_no_value() -> None:
+    told = redacted(Trajectory(task="t", metadata={"a": 1, "b": 2}), lambda text: "k" if len(text) == 1 else text)
+    assert told.metadata == {"k": 1, "k (2)": 2}
+
+
+def test_an_experience_is_redacted_too() -> None:
+    item = MemoryItem(title="Ask jane@example.org", description="x", content=f"Use {KEY} first.")
+    cleaned = redacted_experience(Experience(scope="t", task="Ask jane@example.org", items=(item,)), redact)
+    assert cleaned.task == "Ask [e-mail 1]"
+    assert (cleaned.items[0].title, cleaned.items[0].content) == ("Ask [e-mail 1]", "Use [aws key 1] first.")
+    assert cleaned.items[0].id == item.id
+
+
+@given(st.lists(hostile, min_size=4, max_size=4))
+def test_redacting_a_redacted_run_changes_nothing(texts: list[str]) -> None:
+    first, second, third, fourth = texts
+    steps = (Step(thought=first, action=second, observation=Observation(text=third, name=fourth)),)
+    once = redacted(Trajectory(task=f"t{first}", steps=steps, metadata={"password": fourth, "x": third}), redact)
+    assert redacted(once, redact) == once
+
+
+def test_the_field_of_a_name_that_promises_nothing_is_read_as_text() -> None:
+    told = Redaction()
+    assert told.field("phone", "030 1234567") == "[phone 1]"
+    assert told.field("last_four", "2478") == "2478"
+    assert told.field("page_token", "abc") == "abc"
+    assert told.field("password", "required") == "required"
+
+
+# --- at a bank's entrance --------------------------------------------------------------------------------------------
+
+
+async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=None) as bank:
+        item = MemoryItem(title="Check first", content="Check the address first.")
+        await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", items=(item,)))
+        recall = await bank.retrieve("Write to jane@example.org today")
+    assert recall.task == "Write to [e-mail 1] today"
+    assert recall.shown == (item,)
+
+
+async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one() -> None:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", redact=lambda text: text.replace("Acme", "[customer]")
+    ) as bank:
+        await bank.learn(Trajectory(id="r", task="Call Acme", answer="Acme, jane@example.org"), outcome="success")
+        kept = await bank.trajectory("r")
+        assert bank.parts["redactor"] == "<lambda>"
+    assert (kept.task, kept.answer) == ("Call [customer]", "[customer], jane@example.org")
+
+
+async def test_none_keeps_every_text_and_a_task_that_is_all_secret_is_still_a_task() -> None:
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=None) as bank:
+        await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
+        assert (await bank.trajectory("r")).task == KEY
+        assert bank.parts["redactor"] == "off"
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=lambda _: "") as bank:
+        await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
+        assert (await bank.trajectory("r")).task == "[removed]"
+        assert (await bank.retrieve(KEY)).task == "[removed]"
+
+
+async def test_a_redactor_that_fails_lets_nothing_in() -> None:
+    def broken(text: str) -> str:
+        raise RuntimeError("no")
+
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=broken) as bank:
+        with pytest.raises(RuntimeError):
+            await bank.learn(Trajectory(task="t"), outcome="success")
+        with pytest.raises(RuntimeError):
+            await bank.retrieve("t")
+        assert (await bank.counts()).trajectories == 0
+
+
+async def test_what_is_no_redactor_is_refused_in_one_sentence() -> None:
+    for wrong in (True, "presidio", 3):
+        with pytest.raises(UsageError, match="redact= takes a function of text"):
+            await lessonbank.connect_async(":memory:", scope="t", redact=wrong)  # type: ignore[arg-type]
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=len) as bank:  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="this one gave int"):
+            await bank.learn(Trajectory(task="t"), outcome="success")
+
+
+async def test_a_run_that_waits_is_learned_from_as_it_was_kept() -> None:
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+        await bank.learn(run())
+        (waiting,) = await bank.pending()
+        assert waiting == redacted(run(), redact)
+        learned = await bank.learn(waiting, outcome="success")
+        assert learned.experience
+        assert await bank.trajectory("r1") == waiting
+
+
+# --- presidio --------------------------------------------------------------------------------------------------------
+
+
+class Found:
+    def __init__(self, start: int, end: int, entity_type: str) -> None:
+        self.start, self.end, self.entity_type = start, end, entity_type
+
+
+class Names:
+    """Recognises one name."""
+
+    def analyze(self, *, text: str, language: str, entities: list[str], score_threshold: float) -> list[Found]:
+        at = text.find("Jane Roe")
+        return [Found(at, at + 8, "PERSON")] if at >= 0 and "PERSON" in entities else []
+
+
+def test_presidio_adds_names_to_what_the_built_in_redactor_takes_out() -> None:
+    redactor = PresidioRedacting(Names())
+    assert redactor("Jane Roe <jane@example.org>") == "[person 1] <[e-mail 1]>"
+    cleaned = redacted(Trajectory(task="Call Jane Roe", answer="Jane Roe: done"), redactor)
+    assert (cleaned.task, cleaned.answer) == ("Call [person 1]", "[person 1]: done")
+
+
+def test_without_presidio_the_sentence_says_what_to_install() -> None:
+    try:
+        import presidio_analyzer  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtra, match=r"lessonbank\[presidio\]"):
+            PresidioRedacting()

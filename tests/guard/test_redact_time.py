@@ -1,0 +1,81 @@
+"""Hostile text costs a redactor no more than long text: each pattern is tried on what is worst for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from lessonbank.guard._finding import DETECTORS, found_in
+from lessonbank.guard._spans import Page
+from lessonbank.guard._views import VIEWS, decoded, unbroken
+from lessonbank.guard._walking import redacted
+from lessonbank.guard.redact import redact
+from lessonbank.types import Step, Trajectory
+
+SIZE = 50_000
+SLACK = 4
+"""A machine that does other things as well is slower than the promise: 50 ms for 100,000 characters and a pattern."""
+LIMIT = 0.05 * SIZE / 100_000 * SLACK
+DASHES = "-" * 5
+PIECES = (
+    "a", "aA1", "1 ", "4111 ", "4111-", "-", "--a-", f"{DASHES}BEGIN PRIVATE KEY{DASHES}", f"{DASHES}END",
+    "Private-Lines: 9\n", "@", "a@a", "@a.com", "a@a.", "+1 ", "+49", "001 ", "(415)", "415-555-", "-1234 ", "://",
+    "://a:", "postgres://a:", "eyJ", "eyJaaaaaaaa.", "sk-", "xoxb-", "SG.a", ":AA", "Q~", "==", "AKIA", ".aaaaaa.",
+    "password=", "password='", 'password=\\"', "password: str = ", "token:", "token=token=", "token |", "token is ",
+    'secret": "', "key", "api key ", "name: token value: ", "Authorization: ", "Bearer ", "Basic aaaaaaaa ",
+    "Cookie: a=", "Cookie: a=bbbb; ", "&sig=", "--password ", "mysql -p", "curl -u a:", "redis-cli -a ", "phone: 12",
+    "SSN 123-45-", "tel", "GB82", "DE12 3456 ", "\\", "\\n", "\\u0041", "%41", "%", "&amp;", "\n", "a\n", "\n ", "\n> ",
+    "aaaaaaaaaaaa\n", "a\u200b", "\uff41", "\U0001d41a", "[", "[e-mail 1]", "QUtJQUFB", "QUtJ/", "41", "\u0130",
+    "QUtJQUFB" * 8 + "\n", '"', "'", "{", '{"a":', ",", "password=,;&",
+)  # fmt: skip
+PARTS: tuple[Callable[[str], object], ...] = (
+    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in DETECTORS),
+    *VIEWS,
+    unbroken,
+    lambda text: list(decoded(text)),
+)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    before = time.process_time()
+    call()
+    return time.process_time() - before
+
+
+def worst(text: str) -> float:
+    return max(seconds(lambda part=part: part(text)) for part in PARTS)
+
+
+def filled(piece: str, size: int = SIZE) -> str:
+    return (piece * (size // len(piece) + 1))[:size]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_no_pattern_takes_long_on_the_text_that_is_worst_for_it(piece: str) -> None:
+    text = filled(piece)
+    taken = min(worst(text) for _ in range(1 if worst(text) < LIMIT else 3))
+    assert taken < LIMIT
+
+
+@pytest.mark.parametrize("tail", ["a", "1", " ", "A1b2", "\n"])
+def test_a_beginning_before_a_long_rest_costs_one_pass(tail: str) -> None:
+    assert seconds(lambda: [found_in(piece + filled(tail, 4000)) for piece in PIECES]) < 5 * SLACK
+
+
+def test_time_grows_as_the_text_does() -> None:
+    pairs = ["".join(pair) for pair in pairwise(PIECES)]
+    short = seconds(lambda: [found_in(filled(pair, 2_000)) for pair in pairs])
+    long = seconds(lambda: [found_in(filled(pair, 8_000)) for pair in pairs])
+    assert long < 8 * short  # four times is linear, sixteen times is not
+
+
+def test_a_long_run_is_redacted_at_more_than_half_a_megabyte_a_second() -> None:
+    steps = tuple(
+        Step(thought=f"thought {n}: look at the list", action=f"ls {n}", observation=f"file_{n}.txt 4096 bytes\n" * 40)
+        for n in range(1000)
+    )
+    run = Trajectory(task="long", steps=steps)
+    assert seconds(lambda: redacted(run, redact)) < len(run.model_dump_json()) / 500_000 * SLACK

@@ -1,0 +1,110 @@
+"""What a text on its way out may not do: looked for apart from the guard's own code, and with a reader of Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+HERE = Path(__file__).parent
+LONG = 20_000
+"""Characters from which only what is quick is looked for."""
+_ROLE = re.compile(
+    r"^[^\w\n]{0,10}(?:Human|Assistant|System|User|Developer|HUMAN|ASSISTANT|SYSTEM|USER|human|assistant)[*_]{0,3}:"
+    r"|^[ \t]*</?user>",
+    re.MULTILINE,
+)
+_CORE = re.compile(r"<+[^<>]*>+|\[/?\w+\]|\]~!?b[\[\]]|\[e~\[")
+_ELEMENT = re.compile(
+    r"<(?:script|style|iframe|img|image|svg|math|link|meta|base|object|embed|form|input|video|audio|template|textarea"
+    r"|title|pre|xmp|plaintext)\b|<[a-z][^>]*[\s/][^>]*=|<!--|<\?",
+    re.IGNORECASE,
+)
+_BARE = re.compile(r"(?:https?|ftp)://|\bwww\.\w|javascript:\S|data:[a-z]+/", re.IGNORECASE)
+_LEAVES = re.compile(r"[a-z][a-z0-9+.-]*:(?!:)|//|\\", re.IGNORECASE)
+_MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A text of the corpus."""
+
+    id: str
+    kind: str
+    text: str
+    changed_by: str = ""
+    """For a harmless text: the rule that changes it, if one does."""
+
+    def against(self, nonce: str, /) -> str:
+        """The text, as if its writer had guessed the nonce."""
+        return self.text.replace("{nonce}", nonce)
+
+
+def read(name: str, /) -> list[Case]:
+    """The cases of a file beside this one."""
+    rows = map(json.loads, (HERE / f"{name}.jsonl").read_text(encoding="ascii").splitlines())
+    return [Case(r["id"], r.get("class") or r["kind"], _text(r), r.get("changed_by", "")) for r in rows]
+
+
+def _text(row: dict[str, Any]) -> str:
+    return row["text"] if "text" in row else "".join(piece * times for piece, times in row["parts"])
+
+
+def template_tokens(families: dict[str, Sequence[str]], /) -> frozenset[str]:
+    """The tokens themselves, without the words that follow them in the corpus."""
+    return frozenset(core for tokens in families.values() for t in tokens for core in _CORE.findall(t))
+
+
+def bad_characters(text: str, /) -> set[str]:
+    """Code points that hide, steer or break, line breaks and tabs apart; and piles of marks."""
+    alphabet = set(text) - {"\n", "\t"}
+    found = {c for c in alphabet if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}}
+    found |= {c for c in alphabet if "\ufe00" <= c <= "\ufe0f" or "\U000e0100" <= c <= "\U000e01ef"}
+    found |= alphabet & set("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+    return found | _piles(text[:LONG])
+
+
+def _piles(text: str) -> set[str]:
+    height = 0
+    for character in text:
+        height = height + 1 if unicodedata.category(character) in {"Mn", "Me"} else 0
+        if height > 4:
+            return {character}
+    return set()
+
+
+def tokens_in(text: str, tokens: Iterable[str], /) -> set[str]:
+    """The tokens that a reader would find who normalises the text and drops what is invisible."""
+    seen = "".join(c for c in unicodedata.normalize("NFKC", text[:LONG]) if unicodedata.category(c) != "Cf")
+    return {t for t in tokens if unicodedata.normalize("NFKC", t) in seen}
+
+
+def roles_in(text: str, /) -> list[str]:
+    """Lines that open like another turn."""
+    return _ROLE.findall(unicodedata.normalize("NFKC", text[:LONG]))
+
+
+def live_in(text: str, /) -> list[str]:
+    """What a page made from this Markdown would link to, load or run; mail addresses apart."""
+    return list(_live(_MARKDOWN.parse(text[:LONG])))
+
+
+def _live(tokens: Iterable[Token]) -> Iterator[str]:
+    for token in tokens:
+        target = str(token.attrs.get("href", ""))
+        if token.type == "link_open" and _LEAVES.match(target) and not target.startswith("mailto:"):
+            yield f"link {target}"
+        elif token.type == "image":
+            yield f"image {token.attrs.get('src')}"
+        elif (token.type in {"html_inline", "html_block"} and _ELEMENT.search(token.content)) or (
+            token.type == "text" and _BARE.search(token.content)
+        ):
+            yield token.content[:80]
+        yield from _live(token.children or ())
