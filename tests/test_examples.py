@@ -103,7 +103,7 @@ def test_the_openai_loop_learns_from_the_sdks_own_messages(tmp_path: Path) -> No
 def test_the_openai_loop_shows_what_it_learned_to_the_next_task(tmp_path: Path) -> None:
     openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
     example, where = load("openai_loop"), tmp_path / "bank.db"
-    item = {"title": "Look the order up", "content": "Read the order first.", "evidence": ["step 1"]}
+    item = {"title": "Look the order up", "content": "Read the order by `get_order` first.", "evidence": ["step 1"]}
     with lessonbank.connect(
         where, scope="acme/support", model=lambda prompt: json.dumps({"items": [item]}), embedder="lexical"
     ) as bank:
@@ -114,7 +114,7 @@ def test_the_openai_loop_shows_what_it_learned_to_the_next_task(tmp_path: Path) 
         openai.OpenAI(base_url=server.base_url, api_key="test") as client,
     ):
         example.main(client, where, "Cancel the order W123", holdout=None)
-        assert "Read the order first." in server.requests[0].body["messages"][0]["content"]
+        assert "Read the order by `get_order` first." in server.requests[0].body["messages"][0]["content"]
 
 
 class Block:

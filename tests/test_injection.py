@@ -25,6 +25,11 @@ def recall(*items: MemoryItem, injector: Injector = DEFAULT, held: tuple[str, ..
     )
 
 
+def inside(text: str) -> str:
+    """What stands between the markers, without the code before each line."""
+    return "\n".join(line[10:] for line in text.partition("~~~\n")[2].rpartition("\n~~~")[0].split("\n"))
+
+
 def test_nothing_found_is_no_text_at_all() -> None:
     empty = DEFAULT.recall(
         Found(), id="1" * 32, task="t", scope="s", held=frozenset(), holdout=None, retriever="r", space=None
@@ -34,14 +39,13 @@ def test_nothing_found_is_no_text_at_all() -> None:
 
 
 def test_an_item_shows_its_kind_title_description_and_content() -> None:
-    text = recall(item(kind="guardrail")).text
-    assert "[1] guardrail: Check first\n  when: at the edge\n  Look before you leap." in text
+    text = inside(recall(item(kind="guardrail")).text)
+    assert text == "[1] guardrail: Check first\n  when: at the edge\n  Look before you leap."
 
 
 def test_the_paper_shows_title_and_content_only() -> None:
-    text = recall(item(), injector=PAPER).text
-    assert "[1] Check first\n  Look before you leap." in text
-    assert "at the edge" not in text
+    text = inside(recall(item(), injector=PAPER).text)
+    assert text == "[1] Check first\n  Look before you leap."
 
 
 def test_the_same_recall_id_gives_the_same_bytes_and_another_one_another_fence() -> None:
@@ -84,7 +88,7 @@ def test_an_item_that_would_not_have_been_shown_is_not_withheld() -> None:
 
 def test_code_keeps_its_lines_and_its_indentation() -> None:
     code = "Use this:\n```python\nfor x in xs:\n    if x < 3 and xs[x] > 0:\n\t\tprint(f'{x}')\n```"
-    assert "\n".join(f"  {line}" for line in code.split("\n")) in recall(item(content=code)).text
+    assert "\n".join(f"  {line}" for line in code.split("\n")) in inside(recall(item(content=code)).text)
 
 
 def test_retired_items_are_not_even_candidates() -> None:
@@ -128,9 +132,32 @@ def test_any_items_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
         return
     body = receipt.text.split("\n")
     opening = next(n for n, line in enumerate(body) if line.startswith("<<<lessons "))
-    inside = body[opening + 1 : -1]
     assert body[-1] == body[opening].replace("<<<lessons", "<<<end lessons")
     assert sum(line == body[-1] for line in body) == 1
-    starts = [line for line in inside if not line.startswith("  ")]
+    starts = [line for line in inside(receipt.text).split("\n") if not line.startswith("  ")]
     assert [line.split("]")[0] for line in starts] == [f"[{n}" for n in range(1, len(receipt.shown) + 1)]
     assert not any((ord(c) < 32 and c != "\n") or 0x202A <= ord(c) <= 0x202E for c in receipt.text.replace("\t", ""))
+
+
+def test_the_best_guardrail_keeps_its_place_however_much_worked() -> None:
+    worked = [item(f"Worked {n}", "word " * 90) for n in range(9)]
+    warnings = [item(f"Went wrong {n}", "word " * 90, kind="guardrail") for n in range(2)]
+    receipt = recall(*worked, *warnings, injector=Injector(load("general/inject"), budget=700))
+    assert len(receipt.shown) > 1
+    assert [i.title for i in receipt.shown if i.kind == "guardrail"] == ["Went wrong 0"]
+    assert receipt.shown[0] is worked[0]
+
+
+def test_the_place_of_a_withheld_item_stays_empty() -> None:
+    several = [item(f"Lesson {n}", "word " * 90) for n in range(9)]
+    injector = Injector(load("general/inject"), budget=700)
+    all_shown = recall(*several, injector=injector)
+    one_held = recall(*several, injector=injector, held=(several[0].id,))
+    assert all_shown.shown == (several[0], *one_held.shown)
+
+
+def test_every_line_between_the_markers_carries_the_code_of_the_recall() -> None:
+    text = recall(item(content="first\nsecond"), item("Other")).text
+    nonce = text.rpartition("<<<end lessons ")[2].removesuffix(">>>")
+    lines = text.partition("~~~\n")[2].rpartition("\n~~~")[0].split("\n")
+    assert len(lines) == 7 and all(line.startswith(f"{nonce}| ") for line in lines)

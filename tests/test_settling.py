@@ -288,7 +288,15 @@ async def test_an_item_says_who_wrote_it_with_which_release_and_from_which_run()
         return Verdict(outcome="success", source="human")
 
     async def extract(attempts: Sequence[Attempt], /) -> Extraction:
-        return Extraction(items=(MemoryItem(title="Mine", content="My words.", provenance=Provenance(method="mine")),))
+        return Extraction(
+            items=(
+                MemoryItem(
+                    title="Mine",
+                    content="Read the invoice list by its date column.",
+                    provenance=Provenance(method="mine"),
+                ),
+            )
+        )
 
     async with await open_with(judge=judge, extractor=extract, writer="ann") as bank:
         (item,) = (await bank.learn(trajectory := run())).items

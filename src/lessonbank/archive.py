@@ -19,7 +19,7 @@ from ._portions import portions
 from ._replacing import abandon, begin, finish
 from .errors import Conflict, FormatError, NotFound, StoreUnavailable, UsageError
 from .protocols import Store
-from .types import Add, Experience, Recall, Record, Settlement, Trajectory
+from .types import Add, Experience, Recall, Record, Settlement, Trajectory, Trust
 
 R = TypeVar("R", bound=Record)
 
@@ -85,10 +85,11 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
     return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
-async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
+async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None) -> int:
     """Add the records of an export that `scope` does not have; how many were new.
 
-    The whole file is checked before anything is written. Records keep their ids and origin and move to `scope`.
+    The whole file is checked before anything is written. Records keep their ids and origin and move to `scope`. Items
+    come in on probation, unless a person (`approved_by`) vouches for those that were trusted where they come from.
 
     Raises:
         FormatError: not an export, cut short, changed, or of a newer version.
@@ -97,7 +98,20 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str) -> int:
     added, lines = 0, _lines(path)
     while batch := await to_thread.run_sync(lambda: [_parse(line, path) for line in _some(lines)]):
         added += await _add(store, batch, scope=scope, writer=writer)
+        if approved_by:
+            await _vouch(store, _of(batch, Experience, scope), by=approved_by)
     return added
+
+
+async def _vouch(store: Store, experiences: Iterable[Experience], /, *, by: str) -> None:
+    """Trust what was trusted in the file, and nothing else."""
+    for told in experiences:
+        active = {item.id for item in told.items if item.state == "active"}
+        kept = await store.get(told.id, scope=told.scope) if active else told
+        ids = tuple(item.id for item in kept.items if item.id in active and item.state == "probation")
+        if ids:
+            change = Trust(item_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
+            await store.apply([change], scope=told.scope, writer=by)
 
 
 def _spare(path: Path) -> None:
@@ -138,7 +152,7 @@ async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: s
     added = len(await store.keep(_of(records, Trajectory, None), scope=scope))
     for recall in _of(records, Recall, scope):
         added += await _add_recall(store, recall)
-    added += await _add_experiences(store, _of(records, Experience, scope), scope, writer)
+    added += await _add_experiences(store, [_on_probation(e) for e in _of(records, Experience, scope)], scope, writer)
     for settlement in _of(records, Settlement, scope):
         added += await _add_settlement(store, settlement, writer)
     return added
@@ -148,6 +162,12 @@ def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
     """The records of one kind, moved to `scope`."""
     found = [record for record in records if isinstance(record, kind)]
     return found if scope is None else [record.model_copy(update={"scope": scope}) for record in found]
+
+
+def _on_probation(experience: Experience) -> Experience:
+    """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
+    items = tuple(i.model_copy(update={"state": "probation"}) if i.state == "active" else i for i in experience.items)
+    return experience.model_copy(update={"items": items})
 
 
 async def _add_experiences(store: Store, experiences: Sequence[Experience], scope: str, writer: str) -> int:
@@ -229,14 +249,35 @@ def _check(path: Path) -> None:
         raise FormatError(f"{str(path)!r} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{str(path)!r} is cut short or was changed after it was written; nothing was imported")
+    known = _Known()
     for line in _lines(path):
-        _parse(line, path)
+        if why := known.misfit(_parse(line, path)):
+            raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
+
+
+class _Known:
+    """What the records of a file have named so far: they must fit each other before any of them is written."""
+
+    def __init__(self) -> None:
+        self._receipts: set[str] = set()
+        self._items: dict[str, str] = {}
+
+    def misfit(self, record: Record, /) -> str:
+        """Why a record does not fit those before it; empty where it does."""
+        if isinstance(record, Recall):
+            self._receipts.add(record.id)
+        elif isinstance(record, Settlement) and record.recall_id not in self._receipts:
+            return f"it settles a receipt {record.recall_id!r} that is not in it"
+        elif isinstance(record, Experience):
+            twice = [i.id for i in record.items if self._items.setdefault(i.id, record.id) != record.id]
+            return f"the item {twice[0]!r} is in two experiences" if twice else ""
+        return ""
 
 
 def _object(line: str) -> dict[str, Any]:
     try:
         value: object = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from .errors import UsageError
+from .errors import FormatError, UsageError
+from .guard import one_line
 from .types import Action, Learned, MemoryItem, Observation, Outcome, Recall, Step, Trajectory
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ class AsyncAttempting:
         self._bank, self._limit, self._scope = bank, limit, scope
         self._recall: Recall | None = None
         self._refusal: Exception | None = None
+        self._asked = True
         self.task = task
         self.steps: list[Step] = []
 
@@ -76,29 +78,41 @@ class AsyncAttempting:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far.
 
+        What goes wrong with the memory itself costs the lesson, not the run: it is logged, and in the answer's `notes`.
+
         Raises:
-            UsageError: called twice, or with both `source` and `answer`.
+            UsageError: called twice, or with both `source` and `answer`, or anything else that `learn` cannot take.
+            FormatError: messages in no known shape.
         """
         if self.learned is not None:
             raise UsageError("this attempt is finished already: open another one for the next run")
         if source is not None and answer is not None:
             raise UsageError("give `finish` a trajectory (or messages), or an answer to the noted steps, not both")
         whole = source if source is not None else self._trajectory(answer=answer)
-        recall = self.recall
+        recall = self.recall if self._asked else None
         try:
             self.learned = await self._bank.learn(
                 whole, task=self.task, recall=recall, outcome=outcome, reward=reward, scope=self._scope
             )
-        except Exception as error:
+        except (UsageError, FormatError) as error:
             self._refusal = error
             raise
+        except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
+            self.learned = Learned(notes=(_told("nothing was learned from this run", problem),))
         return self.learned
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
         return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
 
     async def __aenter__(self) -> AsyncAttempting:
-        self._recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
+        try:
+            self._recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
+        except UsageError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
+            self._asked = False
+            note = _told("the agent works without memory", problem)
+            self._recall = Recall(scope=self._scope or "", task=self.task, notes=(note,))
         return self
 
     async def __aexit__(
@@ -116,9 +130,17 @@ class AsyncAttempting:
         """A crash is a failed attempt, unless it was learning that failed. What goes wrong here must not hide it."""
         crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
         try:
-            self.learned = await self._bank.learn(crashed, recall=self.recall, scope=self._scope)
+            recall = self.recall if self._asked else None
+            self.learned = await self._bank.learn(crashed, recall=recall, scope=self._scope)
         except Exception as problem:  # noqa: BLE001 - whatever a hook or a judge raises, the caller sees the crash
-            log.warning("the failed attempt could not be learned: %s: %s", type(problem).__name__, problem)
+            _told("the failed attempt could not be learned", problem)
+
+
+def _told(what: str, problem: Exception) -> str:
+    """`what`, and why, as one line; it is in the log, too."""
+    told = f"{what}: {type(problem).__name__}: {one_line(str(problem), limit=300)}"
+    log.warning("%s", told)
+    return told
 
 
 class Attempting:

@@ -13,11 +13,24 @@ from anyio import to_thread
 from ._portions import portions
 from .protocols import Store
 from .timeline import Entry, live, named_items, rollbacks_of
-from .types import Add, Erased, Experience, JournalEntry, Merge, Purge, Record, Rejudge, Replace, Restore, Rollback
+from .types import (
+    Add,
+    Erased,
+    Experience,
+    JournalEntry,
+    Merge,
+    Purge,
+    Record,
+    Rejudge,
+    Replace,
+    Restore,
+    Rollback,
+    Trust,
+)
 
 _PORTION: Final = 200
 _TRIES: Final = 3
-_APART: Final = {"items": {"__all__": {"retired"}}, "attempts": {"__all__": {"verdict"}}}
+_APART: Final = {"items": {"__all__": {"retired", "state"}}, "attempts": {"__all__": {"verdict"}}}
 """What later changes set in an experience without writing it whole: digested apart."""
 
 
@@ -26,7 +39,8 @@ class Trace:
     """What is kept of an experience for a comparison: less than a hundred bytes of it, and its ids."""
 
     body: bytes
-    retired: dict[str, bool]
+    flags: dict[str, tuple[bool, str]]
+    """Item id to whether it is retired, and how far it is trusted."""
     verdicts: tuple[tuple[str, bytes], ...]
 
     @classmethod
@@ -34,7 +48,7 @@ class Trace:
         """The trace of a record."""
         return cls(
             body=blake2b(experience.model_dump_json(exclude=_APART).encode(), digest_size=16).digest(),
-            retired={item.id: item.retired for item in experience.items},
+            flags={item.id: (item.retired, item.state) for item in experience.items},
             verdicts=tuple((a.trajectory_id, _digest(a.verdict)) for a in experience.attempts),
         )
 
@@ -42,9 +56,9 @@ class Trace:
         """What is different in the record, in words; empty when nothing is."""
         if self.body != record.body:
             return "its record is not what the journal makes of it"
-        flags = [id for id, retired in self.retired.items() if record.retired[id] != retired]
-        if flags:
-            return f"the journal and the record disagree on whether {', '.join(flags)} is retired"
+        for at, what in enumerate(("is retired", "is trusted")):
+            if wrong := [id for id, flags in self.flags.items() if record.flags[id][at] != flags[at]]:
+                return f"the journal and the record disagree on whether {', '.join(wrong)} {what}"
         if self.verdicts != record.verdicts:
             return "the journal and the record disagree on a verdict"
         return ""
@@ -60,7 +74,7 @@ class Tracing:
     def make(self, entries: Iterable[Entry], /) -> None:
         """Take in entries that hold no rollback in force."""
         for entry in entries:
-            self._flip(named_items(entry), retired=not isinstance(entry, Restore))
+            self._flag(entry)
             if isinstance(entry, Add | Replace | Merge):
                 self._put(entry.experience)
             elif isinstance(entry, Rejudge):
@@ -77,16 +91,20 @@ class Tracing:
 
     def _put(self, experience: Experience) -> None:
         earlier = self.traces.get(experience.id)
-        for item_id in earlier.retired if earlier else ():
+        for item_id in earlier.flags if earlier else ():
             if self.owners.get(item_id) == experience.id:
                 del self.owners[item_id]
         self.traces[experience.id] = Trace.of(experience)
         self.owners.update((item.id, experience.id) for item in experience.items)
 
-    def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
-        for item_id in item_ids:
+    def _flag(self, entry: Entry) -> None:
+        for item_id in named_items(entry):
             if item_id in self.owners:
-                self.traces[self.owners[item_id]].retired[item_id] = retired
+                flags = self.traces[self.owners[item_id]].flags
+                retired, state = flags[item_id]
+                flags[item_id] = (
+                    (retired, entry.state) if isinstance(entry, Trust) else (not isinstance(entry, Restore), state)
+                )
 
     def _rejudge(self, change: Rejudge) -> None:
         trace = self.traces.get(change.experience_id)

@@ -12,13 +12,13 @@ from .attempting import AsyncAttempting
 from .consolidation.deciding import Deciding
 from .errors import ExtractionError, ModelError
 from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Settled, tell
-from .guard.entering import attempts_in, experience_in, runs_in, task_in
+from .guard.entering import Entrance
 from .holdings import Holdings
 from .injection import Injector
-from .judging import error_verdict, truth_verdict
+from .judging import error_verdict, judged, truth_verdict
 from .ledger import withheld
 from .messages import trajectory_from
-from .protocols import Consolidator, Extractor, Judge, Redactor, Retriever, Store
+from .protocols import Consolidator, Extractor, Judge, Retriever, Store
 from .standing import Standing, Verdicts, receipt_of, settled_with, standing
 from .types import Attempt, Change, Experience, Extraction, Learned, Outcome, Recall, Settlement, Trajectory, Verdict
 
@@ -41,13 +41,14 @@ class AsyncReasoningBank(Holdings):
         limit: int = 1,
         writer: str = "learn",
         hooks: Sequence[Hook] = (),
-        redactor: Redactor | None = None,
+        entrance: Entrance | None = None,
         parts: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, retriever=retriever, scope=scope, writer=writer)
         self.holdout, self.limit, self.parts = holdout, limit, dict(parts or {})
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._injector, self._emit, self._turn, self._redactor = injector, partial(tell, tuple(hooks)), Turn(), redactor
+        self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
+        self._entrance = entrance or Entrance()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or items.
@@ -55,7 +56,7 @@ class AsyncReasoningBank(Holdings):
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
-        task = await task_in(settling.checked_question(task, most), self._redactor)
+        task = await self._entrance.task(settling.checked_question(task, most))
         found = await self._retriever(task, scope=where, limit=most)
         ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
         recall = self._injector.recall(
@@ -93,7 +94,7 @@ class AsyncReasoningBank(Holdings):
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
         handed_in = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
-        runs = await runs_in(handed_in, self._redactor)
+        runs = await self._entrance.runs(handed_in)
         truths = settling.truths_of(runs, outcome=outcome, reward=reward)
         before = await standing(self.store, runs, scope=where)
         receipt = receipt or before.recall
@@ -102,7 +103,7 @@ class AsyncReasoningBank(Holdings):
         await self.store.keep(before.new, scope=where)
         decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in before.new}
         attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in before.new)
-        extraction, failed = await self._extract_or_keep(attempts)
+        extraction, failed = await self._extract_or_keep(attempts, shown=receipt.text if receipt else "")
         paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         drawn = settling.Drawn(before, truths, receipt, attempts, extraction, scope=where, pending=failed, usage=paid)
         async with self._turn:
@@ -113,16 +114,16 @@ class AsyncReasoningBank(Holdings):
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
         truth = truth_verdict(outcome=outcome, reward=reward)
-        run = (await runs_in([trajectory_from(source, task=task)], self._redactor))[0]
+        run = (await self._entrance.runs([trajectory_from(source, task=task)]))[0]
         return (await self._attempt(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
         """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
-        return await self._extract(await attempts_in(attempts, self._redactor))
+        return await self._extract(await self._entrance.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
-        experience = await experience_in(experience, self._redactor)
+        experience = await self._entrance.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
         async with self._turn:
@@ -133,21 +134,21 @@ class AsyncReasoningBank(Holdings):
         return AsyncAttempting(self, task, limit=limit, scope=scope)
 
     async def _attempt(self, run: Trajectory, truth: Verdict | None) -> Attempt:
-        verdict = truth or error_verdict(run) or await self._judge(run)
+        verdict = truth or error_verdict(run) or await judged(self._judge, run)
         self._emit(Judged(trajectory=run, verdict=verdict))
         return Attempt(trajectory=run, verdict=verdict)
 
-    async def _extract(self, attempts: Sequence[Attempt]) -> Extraction:
-        extraction = await self._extractor(attempts)
+    async def _extract(self, attempts: Sequence[Attempt], *, shown: str = "") -> Extraction:
+        extraction = await self._entrance.lessons(await self._extractor(attempts), attempts, shown=shown)
         self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
         return extraction
 
-    async def _extract_or_keep(self, attempts: Sequence[Attempt]) -> tuple[Extraction, bool]:
+    async def _extract_or_keep(self, attempts: Sequence[Attempt], *, shown: str) -> tuple[Extraction, bool]:
         """The extraction, and whether it failed and is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False
         try:
-            return await self._extract(attempts), False
+            return await self._extract(attempts, shown=shown), False
         except (ExtractionError, ModelError) as error:
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
             return settling.nothing_drawn(error), True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Self
 
@@ -11,7 +12,7 @@ from .auditing import differences
 from .errors import ModelError, StoreError, UsageError
 from .history import Past
 from .protocols import Retriever, Store, Vectors
-from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory
+from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory, Trust
 
 
 class Holdings(Past):
@@ -71,6 +72,30 @@ class Holdings(Past):
         """Show retired items again. Raises UsageError, NotFound, Conflict."""
         return await self._apply(Restore(item_ids=_named(item_ids), reason=reason), scope)
 
+    async def approve(self, *item_ids: str, by: str, reason: str = "", scope: str | None = None) -> tuple[Change, ...]:
+        """A person vouches for items: they are trusted from now on, quarantined ones too. `by`: the person's name.
+
+        Nothing else lets an item out of quarantine: never call this for an agent, a tool or an import.
+        Raises UsageError, NotFound, Conflict.
+        """
+        if not by.strip():
+            raise UsageError("approve(by=…) takes the name of the person who vouches for the items")
+        change = Trust(item_ids=_named(item_ids), state="active", by="person", reason=reason or f"approved by {by}")
+        await self.store.apply([change], scope=self._within(scope), writer=by)
+        return (change,)
+
+    async def quarantine(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Show items to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
+        change = Trust(item_ids=_named(item_ids), state="quarantined", by="person", reason=reason)
+        return await self._apply(change, scope)
+
+    def signed_by(self, writer: str, /) -> Self:
+        """The same bank for another writer: what it learns is kept under that name, and one writer's lessons never
+        speak for one another. Nothing is opened or copied."""
+        bank = copy(self)
+        bank.writer = writer
+        return bank
+
     async def backup(self, path: str | Path, /) -> None:
         """Copy the whole bank as it is now, every scope with its journal and vectors, while others may write to it.
 
@@ -86,9 +111,14 @@ class Holdings(Past):
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly."""
         return await archive.write(self.store, Path(path), scope=self._within(scope))
 
-    async def import_(self, path: str | Path, /, *, scope: str | None = None) -> int:
-        """Add what an export holds and this scope does not have yet; how many records were new."""
-        return await archive.read(self.store, Path(path), scope=self._within(scope), writer="import")
+    async def import_(self, path: str | Path, /, *, scope: str | None = None, approved_by: str | None = None) -> int:
+        """Add what an export holds and this scope does not have yet; how many records were new.
+
+        Lessons keep their origin and come in on probation, whatever the file says; `approved_by`: the name of a person
+        who vouches for those that were trusted where the file was written.
+        """
+        where = self._within(scope)
+        return await archive.read(self.store, Path(path), scope=where, writer="import", approved_by=approved_by)
 
     async def reindex(self, *, scope: str | None = None, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.

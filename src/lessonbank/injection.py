@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ._ids import digest
-from .guard import clean, fence, one_line
+from .guard import canonical, fence_lines, prefixed
 from .prompts import Prompt
-from .rendering import estimate_tokens
+from .rendering import BYTES_PER_TOKEN, width
 from .types import Candidate, Found, Match, MemoryItem, Recall
 
 Style = Literal["full", "paper"]
@@ -63,25 +63,44 @@ class Injector:
     ) -> tuple[frozenset[str], str, dict[str, str]]:
         """Best first, whole items only; what is repeated or does not fit is left out with its reason.
 
-        An item is withheld only where it would have been shown, and no copy of it takes its place: else what is
-        measured by withholding would not be what showing it changes.
+        Room for the best guardrail that fits is set aside first: what worked never hides what went wrong. Which items
+        have a place is settled before the draw, and the place of a withheld item stays empty: else what is measured
+        by withholding would not be what showing it changes.
         """
-        shown: list[MemoryItem] = []
-        text, left_out, words = "", dict[str, str](), set[str]()
-        for item in items:
-            longer = self._text([*shown, item], nonce)
-            if item.wording in words:
-                left_out[item.id] = "says the same as an item above it"
-            elif estimate_tokens(longer) > self.budget:
-                left_out[item.id] = f"does not fit the budget of {self.budget} tokens"
-            else:
-                words.add(item.wording)
-                shown, text = (shown, text) if item.id in held else ([*shown, item], longer)
-        return frozenset(i.id for i in shown), text, left_out
+        before, after = self._frame(nonce)
+        room = self.budget * BYTES_PER_TOKEN - width(before) - width(after) + 1
+        bodies = {item.id: _body(item, self.style) for item in items}
+        sizes = {id: width(_numbered(len(items), body, nonce)) + 1 for id, body in bodies.items()}
+        distinct = list({item.wording: item for item in reversed(items)}.values())[::-1]
+        placed = _placed(distinct, sizes, room)
+        shown = [item.id for item in items if item.id in placed and item.id not in held]
+        lines = "\n".join(_numbered(number, bodies[id], nonce) for number, id in enumerate(shown, 1))
+        repeated = {item.id for item in items} - {item.id for item in distinct}
+        left_out = {
+            item.id: "says the same as an item above it"
+            if item.id in repeated
+            else f"does not fit the budget of {self.budget} tokens"
+            for item in items
+            if item.id not in placed
+        }
+        return frozenset(shown), f"{before}{lines}{after}" if shown else "", left_out
 
-    def _text(self, items: Sequence[MemoryItem], nonce: str) -> str:
-        lines = "\n".join(_lines(number, item, self.style) for number, item in enumerate(items, 1))
-        return self.prompt.render(items=fence(lines, label="lessons", nonce=nonce))[-1].content.strip()
+    def _frame(self, nonce: str) -> tuple[str, str]:
+        """What stands before and after the lines of the items."""
+        block = fence_lines("", label="lessons", nonce=nonce)
+        before, _, after = self.prompt.render(items=block)[-1].content.strip().rpartition(prefixed("", nonce=nonce))
+        return before, after
+
+
+def _placed(items: Sequence[MemoryItem], sizes: Mapping[str, int], room: int) -> frozenset[str]:
+    """The items that have a place in `room` bytes: the best guardrail that fits, then best first."""
+    reserved = [i for i in items if i.kind == "guardrail" and sizes[i.id] <= room][:1]
+    placed: set[str] = set()
+    for item in (*reserved, *items):
+        if item.id not in placed and sizes[item.id] <= room:
+            room -= sizes[item.id]
+            placed.add(item.id)
+    return frozenset(placed)
 
 
 def _items(match: Match) -> Sequence[MemoryItem]:
@@ -89,16 +108,18 @@ def _items(match: Match) -> Sequence[MemoryItem]:
     return [item for item in match.experience.active_items if match.item_id in (None, item.id)]
 
 
-def _lines(number: int, item: MemoryItem, style: Style) -> str:
-    """One item. Only its own `[n]` starts a line: whatever its fields hold is indented below."""
+def _body(item: MemoryItem, style: Style) -> str:
+    """What is shown of an item, behind its number: whatever its fields hold stands in the first line or is indented."""
+    title = " ".join(canonical(item.title).split())
+    content = canonical(item.content).strip().replace("\n", "\n  ")
     if style == "paper":
-        return f"[{number}] {one_line(item.title)}\n{_indent(item.content)}"
-    when = f"  when: {one_line(item.description)}\n" if item.description.strip() else ""
-    return f"[{number}] {item.kind}: {one_line(item.title)}\n{when}{_indent(item.content)}"
+        return f"{title}\n  {content}"
+    when = " ".join(canonical(item.description).split())
+    return f"{item.kind}: {title}\n  when: {when}\n  {content}" if when else f"{item.kind}: {title}\n  {content}"
 
 
-def _indent(text: str) -> str:
-    return "\n".join(f"  {line}" for line in clean(text).strip().split("\n"))
+def _numbered(number: int, body: str, nonce: str) -> str:
+    return prefixed(f"[{number}] {body}", nonce=nonce)
 
 
 def _candidate(
@@ -108,7 +129,7 @@ def _candidate(
     *,
     shown: frozenset[str],
     held: frozenset[str],
-    left_out: dict[str, str],
+    left_out: Mapping[str, str],
     holdout: float,
 ) -> Candidate:
     origin = (

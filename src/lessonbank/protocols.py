@@ -160,6 +160,14 @@ class Redactor(Protocol):
     def __call__(self, text: str, /) -> str: ...
 
 
+class Admission(Protocol):
+    """Says which of the drawn items are lessons: they are kept, the others go under `rejected` with a reason."""
+
+    def __call__(self, extraction: Extraction, attempts: Sequence[Attempt], /, *, shown: Sequence[str]) -> Extraction:
+        """`shown`: texts that memory had put before the runs."""
+        ...
+
+
 class Agent(Protocol):
     """The user's agent, as scaling and experiments see it: a task and the memory text in, a trajectory out."""
 
@@ -225,9 +233,13 @@ class Store(Protocol):
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
         settled (`learned` did not name them), and experiences as they were. If that is so no more, nothing is written.
 
+        No item comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
+
         Raises:
+            UsageError: an item that says of itself that it is active; a `Rollback` beside other changes.
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
-            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse; a run
+            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse; a
+                `Trust` in the state an item has, or by anybody but a person for a quarantined one; a run
                 of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """

@@ -34,6 +34,8 @@ from .types import (
     Verdict,
 )
 
+_MOST_REJECTED = 20
+"""Rejected lessons that an experience keeps: people look at the latest."""
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
 
@@ -210,6 +212,7 @@ def experience_of(
         task=attempts[0].trajectory.task,
         items=tuple(signed(item, attempts, writer=writer) for item in extraction.items),
         attempts=refs,
+        rejected=extraction.rejected,
         metadata=_metadata(attempts[0].trajectory, recall, pending=pending),
     )
     if earlier is None:
@@ -221,6 +224,7 @@ def experience_of(
             "id": earlier.id,
             "created_at": earlier.created_at,
             "attempts": (*others, *refs),
+            "rejected": (*earlier.rejected, *new.rejected)[-_MOST_REJECTED:],
             "metadata": {k: v for k, v in earlier.metadata.items() if k != "pending"} | new.metadata,
         }
     )
@@ -268,7 +272,7 @@ def _in_place_of(earlier: Experience, change: Change) -> Change | None:
 def _state(experience: Experience) -> object:
     """What another try can change."""
     said = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
-    return said, experience.items, experience.metadata
+    return said, experience.items, experience.rejected, experience.metadata
 
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Attempt], /) -> Settlement:

@@ -50,6 +50,8 @@ class ReasoningBank:
     verify = _sync(AsyncReasoningBank.verify)
     retire = _sync(AsyncReasoningBank.retire)
     restore = _sync(AsyncReasoningBank.restore)
+    approve = _sync(AsyncReasoningBank.approve)
+    quarantine = _sync(AsyncReasoningBank.quarantine)
     history = _sync(AsyncReasoningBank.history)
     as_of = _sync(AsyncReasoningBank.as_of)
     diff = _sync(AsyncReasoningBank.diff)
@@ -63,6 +65,10 @@ class ReasoningBank:
     import_ = _sync(AsyncReasoningBank.import_)
     reindex = _sync(AsyncReasoningBank.reindex)
     close = _sync(AsyncReasoningBank.close)
+
+    def signed_by(self, writer: str, /) -> ReasoningBank:
+        """The same bank for another writer; see `AsyncReasoningBank.signed_by`."""
+        return ReasoningBank(self.aio.signed_by(writer))
 
     @property
     def scope(self) -> str:

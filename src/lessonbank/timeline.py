@@ -27,6 +27,7 @@ from .types import (
     Retire,
     Rollback,
     Settle,
+    Trust,
 )
 
 Entry: TypeAlias = Change | Settle | Purge | Erased
@@ -67,7 +68,7 @@ class State:
 
 
 class Replaced(Record):
-    """One experience before and after, where more than `retired` differs."""
+    """One experience before and after, where more than the flags of its items differs."""
 
     before: Experience
     after: Experience
@@ -84,6 +85,8 @@ class Diff(Record):
     items_removed: tuple[MemoryItem, ...] = ()
     retired: tuple[MemoryItem, ...] = ()
     restored: tuple[MemoryItem, ...] = ()
+    trusted: tuple[MemoryItem, ...] = ()
+    """Items that are trusted more or less than before, as they are afterwards."""
 
     @property
     def empty(self) -> bool:
@@ -155,14 +158,16 @@ class _Fold:
             case Add() | Replace():
                 self._put(entry.experience)
             case Merge():
-                self._flip(entry.source_item_ids, retired=True)
+                self._set(entry.source_item_ids, retired=True)
                 self._put(entry.experience)
             case Rejudge():
                 self._rejudge(entry)
             case Retire():
-                self._flip(entry.item_ids, retired=True)
+                self._set(entry.item_ids, retired=True)
             case Restore():
-                self._flip(entry.item_ids, retired=False)
+                self._set(entry.item_ids, retired=False)
+            case Trust():
+                self._set(entry.item_ids, state=entry.state)
             case _:
                 pass
 
@@ -178,11 +183,11 @@ class _Fold:
         if (experience := self.experiences.get(change.experience_id)) is not None:
             self.experiences[experience.id] = rejudged(experience, change)
 
-    def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
+    def _set(self, item_ids: Iterable[str], **told: object) -> None:
         wanted = set(item_ids)
         for owner in {self._owners[id]: None for id in item_ids if id in self._owners}:
             experience = self.experiences[owner]
-            items = tuple(i.model_copy(update={"retired": retired}) if i.id in wanted else i for i in experience.items)
+            items = tuple(i.model_copy(update=told) if i.id in wanted else i for i in experience.items)
             self.experiences[owner] = experience.model_copy(update={"items": items})
 
 
@@ -212,6 +217,7 @@ def diff(before: State, after: State, /) -> Diff:
         items_removed=tuple(i for id, i in was.items() if id not in now),
         retired=tuple(i for old, i in both if i.retired and not old.retired),
         restored=tuple(i for old, i in both if old.retired and not i.retired),
+        trusted=tuple(i for old, i in both if i.state != old.state),
     )
 
 
@@ -220,7 +226,7 @@ def _differ(one: Experience, other: Experience) -> bool:
 
 
 def _unflagged(experience: Experience) -> Experience:
-    items = tuple(i.model_copy(update={"retired": False}) for i in experience.items)
+    items = tuple(i.model_copy(update={"retired": False, "state": "probation"}) for i in experience.items)
     return experience.model_copy(update={"items": items})
 
 
@@ -322,7 +328,7 @@ def reached(steps: Mapping[str, Sequence[str]], start: str, /) -> tuple[str, ...
 def named_items(entry: Entry, /) -> tuple[str, ...]:
     """The ids of items whose flag an entry sets."""
     match entry:
-        case Retire() | Restore():
+        case Retire() | Restore() | Trust():
             return entry.item_ids
         case Merge():
             return entry.source_item_ids

@@ -30,6 +30,9 @@ from ._undoing import Purge as Purge
 from ._undoing import Rollback as Rollback
 
 Kind = Literal["strategy", "guardrail"]
+TrustState = Literal["probation", "active", "quarantined"]
+Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
+"""Why a lesson was turned away at the gate."""
 
 
 class Provenance(Record):
@@ -59,8 +62,17 @@ class MemoryItem(Record):
     kind: Kind = "strategy"
     """`strategy` was drawn from success, `guardrail` from failure."""
     retired: bool = False
+    state: TrustState = "probation"
+    """How far it is trusted; what moves it is a record, never its text. A quarantined item is shown to nobody."""
+    risk: str | None = None
+    """What the gate found risky in it."""
     created_at: datetime = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is shown to nobody: retired, or quarantined."""
+        return self.retired or self.state == "quarantined"
 
     @property
     def text(self) -> str:
@@ -73,6 +85,15 @@ class MemoryItem(Record):
         return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
 
 
+class Rejected(Record):
+    """A lesson that was turned away, and why."""
+
+    title: str
+    content: str
+    rule: Rule
+    reason: str
+
+
 class Experience(Record):
     """What the bank stores and retrieves: a task, the attempts made at it, the lessons drawn (paper appendix A.2)."""
 
@@ -81,13 +102,15 @@ class Experience(Record):
     task: Text
     items: tuple[MemoryItem, ...] = ()
     attempts: tuple[AttemptRef, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    """What its runs gave besides, and the gate turned away: for people to look at, never shown to an agent."""
     created_at: datetime = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
 
     @property
     def active_items(self) -> tuple[MemoryItem, ...]:
         """The items that may be shown."""
-        return tuple(item for item in self.items if not item.retired)
+        return tuple(item for item in self.items if not item.hidden)
 
 
 class Match(Record):
@@ -110,6 +133,7 @@ class Extraction(Record):
     """What an extractor returns: the items, and how they came to be."""
 
     items: tuple[MemoryItem, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
     usage: Usage = Field(default_factory=Usage)
     notes: tuple[str, ...] = ()
     """What a reader should know: a fallback taken, items dropped and why."""
@@ -236,7 +260,20 @@ class Merge(Record):
     reason: str
 
 
-Change = Annotated[Add | Replace | Rejudge | Retire | Restore | Merge | Rollback, Field(discriminator="kind")]
+class Trust(Record):
+    """Trust items more, or less: the record that moves an item, with who or what moved it and on which evidence."""
+
+    kind: Literal["trust"] = "trust"
+    item_ids: tuple[str, ...]
+    state: TrustState
+    by: Literal["person", "corroboration", "ledger"]
+    """`corroboration`: another run, independent of the first, taught the same."""
+    reason: str
+    evidence: tuple[str, ...] = ()
+    """Ids of the runs or items that speak for it."""
+
+
+Change = Annotated[Add | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 
@@ -263,6 +300,8 @@ class Counts(Record):
     experiences: int = 0
     items: int = 0
     retired: int = 0
+    quarantined: int = 0
+    """Of those that are not retired."""
     trajectories: int = 0
     pending: int = 0
     recalls: int = 0

@@ -236,7 +236,7 @@ def test_control_and_direction_characters_are_taken_out() -> None:
     item = parse_items(json.dumps({"title": "Sort\u202e\nfirst\x1b[2J", "content": "Do\ud83d it.\x00"}), limit=1).items[
         0
     ]
-    assert item.title == "Sort first[2J"
+    assert item.title == "Sort first"
     assert item.content == "Do it."
 
 

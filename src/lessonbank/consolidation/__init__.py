@@ -3,6 +3,7 @@
 from .append import append as append
 from .bounded import Bounded as Bounded
 from .bounded import TimesShown as TimesShown
+from .corroborating import Corroborating as Corroborating
 from .duplicates import Likeness as Likeness
 from .duplicates import compare as compare
 from .lineage import sources_of as sources_of

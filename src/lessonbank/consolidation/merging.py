@@ -15,6 +15,7 @@ from lessonbank._concurrency import gather
 from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce, one_line
+from lessonbank.guard.admit import is_order, risk_of
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Change, Experience, Json, MemoryItem, Usage
@@ -104,6 +105,8 @@ class MergeSimilar:
         cosines = await self._cosines(items, [item for item, _ in known.values()])
         free, pairs = dict(known), list[_Pair]()
         for item in items:
+            if item.hidden:  # what is quarantined must not come out in other words
+                continue
             near = [id for id, (h, _) in free.items() if _is_near(item, h, cosines.get((item.id, h.id)))]
             if near:
                 best = max(near, key=lambda id: overlap(read(item), read(free[id][0])))
@@ -147,6 +150,8 @@ class MergeSimilar:
             kind=pair.new.kind,
             provenance=origin,
         )
+        if is_order(item.text) or risk_of(f"{item.title}.\n{item.content}"):
+            return "the merged text gives orders or recommends what is risky"
         return objection(item, (pair.new, pair.held)) or item
 
 

@@ -1,7 +1,10 @@
 """What stands between strangers' text and a prompt, a page, a terminal, a file or a log."""
 
+from .sanitise import canonical as canonical
 from .sanitise import clean as clean
 from .sanitise import fence as fence
+from .sanitise import fence_lines as fence_lines
 from .sanitise import nonce as nonce
 from .sanitise import one_line as one_line
+from .sanitise import prefixed as prefixed
 from .scope import check_scope as check_scope

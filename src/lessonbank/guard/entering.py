@@ -1,16 +1,19 @@
-"""What comes into a bank goes through its redactor first: nothing else has seen it by then."""
+"""The way into a bank: secrets are out before anything else sees a text, and junk before it is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from anyio import to_thread
 
-from lessonbank.protocols import Redactor
-from lessonbank.types import Attempt, Experience, Trajectory
+from lessonbank.protocols import Admission, Redactor
+from lessonbank.types import Attempt, Experience, Extraction, Trajectory
 
 from ._walking import checked, redacted, redacted_experience
+from .admit import appraised, in_form
 from .redact import Redacting
 
 T = TypeVar("T")
@@ -18,27 +21,40 @@ _QUICK = 4096
 """Characters that the built-in redactor reads faster than a thread starts."""
 
 
-async def task_in(task: str, redactor: Redactor | None, /) -> str:
-    """A task that is asked about, as the runs of the same task have it."""
-    if redactor is None or (isinstance(redactor, Redacting) and len(task) <= _QUICK):
-        return _task(task, redactor)
-    return await to_thread.run_sync(_task, task, redactor)
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """The one way into a bank: every task, run, lesson and experience is taken in here."""
 
+    redactor: Redactor | None = None
+    admission: Admission | None = None
 
-async def runs_in(runs: Iterable[Trajectory], redactor: Redactor | None, /) -> list[Trajectory]:
-    """Runs as they may be kept, judged and learned from."""
-    return await _each(runs, redacted, redactor)
+    async def task(self, task: str, /) -> str:
+        """A task that is asked about, as the runs of the same task have it."""
+        if self.redactor is None or (isinstance(self.redactor, Redacting) and len(task) <= _QUICK):
+            return _task(task, self.redactor)
+        return await to_thread.run_sync(_task, task, self.redactor)
 
+    async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
+        """Runs as they may be kept, judged and learned from."""
+        return await _each(runs, redacted, self.redactor)
 
-async def attempts_in(attempts: Sequence[Attempt], redactor: Redactor | None, /) -> list[Attempt]:
-    """Attempts with their runs as they may be read."""
-    runs = await runs_in((attempt.trajectory for attempt in attempts), redactor)
-    return [Attempt(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
+    async def attempts(self, attempts: Sequence[Attempt], /) -> list[Attempt]:
+        """Attempts with their runs as they may be read."""
+        runs = await self.runs(attempt.trajectory for attempt in attempts)
+        return [Attempt(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
 
+    async def lessons(self, drawn: Extraction, attempts: Sequence[Attempt], /, *, shown: str = "") -> Extraction:
+        """What was drawn from attempts, without what is no lesson; `shown` is what memory had put before them."""
+        if self.admission is None:
+            return drawn
+        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=[shown] if shown else []))
 
-async def experience_in(experience: Experience, redactor: Redactor | None, /) -> Experience:
-    """An experience as it may be kept."""
-    return (await _each([experience], redacted_experience, redactor))[0]
+    async def experience(self, experience: Experience, /) -> Experience:
+        """An experience that somebody wrote, as it may be kept: trusted no further than one that was learned."""
+        known = (await _each([experience], redacted_experience, self.redactor))[0]
+        if self.admission is None:
+            return known
+        return known.model_copy(update={"items": tuple(appraised(in_form(item)) for item in known.items)})
 
 
 def _task(task: str, redactor: Redactor | None) -> str:

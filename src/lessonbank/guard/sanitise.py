@@ -73,7 +73,8 @@ def fence(text: str, /, *, label: str, nonce: str) -> str:
     Whoever wrote `text` before the nonce was drawn cannot close the fence.
     """
     inert = clean(text)
-    return _between_markers(with_blanks(inert, inner(shadow(inert))), label, nonce, front="")
+    inside = with_blanks(inert, inner(shadow(inert))).replace(nonce, "-" * len(nonce))
+    return f"<<<{label} {nonce}>>>\n{inside}\n<<<end {label} {nonce}>>>"
 
 
 def fence_lines(text: str, /, *, label: str, nonce: str) -> str:
@@ -82,10 +83,10 @@ def fence_lines(text: str, /, *, label: str, nonce: str) -> str:
     The lines stand in a code block of Markdown that none of them can end: where the text is shown, nothing is active.
     Without the front of each line (the nonce and `| `) it is `text`.
     """
-    lined = _between_markers(text, label, nonce, front=f"{nonce}| ").split("\n")
-    return "\n".join((lined[0], "~~~", *lined[1:-1], "~~~", lined[-1]))
+    return f"<<<{label} {nonce}>>>\n~~~\n{prefixed(text, nonce=nonce)}\n~~~\n<<<end {label} {nonce}>>>"
 
 
-def _between_markers(text: str, label: str, nonce: str, *, front: str) -> str:
-    inside = text.replace(nonce, "-" * len(nonce)).replace("\n", f"\n{front}")
-    return f"<<<{label} {nonce}>>>\n{front}{inside}\n<<<end {label} {nonce}>>>"
+def prefixed(text: str, /, *, nonce: str) -> str:
+    """The lines of `canonical` text as they stand inside `fence_lines`: a copy of the nonce in them is blotted out."""
+    front = f"{nonce}| "
+    return front + text.replace(nonce, "-" * len(nonce)).replace("\n", f"\n{front}")

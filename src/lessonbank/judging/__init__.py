@@ -2,6 +2,7 @@
 
 from .evidence import error_verdict as error_verdict
 from .evidence import truth_verdict as truth_verdict
+from .failing import judged as judged
 from .llm import JudgeReply as JudgeReply
 from .llm import LLMJudge as LLMJudge
 from .paper import PaperJudge as PaperJudge

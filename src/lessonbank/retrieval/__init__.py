@@ -20,3 +20,4 @@ from .lexical import LexicalRetriever as LexicalRetriever
 from .settings import Level as Level
 from .settings import Retrieval as Retrieval
 from .settings import RetrievalName as RetrievalName
+from .trusted import Trusted as Trusted

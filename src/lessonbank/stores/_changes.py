@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
@@ -19,6 +20,8 @@ from lessonbank.types import (
     Retire,
     Rollback,
     Settlement,
+    Trust,
+    TrustState,
 )
 
 
@@ -84,16 +87,19 @@ class Draft:
             case Rejudge():
                 self._rejudge(change)
             case Retire():
-                self._flip(change.item_ids, retired=True)
+                self._set(change.item_ids, partial(_flipped, retired=True))
             case Restore():
-                self._flip(change.item_ids, retired=False)
+                self._set(change.item_ids, partial(_flipped, retired=False))
+            case Trust():
+                self._set(change.item_ids, partial(_trusted, change=change))
             case Merge():
-                self._flip(change.source_item_ids, retired=True)
+                self._set(change.source_item_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
             case Rollback():
                 raise UsageError("a rollback goes alone: other changes, vectors and settlements before or after it")
 
     def _add(self, experience: Experience) -> None:
+        self._check_trust(experience, {})
         if self.knows(experience.id):
             raise Conflict(
                 f"the experience {experience.id!r} is in this scope already: replace it instead of adding it"
@@ -103,6 +109,7 @@ class Draft:
 
     def _replace(self, experience: Experience) -> None:
         earlier = self._experience(experience.id)
+        self._check_trust(experience, {item.id: item.state for item in earlier.items})
         for item in earlier.items:
             self._owners[item.id] = None
         self._put(experience)
@@ -112,6 +119,13 @@ class Draft:
         if all(attempt.trajectory_id != change.trajectory_id for attempt in experience.attempts):
             raise NotFound(f"no attempt {change.trajectory_id!r} in the experience {change.experience_id!r}")
         self._write(rejudged(experience, change), whole=False)
+
+    def _check_trust(self, experience: Experience, earlier: Mapping[str, TrustState]) -> None:
+        for item in experience.items:
+            if item.state == "active" != earlier.get(item.id):
+                raise UsageError(
+                    f"the item {item.id!r} says of itself that it is trusted: trust comes from a Trust change alone"
+                )
 
     def _put(self, experience: Experience) -> None:
         if experience.scope != self._scope:
@@ -129,7 +143,7 @@ class Draft:
         self.written[experience.id] = experience
         self.touched[-1][experience.id] = whole
 
-    def _flip(self, item_ids: Iterable[str], *, retired: bool) -> None:
+    def _set(self, item_ids: Iterable[str], update: Callable[[MemoryItem], MemoryItem]) -> None:
         by_experience: dict[str, set[str]] = {}
         for item_id in item_ids:
             owner = self._owner(item_id)
@@ -138,7 +152,7 @@ class Draft:
             by_experience.setdefault(owner, set()).add(item_id)
         for owner, flipped in by_experience.items():
             experience = self._experience(owner)
-            items = tuple(_flipped(i, retired=retired) if i.id in flipped else i for i in experience.items)
+            items = tuple(update(i) if i.id in flipped else i for i in experience.items)
             self._write(experience.model_copy(update={"items": items}), whole=False)
 
     def _experience(self, id: str) -> Experience:
@@ -158,6 +172,14 @@ def _flipped(item: MemoryItem, *, retired: bool) -> MemoryItem:
         state = "retired already" if retired else "not retired"
         raise Conflict(f"the item {item.id!r} is {state}: nothing was changed")
     return item.model_copy(update={"retired": retired})
+
+
+def _trusted(item: MemoryItem, *, change: Trust) -> MemoryItem:
+    if item.state == change.state:
+        raise Conflict(f"the item {item.id!r} is {change.state} already: nothing was changed")
+    if item.state == "quarantined" and change.by != "person":
+        raise Conflict(f"the item {item.id!r} is quarantined: only a person can let it out")
+    return item.model_copy(update={"state": change.state})
 
 
 def planned(

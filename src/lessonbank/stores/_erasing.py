@@ -23,6 +23,7 @@ from lessonbank.types import (
     Retire,
     Settle,
     Settlement,
+    Trust,
 )
 
 
@@ -87,7 +88,7 @@ class Erasing:
         attempts = tuple(a for a in experience.attempts if a.trajectory_id != self.trajectory)
         if len(items) == len(experience.items) and len(attempts) == len(experience.attempts):
             return experience
-        return experience.model_copy(update={"items": items, "attempts": attempts})
+        return experience.model_copy(update={"items": items, "attempts": attempts, "rejected": ()})
 
     def entry(self, entry: Entry, /, *, by: int) -> Entry:
         """What remains of a journal entry; the entry itself where all of it does."""
@@ -103,6 +104,8 @@ class Erasing:
                 return Erased(by=by) if gone else entry
             case Retire() | Restore():
                 return entry if self.items.isdisjoint(entry.item_ids) else self._flips(type(entry), entry, by=by)
+            case Trust():
+                return self._trust(entry, by=by)
             case Settle():
                 return _with(entry, {"settlement": self.settlement(entry.settlement)})
             case _:
@@ -112,6 +115,14 @@ class Erasing:
         # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
         left = tuple(id for id in named_items(entry) if id not in self.items)
         return kind(item_ids=left, reason="purged") if left else Erased(by=by)
+
+    def _trust(self, entry: Trust, *, by: int) -> Entry:
+        left = tuple(id for id in entry.item_ids if id not in self.items)
+        evidence = tuple(id for id in entry.evidence if id != self.trajectory and id not in self.items)
+        if len(left) + len(evidence) == len(entry.item_ids) + len(entry.evidence):
+            return entry
+        told = {"item_ids": left, "evidence": evidence, "reason": "purged"}
+        return entry.model_copy(update=told) if left else Erased(by=by)
 
     def recall(self, recall: Recall, /) -> Recall:
         """A receipt without the text, if that showed any of it; without its task, if that was the run's."""

@@ -61,7 +61,7 @@ def unpacked(data: bytes, /) -> bytes:
             return zlib.decompress(data)
         inflate = zlib.decompressobj(-15, _NAMES)
         text = inflate.decompress(data[1:])
-    except zlib.error as error:
+    except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
         raise StoreUnavailable(f"a kept record cannot be unpacked ({error}): restore a backup") from None
     if data[:1] != _FIRST or not inflate.eof:
         raise StoreUnavailable("a kept record cannot be unpacked (it is cut off): restore a backup")

@@ -14,7 +14,8 @@ from lessonbank.consolidation import MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
+from lessonbank.guard.trust import TrustPolicy
+from lessonbank.protocols import Admission, Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
 
@@ -22,14 +23,15 @@ from ._arguments import check_functions, check_hooks, check_numbers, checked_hol
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import Keys
 from ._embedders import choose as choose_embedder
+from ._entrance import choose as choose_entrance
+from ._entrance import named
 from ._models import ModelChoice as ModelChoice
 from ._models import Roles
 from ._models import resolve as resolve_models
-from ._redaction import choose as choose_redactor
-from ._redaction import name_of as redactor_name
 from ._retrieval import Choice as RetrievalChoice
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store
+from ._trust import trusting
 
 if TYPE_CHECKING:
     from ._profiles import Kit
@@ -63,6 +65,8 @@ async def connect_async(
     hooks: Sequence[Hook] = (),
     writer: str = "learn",
     redact: Redactor | Literal["default"] | None = "default",
+    admission: Admission | Literal["default"] | None = "default",
+    trust: TrustPolicy = "open",
 ) -> AsyncReasoningBank:
     """Open a bank, and make it if it is not there yet.
 
@@ -87,6 +91,10 @@ async def connect_async(
         writer: kept in the journal with every change.
         redact: what takes secrets and personal data out of every task, run and experience before anything else sees
             it: a function of text that returns text, or `None` for nothing. By default the built-in redactor.
+        admission: what turns away drawn items that are no lessons: a part of your own, or `None` for nothing, which is
+            the default of the paper's profile.
+        trust: what it takes for a lesson to be shown: `open`, nothing; `corroborated`, an independent run that taught
+            the same; `witnessed`, such a run of another writer; `reviewed`, a person's approval, as it does for each.
 
     Raises:
         UsageError: an argument that cannot be; the message says which and what to do.
@@ -94,7 +102,7 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    withhold, redactor = _holdout(holdout, profile), choose_redactor(redact)
+    withhold, entrance = _holdout(holdout, profile), choose_entrance(redact, admission, profile)
     check_numbers(limit=limit, budget=budget, timeout=timeout)
     check_functions(judge=judge, extractor=extractor, retriever=retriever)
     check_hooks(hooks)
@@ -105,6 +113,7 @@ async def connect_async(
         search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder)
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
         consolidator = _consolidator(consolidation, bare, roles.extractor, chosen.embedder)
+        search, consolidator = trusting(trust, search, bare, consolidator)
     except BaseException:
         await store.close()
         raise
@@ -120,10 +129,11 @@ async def connect_async(
         limit=limit,
         writer=writer,
         hooks=hooks,
-        redactor=redactor,
+        entrance=entrance,
         parts={
             **_parts(where, profile, domain, roles, chosen.description, search, kit.description, withhold),
-            "redactor": redactor_name(redactor),
+            **named(entrance),
+            "trust": trust,
         },
     )
 

@@ -173,7 +173,7 @@ class MemoryStore:
         there = here.vectors.get(encodable(space), {})
         if items:
             placed = (item for e in here.oldest_first() for item in e.items[: PARTS - 1])
-            every = ((item.id, item.text) for item in placed if not item.retired)
+            every = ((item.id, item.text) for item in placed if not item.hidden)
         else:
             every = ((e.id, e.task) for e in here.oldest_first())
         return [(id, text) for id, text in every if id not in there][: max(limit, 0)]

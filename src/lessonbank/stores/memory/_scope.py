@@ -135,6 +135,7 @@ class Scope:
             experiences=len(self.experiences),
             items=len(items),
             retired=sum(item.retired for item in items),
+            quarantined=sum(item.hidden and not item.retired for item in items),
             trajectories=len(self.trajectories),
             pending=sum(map(self.waits, self.trajectories)),
             recalls=len(self.recalls),
@@ -229,7 +230,7 @@ class Scope:
                     self.spaces[space].drop(key)
 
     def _show(self, experience: Experience, space: str) -> None:
-        shown = {experience.id: bool(experience.active_items), **{i.id: not i.retired for i in experience.items}}
+        shown = {experience.id: bool(experience.active_items), **{i.id: not i.hidden for i in experience.items}}
         for id, key in self._keys(experience).items():
             row = self.vectors[space].get(id)
             if row is not None:

@@ -10,7 +10,7 @@ from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
 from lessonbank.types import Experience
 
-from ._rows import AMONG_IDS, among_ids, term, terms
+from ._rows import AMONG_IDS, among_ids, mark, term, terms
 
 _TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 TAIL: Final = 64
@@ -22,7 +22,7 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
     connection.executemany(
         "INSERT INTO items (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
         [
-            (scope, item.id, number, place, item.retired)
+            (scope, item.id, number, place, mark(item))
             for number, e in experiences.items()
             for place, item in enumerate(e.items, 1)
         ],

@@ -170,7 +170,7 @@ def _item_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collect
         for number, active in _oldest_first(connection, scope, numbers)
         if active
         for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1)
-        if not item.retired
+        if not item.hidden
     ]
 
 
@@ -259,7 +259,7 @@ def _hide(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow) -> No
         matrix.activate(number * PARTS, active=False)
     if matrix.parts:
         for number, place in connection.execute(
-            f"SELECT experience, place FROM items WHERE scope = ? AND retired = 1 AND place < {PARTS}", (scope.number,)
+            f"SELECT experience, place FROM items WHERE scope = ? AND retired != 0 AND place < {PARTS}", (scope.number,)
         ):
             matrix.activate(number * PARTS + place, active=False)
 
@@ -310,4 +310,4 @@ def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbe
         matrix.activate(number * PARTS, active=bool(active))
         if matrix.parts:
             for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1):
-                matrix.activate(number * PARTS + place, active=not item.retired)
+                matrix.activate(number * PARTS + place, active=not item.hidden)

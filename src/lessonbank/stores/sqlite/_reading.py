@@ -100,6 +100,7 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
         "SELECT (SELECT count(*) FROM experiences WHERE scope = ?1),"
         " (SELECT count(*) FROM items WHERE scope = ?1),"
         " (SELECT count(*) FROM items WHERE scope = ?1 AND retired = 1),"
+        " (SELECT count(*) FROM items WHERE scope = ?1 AND retired = 2),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1 AND pending = 1),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"

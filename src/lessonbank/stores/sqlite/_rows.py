@@ -14,7 +14,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.timeline import Entry
-from lessonbank.types import Add, Experience, Merge, Replace
+from lessonbank.types import Add, Experience, MemoryItem, Merge, Replace
 
 PARTS: Final = 4096
 """The key of a vector is its experience's number times this, plus the place of an item, or 0 for the task."""
@@ -33,6 +33,11 @@ class ScopeRow:
     sequence: int = 0
     documents: int = 0
     words: int = 0
+
+
+def mark(item: MemoryItem, /) -> int:
+    """What the `retired` of a row says: 0 for an item that is shown, 1 for a retired one, 2 for a quarantined one."""
+    return 1 if item.retired else 2 if item.hidden else 0
 
 
 NOWHERE = ScopeRow(number=0)

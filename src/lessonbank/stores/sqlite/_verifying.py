@@ -18,7 +18,7 @@ from lessonbank.timeline import Entry, live
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Trajectory
 
 from ._repair import ids_of, journal_of, named, settled, unfinished
-from ._rows import PARTS, entry_of, experience_of, sequence_of
+from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
 
 _ORPHANS: Final = {
     "items without an experience": (
@@ -158,7 +158,7 @@ def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], 
         bool(experience.active_items),
         len(words(experience.task)),
     ]
-    items = [(item.id, place, item.retired) for place, item in enumerate(experience.items, 1)]
+    items = [(item.id, place, mark(item)) for place, item in enumerate(experience.items, 1)]
     return columns, items, sorted(open_attempts(experience).items())
 
 

@@ -45,7 +45,7 @@ CREATE TABLE items (
     id TEXT NOT NULL,
     experience INTEGER NOT NULL,
     place INTEGER NOT NULL,                -- 1, 2, 3, … in its experience
-    retired INTEGER NOT NULL,
+    retired INTEGER NOT NULL,              -- 1; or 2 for a quarantined item, which is not shown either
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 

@@ -1,0 +1,147 @@
+"""Finds in a lesson what belongs to one task and to no other: its names, its ids, its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ._empty import STOP, stem
+
+_READ = 40_000
+_VALUE = re.compile(r"(?<![\w.])[$€£#@]?\w[\w.@:/#+-]*\w(?![\w])|[$€£]\d[\d.,]*")
+# Words with digits that are names of things everybody has: utf-8, sha256, python3.11, 24h, v2, step 3, HTTP/2.
+_COMMON = re.compile(
+    r"[a-z]{2,12}[-.]?\d{1,3}(?:\.\d{1,3}){0,2}|v\d+(?:\.\d+){0,3}|\d{1,3}(?:st|nd|rd|th|s|m|h|d|x|k|px|ms|kb|mb|gb"
+    r"|am|pm|%|-\w+)"
+    r"|\d{1,3}(?:[.,/:-]\d{1,2})?|(?:19|20)\d\ds|[A-Z]{2,5}[-/ ]?\d{1,2}|[1-5]\d\d|\d+(?:\.\d+){1,3}|0x[0-9a-fA-F]{1,2}"
+    r"|[A-Z]\d{3,4}"
+    r"|(?:ISO|RFC|UTF|SHA|UTC|HTTP|TLS|CVE|PEP|X)[- /]?\d[\d.-]*|[A-Za-z]+_?\d",
+)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}")
+_NAME = r"[^\W\d_a-z][^\W\d_A-Z]+(?:['’-][^\W\d_]+)?"
+# Where a task says whose it is: after these words stands a person.
+_PERSON = re.compile(
+    rf"(?:\b(?:[Mm]y name is|[Mm]y name's|[Nn]ame:|[Nn]amed|I am|I['’]m|[Tt]his is|[Cc]alled|[Cc]ustomer"
+    rf"|[Uu]ser|[Pp]assenger|[Pp]atient|[Ee]mployee|[Cc]olleague|[Ff]riend|[Mm]anager|[Cc]ontact"
+    rf"|[Ss]tudent|[Cc]lient|[Mm]ember|Mr\.?|Mrs\.?|Ms\.?|Dr\.?"
+    rf"|[Tt]raveller|[Aa]uthor|[Ss]ender|[Rr]ecipient|[Aa]ttendee"
+    rf"|(?:[Mm]y|[Hh]is|[Hh]er|[Tt]heir) (?:son|daughter|wife|husband|sister|brother|mother|father"
+    rf"|boss)),?\s+)(?P<name>{_NAME}(?:\s+{_NAME}){{0,2}})"
+)
+_OWNER = re.compile(rf"(?<![.!?:]\s)(?<!^)\b(?P<name>{_NAME}(?:\s+{_NAME})+)['’]s?\b")
+_PAIR = re.compile(rf"\b(?P<name>{_NAME}\s+{_NAME})\b")
+_NO_PERSON = frozenset(
+    re.findall(
+        r"\S+",
+        r"A Account Add Airlines Airport Airways Amazon An Angeles App Apple April At August Avenue Bank Basic "
+        r"Book Business Button Cancel Card Center Centre Change Chrome City Code College Company Corp County "
+        r"Credit Customer December Delete Department Desk East Economy February Find Firefox For Form Francisco "
+        r"Friday Gold Google Help Hong Hotel If In Inc Island Issue Item January Java July June Kingdom Kong Lake "
+        r"Lane Linux Los Mac March Market May Menu Microsoft Monday Mount Museum New North November October Office "
+        r"Old On Order Page Park Please Premium Profile Project Pull Python Regular Remove Request Rico River Road "
+        r"San Saturday School September Service Settings Shop Silver Site South State States Store Store's Street "
+        r"Studio Sunday Table Team The Thursday Tuesday United University Update User Visual Wednesday West When "
+        r"Windows York ",
+    )
+)
+
+
+_ACCOUNT = re.compile(r"\b(?:user|account|host|branch|login|username|customer|member)s? ['\"`]([\w.-]{4,40})['\"`]")
+# Numbered things of one world: shelf 3, cabinet 4, mug 1.
+_PLACE = re.compile(
+    r"\b(?!(?:step|level|rule|option|version|python|chapter|section|part|phase|exit|code|error|status|port|line"
+    r"|column|row|page|type|class|grade|top|least|most"
+    r"|than|about|after|within|every|first|last|next|in|of|to|at|by|for|the|and|or|is|are|on|up|only|over|under|http"
+    r"|between|from|with|least|digits?|values?)\b)"
+    r"[a-z]{3,14} \d{1,2}\b(?!\s?(?:%|days?|hours?|minutes?|times?|weeks?|months?|years?|percent|items?|or\b|to\b"
+    r"|and\b|seconds?|steps?|lines?|bits?|GB|MB))"
+)
+_WORD = re.compile(r"\w+")
+_FEW = 120
+"""Words of a task below which a lesson has no business to share many of them."""
+_ANSWER = 400
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+
+
+# What a run did, told in order: no lesson says "I opened" and "then I ran".
+_RETOLD = re.compile(
+    r"\b(?:the agent|first i|then i|i (?:first|then|opened|searched|changed|ran|clicked|looked|found|used"
+    r"|started|fixed|read)|the task was (?:a success|successful|completed|done)|was what was (?:asked|answered))\b",
+    re.IGNORECASE,
+)
+
+
+def restates(content: str, /, *, task: str, answer: str = "") -> bool:
+    """Whether `content` is put together from the words of one task and its answer: what it did, not what it taught."""
+    told = _words(f"{task[:_READ]}\n{answer if len(answer) <= _ANSWER else ''}")
+    own = _words(content)
+    if len(_RETOLD.findall(content)) > 1:
+        return True
+    return len(own) >= 2 and len(own & told) >= (0.5 if len(told) <= _FEW else 0.8) * len(own)
+
+
+def _words(text: str) -> set[str]:
+    return {stem(w) for w in _WORD.findall(text.casefold()) if w not in STOP and (len(w) > 1 or w.isdigit())}
+
+
+def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
+    """The first value of `task` or `answer` that `text` repeats although no other task has it."""
+    task = task[:_READ]
+    if answer and (found := _answer_in(text, answer.strip())):
+        return found
+    known = set(_values(task)) | set(_values(answer[:_READ]))
+    value = next((value for value in _values(text) if value in known), None) or _named(text, task)
+    if len(places := {place[0] for place in _PLACE.finditer(text)}) >= 3:
+        return ", ".join(sorted(places)[:3])
+    return value or next((name for name in _people(task) if re.search(rf"\b{re.escape(name)}\b", text)), None)
+
+
+def _values(text: str) -> Iterator[str]:
+    """What looks like an id, an amount, a date, an address of this task."""
+    for match in _VALUE.finditer(text):
+        value = match[0].strip(".,:/-+")
+        if not any(map(str.isdigit, value)):
+            if "@" in value[1:] and "." in value:
+                yield value
+            continue
+        amount = value[:1] in "$€£" and len(value) > 3
+        if amount or _DATE.fullmatch(value) or (len(value) >= 4 and not _COMMON.fullmatch(value)):
+            yield value
+
+
+def _named(text: str, task: str) -> str | None:
+    """The account, host or branch that a task names in quotes."""
+    return next((m[1] for m in _ACCOUNT.finditer(task) if re.search(rf"\b{re.escape(m[1])}\b", text)), None)
+
+
+def _people(task: str) -> Iterator[str]:
+    """The names of persons in `task`, whole and each surname."""
+    for match in (*_PERSON.finditer(task), *_OWNER.finditer(task)):
+        parts = match["name"].split()
+        if parts[0] in _NO_PERSON or (len(parts) == 1 and len(parts[0]) < 3):
+            continue
+        yield match["name"]
+        yield from (part for part in parts if len(part) > 3 and part not in _NO_PERSON)
+
+
+def _answer_in(text: str, answer: str) -> str | None:
+    """The run's answer, where it is short enough to be one and special enough to be told from common words."""
+    bare = _THOUSANDS.sub("", answer.strip(" .\"'`*\n"))
+    if not 2 <= len(bare) <= 80 or "\n" in bare:
+        return None
+    digits = sum(map(str.isdigit, bare))
+    telling = (
+        (bare.isupper() and len(bare) > 3)
+        or bool(re.search(r"[{}_]", bare))
+        or digits > 1
+        or bool(_PAIR.fullmatch(bare))
+        or (not digits and len(bare) >= 8 and " " in bare)
+    )
+    if telling and re.search(rf"(?<!\w){re.escape(bare)}(?!\w)", _THOUSANDS.sub("", text), re.IGNORECASE):
+        return bare
+    said = re.search(
+        rf"\b(?:answer|result|solution|value)\b[^.\n]{{0,30}}\b(?:is|was|=|:)\s*[\"'`*]*{re.escape(bare)}(?!\w)",
+        text,
+        re.IGNORECASE,
+    )
+    return bare if said else None

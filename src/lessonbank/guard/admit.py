@@ -1,0 +1,134 @@
+"""The gate that a lesson passes before it is kept: what is none is turned away, with a reason that is kept instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Rule, Trajectory
+
+from ._echo import blocks, is_echo
+from ._empty import is_chatter, is_submission, is_vague, says_nothing
+from ._literals import literal_in, restates
+from ._orders import is_order as is_order
+from ._orders import risk_of as risk_of
+from .sanitise import canonical, one_line
+
+TITLE: Final = 200
+DESCRIPTION: Final = 600
+CONTENT: Final = 4000
+"""Characters of a field that are kept."""
+ONE_RUN: Final = 3
+SEVERAL_RUNS: Final = 5
+"""Lessons of one run, and of the contrast of several, that are kept (paper, appendix A.1)."""
+_MOST_REJECTED: Final = 20
+
+Check = Callable[[MemoryItem], str]
+"""Why a lesson is turned away; an empty text where it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LessonGate:
+    """Which lessons of a run are kept, in one canonical form. No model is asked.
+
+    A lesson that recommends cutting a corner (skipping a check, forcing its way, widening a permission) is kept, but
+    quarantined: it is shown to nobody until a person approves it.
+    """
+
+    one_run: int = ONE_RUN
+    several_runs: int = SEVERAL_RUNS
+
+    def __call__(self, extraction: Extraction, attempts: Sequence[Attempt], /, *, shown: Sequence[str]) -> Extraction:
+        """`extraction` with the items that are lessons, and the others under `rejected`.
+
+        `shown` are texts that memory had put before these runs; blocks of lessons in the runs themselves are added.
+        """
+        runs = [attempt.trajectory for attempt in attempts]
+        echoed = [*shown, *blocks(_texts(runs))]
+        checks = _checks(runs, [text for text in echoed if text])
+        most = self.one_run if len(attempts) == 1 else self.several_runs
+        kept: list[MemoryItem] = []
+        rejected: list[Rejected] = []
+        for item in map(in_form, extraction.items):
+            found = _refused(item, checks, kept, most)
+            if found is None:
+                kept.append(appraised(item))
+            else:
+                rejected.append(_turned_away(item, *found))
+        notes = tuple(f"not kept: {one_line(r.title, limit=60)!r}: {r.reason}" for r in rejected[:_MOST_REJECTED])
+        return extraction.model_copy(
+            update={
+                "items": tuple(kept),
+                "rejected": tuple(rejected[:_MOST_REJECTED]),
+                "notes": (*extraction.notes, *notes),
+            }
+        )
+
+
+def in_form(item: MemoryItem, /) -> MemoryItem:
+    """`item` with its fields in canonical form, each within its length."""
+    title = " ".join(canonical(item.title, limit=TITLE).split())
+    description = " ".join(canonical(item.description, limit=DESCRIPTION).split())
+    content = canonical(item.content, limit=CONTENT).strip()
+    return item.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
+
+
+def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Check]:
+    task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
+    return {
+        "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
+        "chatter": lambda i: "it talks to a reader" if is_chatter(i.title, i.content) else "",
+        "submission": lambda i: "it ends a run" if is_submission(i.title, i.content) else "",
+        "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
+        "echo": lambda i: "memory itself had shown it" if is_echo(i.content, [] if _quotes(i) else echoed) else "",
+        "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
+        "vague": lambda i: "it is about nothing in particular" if is_vague(i.title, i.content, task=task) else "",
+    }
+
+
+def _quotes(item: MemoryItem) -> bool:
+    """Whether code put it together from the steps of a run: it cannot repeat a lesson, and masks the task's values."""
+    return item.provenance.method == "extractive"
+
+
+def _leak(item: MemoryItem, task: str, answers: Sequence[str]) -> str:
+    found = next((leak for answer in answers if (leak := literal_in(item.text, task=task, answer=answer))), None)
+    if found:
+        return f"it holds {one_line(found, limit=40)!r} of this one task"
+    told = any(restates(item.content, task=task, answer=answer) for answer in answers)
+    return "it tells what this one task was and not what it taught" if told else ""
+
+
+def _refused(
+    item: MemoryItem, checks: dict[Rule, Check], kept: Sequence[MemoryItem], most: int
+) -> tuple[Rule, str] | None:
+    for rule, check in checks.items():
+        if reason := check(item):
+            return rule, reason
+    if any(item.wording == other.wording for other in kept):
+        return "duplicate", "another lesson of this run says the same"
+    return ("cap", f"a run gives {most} lessons at most") if len(kept) >= most else None
+
+
+def _turned_away(item: MemoryItem, rule: Rule, reason: str) -> Rejected:
+    # What repeats another lesson is not kept twice: a purge of that lesson must leave no copy.
+    repeats = rule in ("echo", "duplicate")
+    return Rejected(
+        title="" if repeats else item.title, content="" if repeats else item.content, rule=rule, reason=reason
+    )
+
+
+def appraised(item: MemoryItem, /) -> MemoryItem:
+    """`item` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
+    risk = risk_of(f"{item.title}.\n{item.content}")
+    return item.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
+
+
+def _texts(runs: Iterable[Trajectory]) -> Iterator[str]:
+    for run in runs:
+        yield run.task
+        yield run.instructions
+        for step in run.steps:
+            yield from (step.thought, step.action.text)
+            yield from (seen.text for seen in step.observations)

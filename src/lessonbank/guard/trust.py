@@ -1,0 +1,50 @@
+"""Which lessons may be shown: trust comes from who wrote them and what speaks for them, never from what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from lessonbank.types import Experience, MemoryItem, TrustState
+
+TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
+"""What it takes to be shown. `open`: nothing but not being quarantined. `corroborated`: another run of another task
+taught the same, or a person approved it. `witnessed`: the same, and the other run is of another writer. `reviewed`: a
+person approved it."""
+POLICIES: Final[tuple[TrustPolicy, ...]] = ("open", "corroborated", "witnessed", "reviewed")
+SHOWN: Final[dict[TrustPolicy, frozenset[TrustState]]] = {
+    "open": frozenset({"probation", "active"}),
+    "corroborated": frozenset({"active"}),
+    "witnessed": frozenset({"active"}),
+    "reviewed": frozenset({"active"}),
+}
+
+
+def showable(experience: Experience, states: Iterable[TrustState], /) -> Experience:
+    """`experience` with only those active items that are trusted so far."""
+    items = tuple(item for item in experience.active_items if item.state in states)
+    return experience if len(items) == len(experience.items) else experience.model_copy(update={"items": items})
+
+
+def independent(
+    one: tuple[MemoryItem, Experience], other: tuple[MemoryItem, Experience], /, *, policy: TrustPolicy
+) -> bool:
+    """Whether two lessons come from runs that do not know of each other: no run and no task in common.
+
+    Where a witness is asked for, nor a writer. What a merge or an import wrote speaks for nobody.
+    """
+    first, second = one[0].provenance, other[0].provenance
+    if not first.trajectory_ids or not second.trajectory_ids:
+        return False
+    if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
+        return False
+    return policy == "corroborated" or first.writer != second.writer
+
+
+def _task(experience: Experience) -> str:
+    return " ".join(experience.task.casefold().split())
+
+
+def evidence(*items: MemoryItem) -> Sequence[str]:
+    """The runs that speak for a lesson."""
+    return tuple(dict.fromkeys(id for item in items for id in item.provenance.trajectory_ids))

@@ -1,0 +1,17 @@
+"""A judge that fails cannot tell, and costs nobody the run."""
+
+from __future__ import annotations
+
+from lessonbank.errors import ModelError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Judge
+from lessonbank.types import Trajectory, Verdict
+
+
+async def judged(judge: Judge, run: Trajectory, /) -> Verdict:
+    """What `judge` says of `run`; `unknown`, with the reason, where its model failed."""
+    try:
+        return await judge(run)
+    except ModelError as error:
+        reason = f"the judge's model failed: {one_line(str(error), limit=300)}"
+        return Verdict(outcome="unknown", confidence=0.0, reason=reason)

@@ -1,0 +1,45 @@
+"""What stands at a bank's entrance: a redactor, and a gate for lessons."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lessonbank.errors import UsageError
+from lessonbank.guard.admit import LessonGate
+from lessonbank.guard.entering import Entrance
+from lessonbank.guard.redact import Redacting, redact
+from lessonbank.protocols import Admission, Redactor
+
+
+def choose(
+    redactor: Redactor | Literal["default"] | None, admission: Admission | Literal["default"] | None, profile: str, /
+) -> Entrance:
+    """The built-in parts, the caller's own, or none.
+
+    Raises:
+        UsageError: something that cannot be called; a switch among it, because it would not say what it switches.
+    """
+    if redactor is not None and redactor != "default" and not callable(redactor):
+        raise UsageError(
+            f"redact= takes a function of text that returns text, or None to keep every text as it is; got {redactor!r}"
+        )
+    if admission is not None and admission != "default" and not callable(admission):
+        raise UsageError(f"admission= takes a gate such as LessonGate(), or None to keep every item; got {admission!r}")
+    gate = None if profile == "paper" else LessonGate()
+    return Entrance(
+        redactor=redact if redactor == "default" else redactor, admission=gate if admission == "default" else admission
+    )
+
+
+def named(entrance: Entrance, /) -> dict[str, str]:
+    """How `parts` and `doctor` call them."""
+    return {
+        "redactor": _name(entrance.redactor, own=Redacting),
+        "admission": _name(entrance.admission, own=LessonGate),
+    }
+
+
+def _name(part: object, *, own: type) -> str:
+    if part is None:
+        return "off"
+    return "built in" if isinstance(part, own) else getattr(part, "__name__", type(part).__name__)

@@ -1,0 +1,147 @@
+"""Everything of a store or a bank that takes an id or the number of a change: the doors a tenant can knock at."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tenants import collected
+
+from lessonbank import AsyncReasoningBank
+from lessonbank.testing._store_samples import START, towards
+from lessonbank.types import (
+    Experience,
+    MemoryItem,
+    Merge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settlement,
+    Trajectory,
+    Trust,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """One of each kind, all of one tenant's, or all of nobody's; `last` is the number of a last change."""
+
+    experience: str
+    item: str
+    run: str
+    recall: str
+    last: int
+
+    def of(self, kind: str) -> Any:
+        return getattr(self, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What it takes, and how one knocks: with a bank, the scope one may act in, and ids."""
+
+    takes: str
+    knock: Callable[[AsyncReasoningBank, str, Ids], Awaitable[Any]]
+
+
+def _made(scope: str, id: str = "new") -> Experience:
+    return Experience(
+        id=id,
+        scope=scope,
+        task="a new task",
+        created_at=START,
+        items=(MemoryItem(id="new-item", title="t", content="c"),),
+    )
+
+
+def _apply(takes: str, change: Callable[[str, Ids], Any]) -> Door:
+    return Door(takes, lambda b, s, i: b.store.apply([change(s, i)], scope=s, writer="w"))
+
+
+DOORS: dict[str, Door] = {
+    "store.get": Door("experience", lambda b, s, i: b.store.get(i.experience, scope=s)),
+    "store.owner": Door("item", lambda b, s, i: b.store.owner(i.item, scope=s)),
+    "store.trajectory": Door("run", lambda b, s, i: b.store.trajectory(i.run, scope=s)),
+    "store.recall": Door("recall", lambda b, s, i: b.store.recall(i.recall, scope=s)),
+    "store.settlement": Door("recall", lambda b, s, i: b.store.settlement(i.recall, scope=s)),
+    "store.holding": Door("run", lambda b, s, i: b.store.holding([i.run], scope=s)),
+    "store.learned": Door("run", lambda b, s, i: b.store.learned([i.run], scope=s)),
+    "store.replace": _apply("experience", lambda s, i: Replace(experience=_made(s, i.experience))),
+    "store.rejudge": _apply(
+        "experience",
+        lambda s, i: Rejudge(experience_id=i.experience, trajectory_id="r", verdict=Verdict(outcome="failure")),
+    ),
+    "store.rejudge_run": _apply(
+        "run", lambda s, i: Rejudge(experience_id="own", trajectory_id=i.run, verdict=Verdict(outcome="failure"))
+    ),
+    "store.retire": _apply("item", lambda s, i: Retire(item_ids=("own-item", i.item), reason="r")),
+    "store.restore": _apply("item", lambda s, i: Restore(item_ids=(i.item,), reason="r")),
+    "store.trust": _apply(
+        "item", lambda s, i: Trust(item_ids=("own-item", i.item), state="quarantined", by="person", reason="r")
+    ),
+    "store.merge": _apply(
+        "item", lambda s, i: Merge(experience=_made(s), source_item_ids=("own-item", i.item), reason="r")
+    ),
+    "store.settle": Door(
+        "recall",
+        lambda b, s, i: b.store.apply(
+            [], scope=s, writer="w", settlement=Settlement(recall_id=i.recall, scope=s, outcome="success")
+        ),
+    ),
+    "store.place": Door(
+        "experience",
+        lambda b, s, i: b.store.apply([], scope=s, writer="w", vectors={i.experience: towards(0)}, space="sample:8"),
+    ),
+    "store.index": Door("item", lambda b, s, i: b.store.index({i.item: towards(0)}, scope=s, space="items:8")),
+    "store.search_without": Door(
+        "experience", lambda b, s, i: b.store.search("the order", scope=s, limit=9, exclude=[i.experience])
+    ),
+    "store.nearest_without": Door(
+        "experience",
+        lambda b, s, i: b.store.nearest(towards(0), scope=s, space="sample:8", limit=9, exclude=[i.experience]),
+    ),
+    "store.unlearned": Door("run", lambda b, s, i: _on_condition(b, s, unlearned=[i.run])),
+    "store.unchanged": Door("experience", lambda b, s, i: _on_condition(b, s, unchanged=[_made(s, i.experience)])),
+    "store.purge_item": Door("item", lambda b, s, i: b.store.purge("item", i.item, scope=s, writer="w", reason="r")),
+    "store.purge_run": Door("run", lambda b, s, i: b.store.purge("trajectory", i.run, scope=s, writer="w", reason="r")),
+    "store.rollback": _apply("last", lambda s, i: Rollback(to=i.last, reason="r")),
+    "store.journal_since": Door("last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last))),
+    "bank.get": Door("item", lambda b, s, i: b.get(i.item, scope=s)),
+    "bank.experience": Door("experience", lambda b, s, i: b.experience(i.experience, scope=s)),
+    "bank.trajectory": Door("run", lambda b, s, i: b.trajectory(i.run, scope=s)),
+    "bank.retire": Door("item", lambda b, s, i: b.retire("own-item", i.item, reason="r", scope=s)),
+    "bank.restore": Door("item", lambda b, s, i: b.restore(i.item, reason="r", scope=s)),
+    "bank.approve": Door("item", lambda b, s, i: b.approve("own-item", i.item, by="ana", scope=s)),
+    "bank.quarantine": Door("item", lambda b, s, i: b.quarantine("own-item", i.item, reason="r", scope=s)),
+    "bank.history_item": Door("item", lambda b, s, i: b.history(item=i.item, scope=s)),
+    "bank.history_experience": Door("experience", lambda b, s, i: b.history(experience=i.experience, scope=s)),
+    "bank.lineage": Door("item", lambda b, s, i: b.lineage(i.item, scope=s)),
+    "bank.purge_item": Door("item", lambda b, s, i: b.purge(item=i.item, reason="r", scope=s)),
+    "bank.purge_trajectory": Door("run", lambda b, s, i: b.purge(trajectory=i.run, reason="r", scope=s)),
+    "bank.learn_recall": Door(
+        "recall", lambda b, s, i: b.learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure", scope=s)
+    ),
+    "bank.learn_known_run": Door("run", lambda b, s, i: _learn_again(b, s, i.run)),
+    "bank.as_of": Door("last", lambda b, s, i: b.as_of(i.last, scope=s)),
+    "bank.diff": Door("last", lambda b, s, i: b.diff(0, i.last, scope=s)),
+    "bank.retrieve_as_of": Door("last", lambda b, s, i: b.retrieve_as_of("the order", when=i.last, scope=s)),
+    "bank.rollback": Door("last", lambda b, s, i: b.rollback(to=i.last, reason="r", scope=s)),
+}
+
+
+async def _on_condition(bank: AsyncReasoningBank, scope: str, **condition: Any) -> Any:
+    """What a change that names a run or an experience as its condition comes to; it is undone if it was made."""
+    await bank.store.apply([Retire(item_ids=("own-item",), reason="r")], scope=scope, writer="w", **condition)
+    await bank.store.apply([Restore(item_ids=("own-item",), reason="r")], scope=scope, writer="w")
+    return "made"
+
+
+async def _learn_again(bank: AsyncReasoningBank, scope: str, run: str) -> Any:
+    """A run of that id is new here, whoever else has one; it is erased again."""
+    learned = await bank.learn(Trajectory(id=run, task="t", answer="a"), outcome="failure", scope=scope)
+    await bank.purge(trajectory=run, reason="r", scope=scope)
+    return learned.known, len(learned.changes), learned.notes

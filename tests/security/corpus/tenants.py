@@ -1,0 +1,281 @@
+"""A tenant who calls everything a store can be asked, from numbers alone: two who share a store, or one without the
+other, make the same calls, so that whatever is answered differently was let through from one to the other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from lessonbank.errors import LessonbankError
+from lessonbank.protocols import Store
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_samples import START, towards
+from lessonbank.types import (
+    Add,
+    AttemptRef,
+    Change,
+    Experience,
+    MemoryItem,
+    Merge,
+    Provenance,
+    Recall,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settlement,
+    Trajectory,
+    Trust,
+    Verdict,
+)
+
+SPACES = ("tasks", "items")
+_WORDS = ("cancel", "order", "boots", "oslo", "\u6ce8", "42", "the")
+_IDS = range(4)
+"""Few, and the same for everybody: whatever is unique in one scope only would meet here."""
+_MOMENTS = {"at"}
+"""What a store says of the time of a write."""
+
+
+def plain(answer: Any, /) -> Any:
+    """An answer as something that compares, without the time it was given."""
+    if isinstance(answer, BaseModel):
+        return {name: plain(value) for name, value in answer if name not in _MOMENTS}
+    if isinstance(answer, str | bytes | int | float | None):
+        return answer
+    if isinstance(answer, dict):
+        return {plain(key): plain(value) for key, value in answer.items()}
+    if isinstance(answer, set | frozenset):
+        return sorted(map(plain, answer))
+    if isinstance(answer, Sequence):
+        return [plain(value) for value in answer]
+    return repr(answer)
+
+
+def refusal(error: BaseException, /) -> tuple[Any, ...]:
+    """All that can be read off an error: its kind, code, words, attributes, and the errors behind it."""
+    behind = [refusal(e) for e in (error.__cause__, error.__context__) if isinstance(e, LessonbankError)]
+    return type(error).__name__, getattr(error, "code", ""), str(error), plain(error.args), plain(vars(error)), behind
+
+
+async def collected(records: AsyncIterator[Any]) -> list[Any]:
+    return [record async for record in records]
+
+
+class Tenant:
+    """One of those who share a store.
+
+    Attributes:
+        told: every call it made, and all that it was answered.
+    """
+
+    def __init__(self, store: Store, scopes: Sequence[str], folder: Path, /, *, mark: str) -> None:
+        self.store, self.scopes, self.folder, self.mark = store, scopes, folder, mark
+        self.scope = scopes[0]
+        self.told: list[Any] = []
+
+    async def act(self, method: str, number: int) -> None:
+        """One call, its details drawn from `number`."""
+        chance = random.Random(number)
+        self.scope = chance.choice(self.scopes)
+        try:
+            answer = plain(await CALLS[method](self, chance))
+        except LessonbankError as error:
+            answer = refusal(error)
+        self.told.append((method, self.scope, answer))
+
+    # -- what it calls with
+
+    def id(self, letter: str, chance: random.Random) -> str:
+        return f"{letter}{chance.choice(_IDS)}"
+
+    def text(self, chance: random.Random) -> str:
+        return " ".join(chance.choices(_WORDS, k=chance.choice((1, 2, 4))))
+
+    def run(self, chance: random.Random) -> Trajectory:
+        return Trajectory(id=self.id("r", chance), task=self.text(chance), answer=self.mark)
+
+    def verdict(self, chance: random.Random) -> Verdict:
+        return Verdict(outcome=chance.choice(("success", "failure", "unknown")), reason=self.mark)
+
+    def experience(self, chance: random.Random) -> Experience:
+        id, runs = self.id("e", chance), sorted({self.id("r", chance) for _ in range(chance.randrange(3))})
+        items = [
+            MemoryItem(
+                id=f"{id}-{n}",
+                title=self.text(chance),
+                content=self.mark,
+                retired=chance.random() < 0.2,
+                created_at=START,
+                provenance=Provenance(trajectory_ids=tuple(runs[:n])),
+            )
+            for n in range(chance.choice((0, 1, 2)))
+        ]
+        return Experience(
+            id=id,
+            scope=self.scope,
+            task=self.text(chance),
+            items=tuple(items),
+            attempts=tuple(AttemptRef(trajectory_id=run, verdict=self.verdict(chance)) for run in runs),
+            created_at=START + timedelta(minutes=chance.randrange(3)),
+        )
+
+    def item_id(self, chance: random.Random) -> str:
+        return f"{self.id('e', chance)}-{chance.randrange(2)}"
+
+    def change(self, chance: random.Random) -> Change:
+        kind = chance.choice(("add", "add", "add", "add", "replace", "retire", "restore", "merge", "rejudge", "trust"))
+        ids, reason = (self.item_id(chance),), self.mark
+        if kind == "add":
+            return Add(experience=self.experience(chance))
+        if kind == "replace":
+            return Replace(experience=self.experience(chance), reason=reason)
+        if kind == "merge":
+            return Merge(experience=self.experience(chance), source_item_ids=ids, reason=reason)
+        if kind == "rejudge":
+            names = {"experience_id": self.id("e", chance), "trajectory_id": self.id("r", chance)}
+            return Rejudge(**names, verdict=self.verdict(chance))
+        if kind == "trust":
+            state = chance.choice(("active", "quarantined"))
+            return Trust(item_ids=ids, state=state, by="person", reason=reason)  # type: ignore[arg-type]
+        return (Retire if kind == "retire" else Restore)(item_ids=ids, reason=reason)
+
+    def settlement(self, chance: random.Random) -> Settlement:
+        runs = (self.id("r", chance),)
+        return Settlement(
+            recall_id=self.id("q", chance), scope=self.scope, trajectory_ids=runs, outcome="success", at=START
+        )
+
+    def vectors(self, ids: Sequence[str], chance: random.Random) -> dict[str, Any]:
+        return {id: towards(chance.randrange(8), tilt=chance.choice((0.0, 0.5))) for id in ids}
+
+
+async def _apply(t: Tenant, chance: random.Random) -> Any:
+    if chance.random() < 0.15:
+        back = Rollback(to=chance.randrange(6), reason=t.mark)
+        return await t.store.apply([back], scope=t.scope, writer=t.mark)
+    changes = [t.change(chance) for _ in range(chance.choice((1, 1, 1, 2)))]
+    new = [c.experience.id for c in changes if isinstance(c, Add)] if chance.random() < 0.6 else []
+    return await t.store.apply(
+        changes,
+        scope=t.scope,
+        writer=t.mark,
+        vectors=t.vectors(new, chance),
+        space="tasks" if new else None,
+        settlement=t.settlement(chance) if chance.random() < 0.2 else None,
+        unlearned=[t.id("r", chance)] if chance.random() < 0.1 else (),
+    )
+
+
+async def _index(t: Tenant, chance: random.Random) -> Any:
+    space = chance.choice(SPACES)
+    ids = [t.id("e", chance)] if space == "tasks" else [t.item_id(chance)]
+    return await t.store.index(t.vectors(ids, chance), scope=t.scope, space=space)
+
+
+async def _nearest(t: Tenant, chance: random.Random) -> Any:
+    (vector,) = t.vectors(["query"], chance).values()
+    exclude = [t.id("e", chance)] if chance.random() < 0.3 else []
+    return await t.store.nearest(vector, scope=t.scope, space=chance.choice(SPACES), limit=3, exclude=exclude)
+
+
+async def _search(t: Tenant, chance: random.Random) -> Any:
+    exclude = [t.id("e", chance)] if chance.random() < 0.3 else []
+    return await t.store.search(t.text(chance), scope=t.scope, limit=chance.choice((1, 9)), exclude=exclude)
+
+
+async def _unindexed(t: Tenant, chance: random.Random) -> Any:
+    items = chance.random() < 0.5
+    return await t.store.unindexed(scope=t.scope, space=SPACES[items], limit=9, items=items)
+
+
+async def _record(t: Tenant, chance: random.Random) -> Any:
+    at = START + timedelta(minutes=chance.randrange(3))
+    recall = Recall(id=t.id("q", chance), scope=t.scope, task=t.text(chance), text=t.mark, created_at=at)
+    return await t.store.record(recall)
+
+
+async def _purge(t: Tenant, chance: random.Random) -> Any:
+    what = chance.choice(("item", "trajectory", "trajectory", "scope"))
+    id = {"item": t.item_id(chance), "trajectory": t.id("r", chance), "scope": ""}[what]
+    return await t.store.purge(what, id, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
+
+
+async def _setting(t: Tenant, chance: random.Random) -> Any:
+    return await t.store.setting(f"{t.mark}{chance.choice(_IDS)}")
+
+
+async def _set_setting(t: Tenant, chance: random.Random) -> Any:
+    # Settings are the file's, not a scope's: who shares a file agrees on their names.
+    return await t.store.set_setting(f"{t.mark}{chance.choice(_IDS)}", t.text(chance))
+
+
+async def _scopes(t: Tenant, chance: random.Random) -> Any:
+    # For the owner of the file, who sees everybody: a tenant's own name is in it, or not, whatever the others do.
+    return t.scope in await t.store.scopes()
+
+
+async def _backup(t: Tenant, chance: random.Random) -> Any:
+    path = t.folder / f"{t.mark}.backup"
+    await t.store.backup(path)
+    copy = await SqliteStore.open(path)
+    try:
+        return await copy.counts(scope=t.scope), await collected(copy.scan(scope=t.scope))
+    finally:
+        await copy.close()
+
+
+async def _close(t: Tenant, chance: random.Random) -> Any:
+    await t.store.close()
+    await t.store.close()
+    return await t.store.counts(scope=t.scope)
+
+
+CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
+    "keep": lambda t, c: t.store.keep([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
+    "learned": lambda t, c: t.store.learned([f"r{n}" for n in _IDS], scope=t.scope),
+    "holding": lambda t, c: t.store.holding([t.id("r", c)], scope=t.scope),
+    "pending": lambda t, c: t.store.pending(scope=t.scope, limit=c.choice((None, 1))),
+    "trajectory": lambda t, c: t.store.trajectory(t.id("r", c), scope=t.scope),
+    "apply": _apply,
+    "get": lambda t, c: t.store.get(t.id("e", c), scope=t.scope),
+    "owner": lambda t, c: t.store.owner(t.item_id(c), scope=t.scope),
+    "scan": lambda t, c: collected(t.store.scan(scope=t.scope)),
+    "nearest": _nearest,
+    "search": _search,
+    "unindexed": _unindexed,
+    "index": _index,
+    "drop_index": lambda t, c: t.store.drop_index(scope=t.scope, space=c.choice(SPACES)),
+    "record": _record,
+    "recall": lambda t, c: t.store.recall(t.id("q", c), scope=t.scope),
+    "receipts": lambda t, c: collected(t.store.receipts(scope=t.scope)),
+    "settlement": lambda t, c: t.store.settlement(t.id("q", c), scope=t.scope),
+    "journal": lambda t, c: collected(t.store.journal(scope=t.scope, since=c.choice((0, 0, 2)))),
+    "counts": lambda t, c: t.store.counts(scope=t.scope),
+    "scopes": _scopes,
+    "setting": _setting,
+    "set_setting": _set_setting,
+    "purge": _purge,
+    "rebuild": lambda t, c: t.store.rebuild(),
+    "verify": lambda t, c: t.store.verify(),
+    "backup": _backup,
+    "close": _close,
+}
+"""A call of every method of the port."""
+
+MOVES = (
+    *("apply",) * 12,
+    *("keep",) * 3,
+    *("record",) * 3,
+    "purge",
+    "purge",
+    *(name for name in CALLS if name != "close"),
+)
+"""What a walk draws from: more writes than a draw by name would give. Closing comes last."""
+LOOKS = ("scan", "journal", "counts", "receipts", "pending", "learned", "verify", "scopes")

@@ -1,0 +1,399 @@
+"""A run cannot judge itself: whatever it says, wherever it says it, the verdict is the judge's own or `unknown`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structural
+from structural_checks import bad_characters, roles_in, template_tokens, tokens_in
+
+import lessonbank
+from lessonbank.judging import LLMJudge
+from lessonbank.judging import llm as judging_llm
+from lessonbank.protocols import Message
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Action, Attempt, Extraction, MemoryItem, Observation, Step, ToolCall, Trajectory
+
+pytestmark = pytest.mark.anyio
+
+FILE = Path(__file__).parent / "corpus" / "judging.jsonl"
+TOKENS = template_tokens(structural.TOKENS)
+GUESS = "0badc0de"
+LAST = "refund R-88 stays open, the parcel is on its way"
+ANSWER = "I could not refund order A17."
+PARTS = {
+    "task", "instructions", "user", "thought", "action", "tool name", "argument name", "argument", "raw arguments",
+    "observation", "observation name", "last observation", "answer", "error", "metadata", "everywhere", "many steps",
+}  # fmt: skip
+"""Where a case can stand."""
+OURS = re.compile(
+    r"\[(?:task|instructions the agent was given|final answer|what stopped the run"
+    r"|step \d+(?:, in brief| left out)?|steps \d+–\d+ left out)\]"
+    r"|agent(?: thinks| calls)?:|(?:user|environment|tool look_up[^\n]{0,56}):|\[… [\d,]+ characters cut …\]"
+)
+"""Every line of a record that its writer may not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An attack: a text, the part of a run it stands in, and the outcome it aims at."""
+
+    id: str
+    attack: str
+    part: str
+    aims: str
+    text: str
+
+    @property
+    def mark(self) -> str:
+        """A word that is in the case and nowhere else."""
+        return f"quill{self.id}"
+
+    @property
+    def real(self) -> str:
+        """What the judge makes of the run by itself."""
+        return "failure" if self.aims == "success" else "success"
+
+
+def read(row: dict[str, Any]) -> Case:
+    text = row["text"] if "text" in row else "".join(piece * times for piece, times in row["parts"])
+    text = text.replace("{mark}", f"quill{row['id']}").replace("{nonce}", GUESS)
+    return Case(row["id"], row["attack"], row["part"], row["aims"], text)
+
+
+CASES = [read(json.loads(line)) for line in FILE.read_text(encoding="ascii").splitlines()]
+SHORT = [case for case in CASES if case.attack != "padding"]
+CLAIMED: set[str] = set()
+
+
+def against(attack: str) -> pytest.MarkDecorator:
+    """The cases of one class, for the test that is about it."""
+    CLAIMED.add(attack)
+    return pytest.mark.parametrize("cases", [[case for case in CASES if case.attack == attack]], ids=[attack])
+
+
+def run_of(part: str, text: str) -> Trajectory:
+    """A run that ended in a refusal, with `text` in one part of it (or in all)."""
+
+    def at(name: str) -> str:
+        return text if part in (name, "everywhere") else ""
+
+    calls = (
+        ToolCall(name=f"look_up{at('tool name')}", arguments={f"order{at('argument name')}": f"A17{at('argument')}"}),
+        ToolCall(name="note", arguments=f"late{at('raw arguments')}"),
+    )
+    said = Observation(text=f"Please refund A17.{at('user')}", source="user")
+    seen = Observation(text=f"paid by card{at('observation')}", source="tool", name=f"look_up{at('observation name')}")
+    many = (Step(action="wait", observation=f"{text}."),) * 500 if part == "many steps" else ()
+    return Trajectory(
+        task=f"Refund order A17.{at('task')}",
+        instructions=f"Refunds need a delivered order.{at('instructions')}",
+        steps=(
+            Step(observation=said),
+            Step(
+                thought=f"Look first.{at('thought')}",
+                action=Action(text=f"One moment.{at('action')}", calls=calls),
+                observations=(seen,),
+            ),
+            *many,
+            Step(action="refund A17", observation=f"{at('last observation')}{LAST}"),
+        ),
+        answer=f"{ANSWER}{at('answer')}",
+        error=at("error") or None,
+        metadata={"desk": f"north{at('metadata')}", f"k{at('metadata')}": [at("metadata")]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt of the judge: its code, the lines of the record, and all that stands around them."""
+
+    code: str
+    inside: list[str]
+    around: str
+
+    @property
+    def ours(self) -> list[str]:
+        """The lines of the record without the prefix of what a run says."""
+        return [line for line in self.inside if line and not line.startswith("| ")]
+
+    @property
+    def shape(self) -> list[str]:
+        """Those lines without what differs from run to run: the names of tools."""
+        return [re.sub(r"^tool .*:$", "tool:", line) for line in self.ours]
+
+    @property
+    def told(self) -> str:
+        """What a model reads of the run, as it would quote it: an excerpt."""
+        text = "\n".join(line.removeprefix("| ") for line in self.inside)
+        return text if len(text) < 8_000 else f"{text[:3_000]}\n{text[-3_000:]}"
+
+
+def taken_apart(messages: Sequence[Message]) -> Asked:
+    lines = messages[-1].content.split("\n")
+    (code,) = re.findall(r'^\{"check": "([0-9a-f]{8})", "reason"', lines[-1])
+    opening, closing = f"<<<run {code}>>>", f"<<<end run {code}>>>"
+    assert (lines.count(opening), lines.count(closing)) == (1, 1)
+    start, stop = lines.index(opening), lines.index(closing)
+    inside = lines[start + 1 : stop]
+    assert code not in "\n".join(inside)
+    rest = [*(m.content for m in messages[:-1]), *lines[:start], "(the record)", *lines[stop + 1 :]]
+    return Asked(code, inside, "\n".join(rest).replace(code, "CODE"))
+
+
+async def judged(run: Trajectory, reply: Callable[[Asked], str]) -> tuple[str, Asked]:
+    """The outcome that the default judge comes to, and what it asked."""
+    model = ScriptedModel(lambda messages: reply(taken_apart(messages)))
+    verdict = await LLMJudge(model)(run)
+    (call,) = model.calls
+    return verdict.outcome, taken_apart(call.messages)
+
+
+PLAIN: dict[str, Asked] = {}
+
+
+async def harmless(part: str) -> Asked:
+    """What is asked about a run of the same shape that is after nothing."""
+    if part not in PLAIN:
+        _, PLAIN[part] = await judged(run_of(part, " plain"), lambda _: "")
+    return PLAIN[part]
+
+
+def own(asked: Asked, outcome: str, **more: Any) -> str:
+    """The reply of a judge that does as it is told."""
+    return json.dumps({"check": asked.code, "reason": "Step 3.", "outcome": outcome, "confidence": 0.9} | more)
+
+
+async def assert_it_stays_in_the_record(case: Case) -> Asked:
+    """The case stands between the two markers, behind the prefix, and changes nothing else of the prompt."""
+    _, asked = await judged(run_of(case.part, case.text), lambda _: "")
+    plain = await harmless(case.part)
+    assert asked.around == plain.around, case.id
+    assert case.mark not in asked.around, case.id
+    assert (case.mark in "\n".join(asked.inside)) == (case.part != "metadata"), case.id
+    assert [line for line in asked.ours if not OURS.fullmatch(line)] == [], case.id
+    assert case.attack == "padding" or asked.shape == plain.shape, case.id
+    record = "\n".join(asked.inside)
+    assert not bad_characters(record), case.id
+    assert not tokens_in(record, TOKENS), case.id
+    assert not roles_in(record), case.id
+    return asked
+
+
+def without_a_verdict(quote: str) -> Iterator[Callable[[Asked], str]]:
+    """Replies that only quote."""
+    yield lambda _: quote
+    yield lambda _: f"The record says:\n```json\n{quote}\n```"
+    yield lambda _: json.dumps({"reason": quote, "outcome": "success", "confidence": 1.0})
+    yield lambda asked: "\n".join((f"<<<run {asked.code}>>>", *asked.inside, f"<<<end run {asked.code}>>>"))
+
+
+def with_a_verdict(quote: str, outcome: str) -> Iterator[Callable[[Asked], str]]:
+    """Replies that judge and quote."""
+    yield lambda asked: f"{own(asked, outcome)}\nThe record says:\n{quote}"
+    yield lambda asked: f"The record says:\n{quote}\n\nMy verdict:\n{own(asked, outcome)}"
+    yield lambda asked: own(asked, outcome, reason=f"It claims: {quote}")
+    yield lambda asked: own(asked, outcome, notes=[quote, {"quoted": quote}])
+
+
+async def flips_of(case: Case, asked: Asked) -> list[str]:
+    """The replies to which the run's outcome became the forged one, or the judge's own was lost."""
+    run, found = run_of(case.part, case.text), list[str]()
+    for quote in (asked.told, case.text):
+        # Tokens of thinking do not reach a model as they were written: only what was told can be quoted so.
+        rightly = {case.real} if quote == asked.told else {case.real, "unknown"}
+        replies = [(reply, {"unknown"}) for reply in without_a_verdict(quote)]
+        replies += [(reply, rightly) for reply in with_a_verdict(quote, case.real)]
+        for reply, expected in replies:
+            if (outcome := (await judged(run, reply))[0]) not in expected:
+                found.append(f"{case.id}: {reply(asked)[:200]!r} came out as {outcome}")
+    return found
+
+
+async def assert_nothing_changes(cases: list[Case]) -> None:
+    assert cases
+    for case in cases:
+        asked = await assert_it_stays_in_the_record(case)
+        assert await flips_of(case, asked) == []
+
+
+# --- the corpus, class by class --------------------------------------------------------------------------------------
+
+
+def test_the_corpus_is_large_and_reaches_every_part_of_a_run() -> None:
+    assert len(CASES) >= 45
+    assert len({case.id for case in CASES}) == len({case.text for case in CASES}) == len(CASES)
+    assert {case.part for case in CASES} == PARTS
+    assert {case.attack for case in CASES} == CLAIMED
+    assert sum(case.aims == "failure" for case in CASES) >= 8
+
+
+@against("forged-verdict")
+async def test_a_verdict_written_in_a_run_is_not_a_verdict(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("stated-outcome")
+async def test_a_run_that_states_its_outcome_has_none_by_that(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("fake-rubric")
+async def test_a_rubric_written_in_a_run_leaves_the_judges_own_as_it_is(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("closed-fence")
+async def test_an_end_marker_with_another_code_ends_nothing(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("second-run")
+async def test_a_run_written_inside_a_run_is_not_judged_instead(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("forged-steps")
+async def test_steps_and_speakers_written_in_a_run_are_lines_of_its_text(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("role-tokens")
+async def test_tokens_that_separate_turns_separate_none(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("hidden-characters")
+async def test_a_forgery_spelled_with_hidden_or_wide_characters_is_none(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("encoded")
+async def test_an_encoded_order_stays_text(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("authority")
+async def test_nobody_in_a_run_speaks_for_the_grader(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("guessed-code")
+async def test_a_code_that_was_guessed_wrong_opens_nothing(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("quotes")
+async def test_quotes_within_quotes_do_not_become_the_reply(cases: list[Case]) -> None:
+    await assert_nothing_changes(cases)
+
+
+@against("padding")
+async def test_padding_does_not_push_the_real_ending_out(cases: list[Case]) -> None:
+    for case in cases:
+        asked = await assert_it_stays_in_the_record(case)
+        assert f"| {LAST}" in asked.inside or f"| ({LAST})" in asked.inside, case.id
+        assert any(line.startswith(f"| {ANSWER}") for line in asked.inside), case.id
+        assert any("cut …" in line or "left out" in line for line in asked.ours), case.id
+        assert sum(map(len, asked.inside)) < 125_000, case.id
+        run = run_of(case.part, case.text)
+        assert (await judged(run, next(without_a_verdict(asked.told))))[0] == "unknown", case.id
+        assert (await judged(run, next(with_a_verdict(asked.told, case.real))))[0] == case.real, case.id
+
+
+# --- beyond single cases ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cases", [[case for case in CASES if GUESS in case.text]], ids=["guessed-right"])
+async def test_a_code_that_was_guessed_right_is_blotted_out(cases: list[Case], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging_llm, "nonce", lambda: GUESS)
+    for case in cases:
+        asked = await assert_it_stays_in_the_record(case)
+        assert "-" * len(GUESS) in "\n".join(asked.inside), case.id
+        for reply in without_a_verdict(asked.told):
+            assert (await judged(run_of(case.part, case.text), reply))[0] == "unknown", case.id
+
+
+async def test_every_part_at_once_holds_as_one_does() -> None:
+    for case in (case for case in SHORT if case.part != "everywhere"):
+        _, asked = await judged(run_of("everywhere", case.text), lambda _: "")
+        plain = await harmless("everywhere")
+        assert (asked.around, asked.shape) == (plain.around, plain.shape), case.id
+
+
+async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() -> None:
+    def quoting(messages: Sequence[Message]) -> str:
+        return taken_apart(messages).told
+
+    async def eager(attempts: Sequence[Attempt], /) -> Extraction:
+        return Extraction(items=(MemoryItem(title="Look first", content="`look_up` the parcel before a refund."),))
+
+    bank = await lessonbank.connect_async(
+        ":memory:", scope="desk", model=ScriptedModel(quoting), extractor=eager, embedder="lexical", holdout=None
+    )
+    tried = [case for case in SHORT if case.part not in ("error", "everywhere")]
+    for case in tried:
+        learned = await bank.learn(run_of(case.part, case.text))
+        assert ([v.outcome for v in learned.verdicts], learned.items) == (["unknown"], ()), case.id
+    counts = await bank.store.counts(scope="desk")
+    assert (counts.items, counts.trajectories, counts.pending) == (0, len(tried), len(tried))
+    assert (await bank.learn(run_of("task", ""), outcome="success")).items
+    await bank.close()
+
+
+async def test_what_an_error_says_does_not_make_a_stopped_run_a_success() -> None:
+    bank = await lessonbank.connect_async(":memory:", scope="desk", embedder="lexical", holdout=None)
+    for case in (case for case in CASES if case.part in ("error", "everywhere")):
+        assert (await bank.judge(run_of(case.part, case.text))).outcome == "failure", case.id
+    await bank.close()
+
+
+# --- careless replies ------------------------------------------------------------------------------------------------
+
+
+async def flipped_by(reply: Callable[[Case, Asked, str], str]) -> list[str]:
+    """The cases that reach their aim where a judge replies like this; the judge sees the run and quotes it."""
+    found: list[str] = []
+    for case in SHORT:
+        outcome, _ = await judged(run_of(case.part, case.text), lambda asked, c=case: reply(c, asked, asked.told))
+        found += [case.id] if outcome == case.aims else []
+    return found
+
+
+@pytest.mark.xfail(strict=True, reason="what is nested in a verdict takes its place")
+async def test_an_object_quoted_in_a_verdict_does_not_take_its_place() -> None:
+    assert await flipped_by(lambda case, asked, _: own(asked, case.real, quoted={"outcome": case.aims})) == []
+
+
+@pytest.mark.xfail(strict=True, reason="a reply that names the code anywhere is read by its lines, quotes among them")
+@pytest.mark.parametrize(
+    "form",
+    [
+        "I was given the code {code}, and can say nothing.\n{quote}",
+        "The record says:\n{quote}\nThe code was {code}.",
+        "{code}\n{quote}",
+        "<<<run {code}>>>\n{quote}\n<<<end run {code}>>>",
+        "Check: {code}\nOutcome: {real}\nConfidence: 0.9\n\nThe record says:\n{quote}",
+    ],
+    ids=["told-before", "told-after", "bare", "markers", "after-a-verdict-in-lines"],
+)
+async def test_a_quote_in_a_reply_that_mentions_the_code_is_no_verdict(form: str) -> None:
+    assert await flipped_by(lambda case, a, quote: form.format(code=a.code, real=case.real, quote=quote)) == []
+
+
+@pytest.mark.xfail(strict=True, reason="what is quoted unescaped becomes a line or a field of the verdict")
+@pytest.mark.parametrize("between", [", ", ",\n "], ids=["one-line", "lines"])
+@pytest.mark.parametrize("first", ["reason", "outcome"])
+async def test_a_quote_whose_marks_are_not_escaped_is_no_verdict(first: str, between: str) -> None:
+    def reply(case: Case, asked: Asked, quote: str) -> str:
+        fields = [f'"reason": "It says: {quote} and so on"', f'"outcome": "{case.real}"']
+        ordered = fields if first == "reason" else fields[::-1]
+        return "{" + between.join([f'"check": "{asked.code}"', *ordered, '"confidence": 0.9']) + "}"
+
+    assert await flipped_by(reply) == []

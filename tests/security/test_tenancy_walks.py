@@ -1,0 +1,199 @@
+"""A tenant is answered as if there were no other one, whatever the others do meanwhile and however much they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import bank_tenants
+import pytest
+import tenants
+from doors import Ids
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from sharing import NOBODYS, OURS, STORES, THEIRS, folder, furnished, methods, opened
+
+import lessonbank
+from lessonbank import AsyncReasoningBank
+from lessonbank.errors import NotFound
+from lessonbank.protocols import Store
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore, _reading
+from lessonbank.testing._store_samples import added, experience, trajectory
+
+LOOKALIKES = (
+    "acme",
+    "acme/support/x",
+    "acme/suppor",
+    "ACME/support",
+    "acme/support ",
+    "acme/support%",
+    "acme_support",
+    "",
+)
+CALLABLE_LOOKALIKES = ("acme", "acme/support/x", "acme/suppor", "ACME/support", "acme_support", "acme/sales")
+
+
+# --- two who act at the same time ------------------------------------------------------------------------------------
+
+
+def test_the_walks_know_every_method_there_is() -> None:
+    """A new method needs a call in `tenants.py` or `bank_tenants.py`, or nobody knows whether it keeps scopes apart."""
+    assert set(methods(Store)) == tenants.CALLS.keys()
+    assert set(methods(AsyncReasoningBank)) == bank_tenants.CALLS.keys()
+    assert set(methods(lessonbank.ReasoningBank)) <= bank_tenants.CALLS.keys()
+
+
+@pytest.fixture(autouse=True)
+def _small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a short walk crosses the edges behind which a large bank is kept in another way."""
+    for name, size in {
+        "sqlite._placing.FRESH": 4,
+        "sqlite._placing._BLOCK": 6,
+        "sqlite._derived.TAIL": 3,
+        "sqlite._words._SHORT": 1,
+        "_matrix._EXACT": 5,
+        "_matrix._PORTION": 4,
+        "_matrix._SAMPLE": 3,
+    }.items():
+        monkeypatch.setattr(f"lessonbank.stores.{name}", size)
+
+
+Move = tuple[bool, str, int]
+AS_DRAWN = (Phase.explicit, Phase.generate)
+"""The first answer that differs says enough: to make a walk shorter takes minutes."""
+
+
+async def store_walk(kind: str, moves: Sequence[Move], *, alone: bool) -> list[Any]:
+    """What one tenant is told by a store that another one uses, or does not."""
+    with folder() as where:
+        store: Store = MemoryStore() if kind == "memory" else await SqliteStore.open(where / "bank.db")
+        us = tenants.Tenant(store, [OURS], where, mark="ours")
+        them = tenants.Tenant(store, LOOKALIKES, where, mark="theirs")
+        await us.act("apply", 1)
+        for ours, method, number in moves:
+            if ours or not alone:
+                await (us if ours else them).act(method, number)
+        for number, look in enumerate((*tenants.LOOKS, "search", "nearest", "close")):
+            await us.act(look, number)
+        await store.close()
+        return us.told
+
+
+async def bank_walk(kind: str, moves: Sequence[Move], *, alone: bool) -> list[Any]:
+    """The same of a bank."""
+    with folder() as where:
+        async with opened(kind, where) as bank:
+            us = bank_tenants.BankTenant(bank, [OURS], where, mark="ours")
+            them = bank_tenants.BankTenant(bank, CALLABLE_LOOKALIKES, where, mark="theirs")
+            for ours, method, number in moves:
+                if ours or not alone:
+                    await (us if ours else them).act(method, number)
+            for number, look in enumerate((*bank_tenants.LOOKS, "retrieve", "close")):
+                await us.act(look, number)
+            return us.told
+
+
+def walks(moves: Sequence[str], *, size: int) -> st.SearchStrategy[list[Move]]:
+    return st.lists(
+        st.tuples(st.booleans(), st.sampled_from(moves), st.integers(0, 2**32)), min_size=size, max_size=2 * size
+    )
+
+
+def compared(walk: Callable[..., Awaitable[list[Any]]], kind: str, moves: Sequence[Move]) -> None:
+    beside = asyncio.run(walk(kind, moves, alone=False))  # type: ignore[arg-type]
+    alone = asyncio.run(walk(kind, moves, alone=True))  # type: ignore[arg-type]
+    assert "theirs" not in repr(beside)
+    for there, here in zip(beside, alone, strict=True):
+        assert there == here
+
+
+@pytest.mark.parametrize("kind", STORES)
+@given(moves=walks(tenants.MOVES, size=60))
+@settings(max_examples=4, phases=AS_DRAWN)
+def test_a_store_answers_a_tenant_as_if_there_were_no_other(kind: str, moves: list[Move]) -> None:
+    compared(store_walk, kind, moves)
+
+
+@pytest.mark.parametrize("kind", STORES)
+@given(moves=walks(bank_tenants.MOVES, size=30))
+@settings(max_examples=3, phases=AS_DRAWN)
+def test_a_bank_answers_a_tenant_as_if_there_were_no_other(kind: str, moves: list[Move]) -> None:
+    compared(bank_walk, kind, moves)
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_the_walks_get_somewhere(kind: str) -> None:
+    """A walk of refusals alone would show nothing."""
+    moves = [(n % 2 == 0, tenants.MOVES[n % len(tenants.MOVES)], n) for n in range(300)]
+    told = asyncio.run(store_walk(kind, moves, alone=False))
+    done = {
+        method for method, _, answer in told if not (isinstance(answer, tuple) and answer and answer[0] in _REFUSALS)
+    }
+    assert done >= {"apply", "keep", "get", "owner", "trajectory", "recall", "purge", "index", "search", "nearest"}
+
+
+_REFUSALS = ("NotFound", "Conflict", "UsageError", "SpaceMismatch", "StoreUnavailable")
+
+
+# --- what a clock could tell -----------------------------------------------------------------------------------------
+
+
+def steps(connection: sqlite3.Connection, call: Callable[[], Any]) -> int:
+    """How many steps SQLite's machine takes: what a clock would measure, without the clock's noise."""
+    taken = 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 1
+        return 0
+
+    connection.set_progress_handler(count, 1)
+    try:
+        call()
+    except NotFound:
+        pass
+    finally:
+        connection.set_progress_handler(None, 0)
+    return taken
+
+
+def looks(connection: sqlite3.Connection, ids: Ids) -> dict[str, Callable[[], Any]]:
+    return {
+        "counts": lambda: _reading.counts(connection, OURS),
+        "pending": lambda: _reading.pending(connection, OURS, -1),
+        "learned": lambda: _reading.learned(connection, OURS, [ids.run]),
+        "holding": lambda: _reading.holding(connection, OURS, [ids.run]),
+        "get": lambda: _reading.experience(connection, OURS, ids.experience),
+        "owner": lambda: _reading.owner(connection, OURS, ids.item),
+        "trajectory": lambda: _reading.trajectory(connection, OURS, ids.run),
+        "recall": lambda: _reading.recall(connection, OURS, ids.recall),
+        "settlement": lambda: _reading.settlement(connection, OURS, ids.recall),
+        "scan": lambda: connection.execute(_reading.SCAN, (OURS,)).fetchall(),
+        "receipts": lambda: connection.execute(_reading.RECEIPTS, (OURS,)).fetchall(),
+        "journal": lambda: connection.execute(_reading.JOURNAL, (OURS, 0)).fetchall(),
+    }
+
+
+@pytest.mark.anyio
+async def test_the_work_of_an_answer_tells_nothing_of_how_much_others_hold_or_of_their_ids(tmp_path: Path) -> None:
+    taken: list[dict[str, Any]] = []
+    for size in (0, 300):
+        path = tmp_path / f"{size}.db"
+        store = await SqliteStore.open(path)
+        own = await furnished(store, OURS)
+        foreign = await furnished(store, THEIRS, "foreign-")
+        await added(store, *[experience(scope=THEIRS) for _ in range(size)], scope=THEIRS)
+        await store.keep([trajectory() for _ in range(size)], scope=THEIRS)
+        await store.close()
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        for ids in (own, foreign, NOBODYS):
+            taken.append({name: steps(connection, look) for name, look in looks(connection, ids).items()})
+        connection.close()
+    own, foreign, nobodys, *beside_many = taken
+    assert min(own.values()) > 5
+    assert foreign == nobodys
+    assert beside_many == [own, foreign, nobodys]
