@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 import unicodedata
@@ -49,10 +50,11 @@ def test_marks_piled_up_on_a_letter_are_thinned_out() -> None:
 
 @pytest.mark.parametrize("piece", ["<|", "[INST", "\u0336", "<|a|", "\r", "\u202e", "<<SYS", "<" * 9])
 def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
-    text = piece * (2_000_000 // len(piece))
+    share = 1 if "LESSONBANK_SOAK" in os.environ else 4
+    text = piece * (2_000_000 // share // len(piece))
     before = time.process_time()
     clean(text)
-    assert time.process_time() - before < 5
+    assert time.process_time() - before < 5 / share
 
 
 @given(
