@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import socket
@@ -92,7 +93,20 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("search", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+settings.register_profile("soak", settings.get_profile("repeatable"), max_examples=400)
+_usual = "soak" if "LESSONBANK_SOAK" in os.environ else "repeatable"
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", _usual))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test, which waits for another program, begins first: nothing is to wait for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_types.py")
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests stay to the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -361,7 +361,8 @@ async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
         return Verdict(outcome="success", source="human")
 
     async def extract(attempts: Sequence[Attempt], /) -> Extraction:
-        return Extraction(items=(MemoryItem(title="Mine", content="Read the invoice list by its date column."),))
+        lesson = "Sort by `date` before paging; the newest entry is on the last page."
+        return Extraction(items=(MemoryItem(title="Mine", content=lesson),))
 
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "judge": judge, "extractor": extract}
     async with await lessonbank.connect_async(":memory:", **options) as bank:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -622,10 +623,11 @@ def test_twenty_megabytes_take_linear_time() -> None:
     assert large < 24 * small + 0.5
 
 
-def test_a_hundred_thousand_fragments_of_one_turn_take_linear_time() -> None:
+def test_tens_of_thousands_of_fragments_of_one_turn_take_linear_time() -> None:
+    many, seconds = (50_000, 20) if "LESSONBANK_SOAK" in os.environ else (10_000, 4)
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "x" * 100}]}
     start = time.process_time()
-    run = trajectory_from([{"role": "user", "content": "go"}, *[thought] * 50_000, *[call] * 50_000])
-    assert len(run.steps[1].action.calls) == 50_000
-    assert time.process_time() - start < 20
+    run = trajectory_from([{"role": "user", "content": "go"}, *[thought] * many, *[call] * many])
+    assert len(run.steps[1].action.calls) == many
+    assert time.process_time() - start < seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
@@ -235,27 +236,31 @@ def test_no_excerpt_exceeds_its_budget(text: str, budget: int) -> None:
     assert estimate_tokens(excerpt(text, budget=budget)) <= budget
 
 
+SHARE = 1 if "LESSONBANK_SOAK" in os.environ else 4
+"""Of twenty megabytes, of a hundred thousand steps, and of the time they may take."""
+
+
 @pytest.mark.parametrize(
     "page", ["x", "\n", "rror: ", "漢", "Error: no\n", "a\r\n", "[step 1]\n", " failed \u2028"], ids=ascii
 )
-def test_twenty_megabytes_are_rendered_in_a_moment(page: str) -> None:
-    page = page * (200_000 // len(page))
+def test_megabytes_are_rendered_in_a_moment(page: str) -> None:
+    page = page * (200_000 // SHARE // len(page))
     run = Trajectory(
         task="t", steps=tuple(Step(thought=f"{i}", action=f"open {i}", observation=f"{i}{page}") for i in range(100))
     )
     start = time.process_time()
     text = render(run, budget=8_000)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 5 / SHARE
     assert estimate_tokens(text) <= 8_000
 
 
-def test_a_hundred_thousand_tiny_steps_are_rendered_in_a_moment() -> None:
-    steps = (Step(action="go", observation="went"),) * 100_000
+def test_tens_of_thousands_of_tiny_steps_are_rendered_in_a_moment() -> None:
+    steps = (Step(action="go", observation="went"),) * (100_000 // SHARE)
     start = time.process_time()
     text = render(
         Trajectory.model_construct(task="t", steps=steps, instructions="", answer="a", error=None), budget=2_000
     )
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 10 / SHARE
     assert estimate_tokens(text) <= 2_000
 
 

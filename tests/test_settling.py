@@ -28,7 +28,7 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 
 pytestmark = pytest.mark.anyio
-OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
+OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
 LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
 CONTRAST = LESSON.replace("step 1", "run 1, step 1")
 NOTHING = '{"items": []}'

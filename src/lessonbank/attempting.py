@@ -121,10 +121,16 @@ class AsyncAttempting:
         if self.learned is not None or (error is None and not self.steps):
             return
         if error is None:
-            await self.finish()
+            await self._learn_from_steps()
             return
         if isinstance(error, Exception) and error is not self._refusal:
             await self._fail(error)
+
+    async def _learn_from_steps(self) -> None:
+        try:
+            await self.finish()
+        except Exception as problem:  # noqa: BLE001 - nobody handed anything in: whatever is wrong is the memory's fault
+            self.learned = Learned(notes=(_told("nothing was learned from this run", problem),))
 
     async def _fail(self, error: Exception) -> None:
         """A crash is a failed attempt, unless it was learning that failed. What goes wrong here must not hide it."""

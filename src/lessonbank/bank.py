@@ -113,9 +113,8 @@ class AsyncReasoningBank(Holdings):
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        truth = truth_verdict(outcome=outcome, reward=reward)
         run = (await self._entrance.runs([trajectory_from(source, task=task)]))[0]
-        return (await self._attempt(run, truth)).verdict
+        return (await self._attempt(run, truth_verdict(outcome=outcome, reward=reward))).verdict
 
     async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
         """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""

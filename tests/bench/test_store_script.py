@@ -44,7 +44,7 @@ def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(
 
 
 def test_a_kept_bank_is_taken_again(tmp_path: Path) -> None:
-    words = ("--items", "200", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
+    words = ("--items", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
     first, again = run(*words), run(*words)
     assert first["figures"][0]["value"] == again["figures"][0]["value"]
 

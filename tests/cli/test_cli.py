@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from running import RUNS, learn, lessonbank_cli
+from running import RUNS, learn, lessonbank_cli, lessonbank_process
 
 import lessonbank
 
@@ -20,7 +20,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
-    done = learn(runs)
+    done = lessonbank_process("learn", runs, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
     assert done.returncode == 0, done.stderr
     assert "4 runs read: 2 failure, 2 success; 0 known already" in done.stdout
     assert "strategy" in done.stdout

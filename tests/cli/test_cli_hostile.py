@@ -6,12 +6,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from running import RUNS, learn, lessonbank_cli
+from running import COMMAND, RUNS, learn, lessonbank_cli, lessonbank_process
 
 from lessonbank import importers
 from lessonbank.testing import ModelServer
@@ -27,10 +26,6 @@ def runs(tmp_path: Path) -> Path:
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, **more}
 
 
 def test_a_file_nobody_can_read_costs_no_other_file_its_runs(runs: Path) -> None:
@@ -81,10 +76,7 @@ def test_files_of_different_folders_are_told_apart_in_a_table_that_fits(runs: Pa
     for name in ("first", "second"):
         (runs.parent / f"a-long-name-of-a-folder-{name}").mkdir()
         write(runs.parent / f"a-long-name-of-a-folder-{name}" / "runs.jsonl", [{**RUNS[0], "run_id": name}])
-    command = [sys.executable, "-m", "lessonbank.cli", "learn", ".", "--bank", "bank.db", "--scope", "t"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=runs.parent, timeout=60, check=False, env=environment(COLUMNS="70")
-    )
+    done = lessonbank_cli("learn", ".", "--bank", "bank.db", "--scope", "t", cwd=runs.parent, COLUMNS="70")
     rows = [line for line in done.stdout.splitlines() if "runs.jsonl" in line]
     assert len(rows) == len(set(rows)) == 3
     assert all(len(line) <= 70 for line in done.stdout.splitlines())
@@ -153,22 +145,18 @@ def test_a_pipe_is_refused_with_the_reason(runs: Path) -> None:
 def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path, encoding: str) -> None:
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
     learn(write(tmp_path / "runs.jsonl", [row]))
-    command = [sys.executable, "-m", "lessonbank.cli", "items", "--bank", "bank.db", "--scope", "t"]
-    done = subprocess.run(
-        command, capture_output=True, cwd=tmp_path, timeout=60, check=False, env=environment(PYTHONIOENCODING=encoding)
-    )
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    words = ("items", "--bank", "bank.db", "--scope", "t")
+    done = lessonbank_process(*words, cwd=tmp_path, encoding=encoding, env=environment)
     assert done.returncode == 0, done.stderr
-    assert b"What worked: Ship ??" in done.stdout
+    assert "What worked: Ship ??" in done.stdout
 
 
 def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     learn(runs)
     base = ("items", "--bank", "bank.db", "--scope", "t")
     ids = [item["id"] for item in json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)]
-    command = [sys.executable, "-m", "lessonbank.cli", *base]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=runs.parent, timeout=60, check=False, env=environment(COLUMNS="40")
-    )
+    done = lessonbank_cli(*base, cwd=runs.parent, COLUMNS="40")
     assert all(one in done.stdout for one in ids)
     assert "What worked: Ship parcel 1 abroad" in done.stdout
 
@@ -185,13 +173,10 @@ def test_what_goes_to_a_pipe_is_one_line_an_item(runs: Path) -> None:
 @pytest.mark.parametrize("words", [("items",), ("items", "--json"), ("retrieve", "Ship parcel 1 abroad")])
 def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
-    command = [sys.executable, "-m", "lessonbank.cli", *words, "--bank", "bank.db", "--scope", "t"]
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as gone:
-        done = subprocess.run(
-            command, stdout=gone, stderr=subprocess.PIPE, text=True, cwd=runs.parent, timeout=60, check=False
-        )
+        done = lessonbank_process(*words, "--bank", "bank.db", "--scope", "t", cwd=runs.parent, stdout=gone)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -199,12 +184,14 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ..
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
     with ModelServer(default=lambda _: slow()) as server:
         command = [
-            *(sys.executable, "-m", "lessonbank.cli", "learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t"),
+            *(*COMMAND, "learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t"),
             *("--model", "m", "--base-url", server.base_url, "--jobs", "1", "--judge"),
         ]
+        ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
         started = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=runs.parent, encoding="utf-8"
         )
+        signal.signal(signal.SIGINT, ignored)
         while not server.requests:
             assert started.poll() is None
             time.sleep(0.02)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
 from lessonbank import Step, Trajectory
@@ -12,30 +12,25 @@ from lessonbank import Step, Trajectory
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
 
-def cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lessonbank.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=cwd, timeout=60, check=False)
-
-
 def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         item = bank.learn(RUN, outcome="failure").items[0].id
         where = ("--bank", "bank.db", "--scope", "t")
-        assert cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
+        assert lessonbank_cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
         assert bank.get(item).retired
-        again = cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path)
+        again = lessonbank_cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path)
         assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
-        assert cli("restore", item, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
+        assert lessonbank_cli("restore", item, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
         assert not bank.get(item).retired
 
 
 def test_the_release_is_printed(tmp_path: Path) -> None:
-    assert cli("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
+    assert lessonbank_process("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
 
 
 def test_looking_at_another_embedder_needs_reindex(tmp_path: Path) -> None:
     lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical").close()
-    done = cli("doctor", "--bank", "bank.db", "--embedder", "hashing", cwd=tmp_path)
+    done = lessonbank_cli("doctor", "--bank", "bank.db", "--embedder", "hashing", cwd=tmp_path)
     assert done.returncode == 2
     assert "--reindex" in done.stderr
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:

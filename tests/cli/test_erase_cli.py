@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import TypeAlias
 
 import pytest
+from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
 from lessonbank import Step, Trajectory
 from lessonbank.errors import NotFound
 
 pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
+Done: TypeAlias = CompletedProcess[str]
 
 
 @pytest.fixture
@@ -27,17 +30,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def purge(*words: object, cwd: Path, answer: str | None = None) -> subprocess.CompletedProcess[str]:
+def purge(*words: object, cwd: Path, answer: str | None = None, run: Callable[..., Done] = lessonbank_cli) -> Done:
     """Runs it without a terminal, or at one where somebody types `answer`."""
-    command = [sys.executable, "-m", "lessonbank.cli", "purge", "--bank", "bank.db", "--scope", "t", *map(str, words)]
+    command = ("purge", "--bank", "bank.db", "--scope", "t", *words)
     if answer is None:
-        return subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=cwd, timeout=60, check=False
-        )
+        return lessonbank_cli(*command, cwd=cwd)
     ours, theirs = pty.openpty()
     try:
         os.write(ours, answer.encode() + b"\n")
-        return subprocess.run(command, stdin=theirs, capture_output=True, text=True, cwd=cwd, timeout=60, check=False)
+        return run(*command, stdin=theirs, cwd=cwd)
     finally:
         os.close(ours)
         os.close(theirs)
@@ -80,7 +81,8 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
         assert "nothing was erased" in done.stderr
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.counts().experiences == 3
-    assert purge("--trajectory", "run-1", "--reason", "x", cwd=folder, answer="y").returncode == 0
+    words = ("--trajectory", "run-1", "--reason", "x")
+    assert purge(*words, cwd=folder, answer="y", run=lessonbank_process).returncode == 0
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.counts().experiences == 2
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Step, Trajectory
@@ -28,8 +29,7 @@ with lessonbank.connect(os.environ["LESSONBANK_BANK"], scope="t") as bank:
 
 
 def run_cli(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lessonbank.cli", *map(str, words), "--bank", "bank.db", "--scope", "t"]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120, check=False, encoding="utf-8")
+    return lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=cwd)
 
 
 def json_of(*words: object, cwd: Path) -> Any:
@@ -86,18 +86,14 @@ def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, 
     options = ("--bank", "bank.db", "--scope", "t")
     split = words.index("--bad") + 2 if "--bad" in words else len(words)
     command = [*words[:split], *options, "--", *words[split:]] if split < len(words) else [*words, *options]
-    done = subprocess.run(
-        [sys.executable, "-m", "lessonbank.cli", *command], capture_output=True, text=True, cwd=folder, check=False
-    )
+    done = lessonbank_cli(*command, cwd=folder)
     assert done.returncode == code, done.stderr
     assert sentence in " ".join(done.stderr.split())
 
 
 def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None:
     (folder / "check.py").write_text(CHECK, encoding="utf-8")
-    command = [sys.executable, "-m", "lessonbank.cli", "bisect", "--bank", "bank.db", "--scope", "t"]
-    command += ["--good", "1", "--bad", "8", "--json", "--", sys.executable, "check.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    done = bisect(folder, sys.executable, "check.py", good=1, options=("--json",))
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["first_bad"] == 7
@@ -138,19 +134,19 @@ def test_bisect_stays_within_its_bound_wherever_the_culprit_is(good: int, data: 
     assert all(good < change <= good + changes for change in asked), "what is known to be good is not tried"
 
 
-def bisect(folder: Path, *check: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lessonbank.cli", "bisect", "--bank", "bank.db", "--scope", "t"]
-    command += ["--good", "0", "--bad", "8", "--", *check]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+def bisect(folder: Path, *check: str, good: int = 0, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    between = ("--good", good, "--bad", 8)
+    return lessonbank_cli("bisect", "--bank", "bank.db", "--scope", "t", *between, *options, "--", *check, cwd=folder)
 
 
 @pytest.mark.parametrize("culprit", [1, 4, 8])
 def test_a_check_of_ones_own_is_run_no_more_often_than_promised(folder: Path, culprit: int) -> None:
     (folder / "check.py").write_text(
-        "import os, lessonbank\n"
-        "with lessonbank.connect(os.environ['LESSONBANK_BANK'], scope='t') as bank:\n"
-        "    print('run', file=open('runs.txt', 'a'))\n"
-        f"    raise SystemExit(bank.counts().experiences >= {culprit})\n",
+        "import os, sqlite3\n"
+        "print('run', file=open('runs.txt', 'a'))\n"
+        "bank = sqlite3.connect(os.environ['LESSONBANK_BANK'])\n"
+        "[held] = bank.execute('SELECT count(*) FROM experiences WHERE scope > 0').fetchone()\n"
+        f"raise SystemExit(held >= {culprit})\n",
         encoding="utf-8",
     )
     done = bisect(folder, sys.executable, "check.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -244,11 +245,15 @@ def test_hostile_text_is_inert() -> None:
         assert not {"\x1b", "\x00", "\x07", "\u202e", "\n"} & set(text)
 
 
-def test_twenty_megabytes_take_linear_time() -> None:
-    big = run(*[(f"step {n}", ("]}'\"(`" * 50_000)[: 200_000 - n]) for n in range(100)], task="['(\"" * 50_000)
+def test_megabytes_take_linear_time() -> None:
+    share = 1 if "LESSONBANK_SOAK" in os.environ else 4
+    big = run(
+        *[(f"step {n}", ("]}'\"(`" * 50_000)[: 200_000 - n]) for n in range(100 // share)],
+        task="['(\"" * (50_000 // share),
+    )
     started = time.process_time()
     extract(attempt(big, "failure"))
-    assert time.process_time() - started < 10.0
+    assert time.process_time() - started < 10.0 / share
 
 
 @given(

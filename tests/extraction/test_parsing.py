@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from contextlib import suppress
 
@@ -252,13 +253,15 @@ def test_a_thought_tag_inside_an_answer_does_not_hide_it() -> None:
     assert titles(json.dumps(items)[:-1]) == BOTH
 
 
+SIZE = 5_000_000 if "LESSONBANK_SOAK" in os.environ else 150_000
+"""Characters of rubbish that is dear to read; of the rest there is always more than is read of a reply."""
 RUBBISH = {
-    "opening braces": "{" * 5_000_000,
-    "pairs": "{}" * 2_500_000,
-    "nested objects": '{"a":' * 1_000_000 + "}" * 1_000_000,
+    "opening braces": "{" * SIZE,
+    "pairs": "{}" * (SIZE // 2),
+    "nested objects": '{"a":' * (SIZE // 5) + "}" * (SIZE // 5),
     "quotes": '"' * 5_000_000,
     "escaped quotes": '{"' + '\\"' * 2_500_000,
-    "small broken objects": '{"title": "x", "content": "y"' + '{"title": x "content": y"}' * 190_000,
+    "small broken objects": '{"title": "x", "content": "y"' + '{"title": x "content": y"}' * (SIZE // 26),
     "brackets": "[" * 5_000_000,
     "headings": "# Title\n" * 600_000,
     "markdown items": "# Memory Item 1\n## Title\n" * 200_000,
@@ -269,11 +272,11 @@ RUBBISH = {
 
 
 @pytest.mark.parametrize("kind", RUBBISH)
-def test_five_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
+def test_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()
     with suppress(ExtractionError):
         parse_items(RUBBISH[kind], limit=3)
-    assert time.process_time() - started < 8
+    assert time.process_time() - started < 8 * min(len(RUBBISH[kind]) / 1_000_000, 1)
 
 
 words = st.text(
@@ -339,7 +342,7 @@ def test_valid_json_round_trips(items: list[dict[str, str]], indent: int | None,
     assert [item.content for item in parsed.items] == [item["content"] for item in items]
 
 
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 4)
 @given(items_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"]))
 def test_a_truncated_reply_never_yields_a_partial_item(
     items: list[dict[str, str]], data: st.DataObject, form: str

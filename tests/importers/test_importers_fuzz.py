@@ -114,7 +114,10 @@ def read_all(path: Path, format: str) -> None:
 
 @pytest.mark.parametrize("format", NAMES)
 @given(rows=st.lists(values, max_size=5))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=settings().max_examples // 2,  # of each format
+)
 def test_arbitrary_json_is_imported_or_skipped(format: str, rows: list[Any], tmp_path: Path) -> None:
     path = tmp_path / "any.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from lessonbank.importers import Imported, Skipped, detect, read
+from lessonbank.importers import Entry, Imported, Skipped, detect, read
 from lessonbank.messages import to_messages
 from lessonbank.types import Trajectory
 
@@ -56,11 +57,17 @@ def runs(path: Path) -> list[Imported]:
     return [entry for entry in read(path) if isinstance(entry, Imported)]
 
 
+@cache
+def entries_of(name: str) -> tuple[Entry, ...]:
+    """What a file of rows holds, read once by the tests that look into it."""
+    return tuple(read(DATA / name))
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_imports_with_its_label_and_its_messages(name: str) -> None:
     with gzip.open(DATA / name, "rt", encoding="utf-8") as file:
         rows = [json.loads(line) for line in file]
-    entries = list(read(DATA / name))
+    entries = entries_of(name)
     assert len(rows) == ROWS[name] == len(entries)
     for row, entry in zip(rows, entries, strict=True):
         assert isinstance(entry, Imported)
@@ -93,10 +100,18 @@ def test_no_native_file_is_forgotten() -> None:
 
 
 def test_everything_at_once_gives_each_run_its_own_id_and_the_same_one_again() -> None:
-    first = [entry.trajectory.id for entry in runs(DATA)]
+    first = runs(DATA)
     assert len(first) == sum(ROWS.values()) + sum(good for _, good, _ in FILES.values())
-    assert len(set(first)) == len(first)
-    assert [entry.trajectory.id for entry in runs(DATA)] == first
+    assert len({entry.trajectory.id for entry in first}) == len(first)
+    again = [*runs(NATIVE), *(entry for name in ROWS for entry in entries_of(name) if isinstance(entry, Imported))]
+    assert ids_by_file(again) == ids_by_file(first)
+
+
+def ids_by_file(entries: list[Imported]) -> dict[Path, list[str]]:
+    found: dict[Path, list[str]] = {}
+    for entry in entries:
+        found.setdefault(entry.path, []).append(entry.trajectory.id)
+    return found
 
 
 def test_native_results_carry_the_labels_of_their_benchmarks() -> None:
@@ -107,7 +122,7 @@ def test_native_results_carry_the_labels_of_their_benchmarks() -> None:
 
 
 def converted(name: str) -> dict[tuple[str, str], Trajectory]:
-    found = (entry.trajectory for entry in runs(DATA / name))
+    found = (entry.trajectory for entry in entries_of(name) if isinstance(entry, Imported))
     return {(str(run.metadata["run_id"]), str(run.metadata["task_id"])): run for run in found}
 
 

@@ -50,8 +50,9 @@ def claim(*ids: str) -> Callable[[F], F]:
 
 
 def bank(profile: Profile = "paper", **options: Any) -> ReasoningBank:
-    """A bank in memory that withholds nothing, unless told."""
-    settings: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing", "holdout": None} | options
+    """A bank in memory that withholds nothing and keeps whatever is drawn, unless told."""
+    settings: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing", "holdout": None, "admission": None}
+    settings |= options
     return lessonbank.connect(":memory:", profile=profile, **settings)
 
 

@@ -202,6 +202,15 @@ CONTRAST: tuple[Claim, ...] = (
 )
 
 CONSOLIDATION: tuple[Claim, ...] = (
+    only_default(
+        "kept-as-drawn",
+        "§3.2, code",
+        "Every item that was drawn is kept as the model worded it.",
+        "test_what_is_no_lesson_is_turned_away_by_the_default_only",
+        default="a gate turns away what is empty, vague, an order, an echo of what memory showed, or of one task only, "
+        "and keeps the reason; what recommends cutting a corner is quarantined until a person approves it",
+        why="memory re-injects what it once read, for ever",
+    ),
     same(
         "append-only",
         "§3.2, §A.2",

@@ -264,6 +264,17 @@ def test_everything_is_appended(profile: Profile) -> None:
         assert len(memory.items()) == 6
 
 
+@claim("kept-as-drawn")
+def test_what_is_no_lesson_is_turned_away_by_the_default_only() -> None:
+    reply = json.loads(lessons(1))
+    reply["items"][0] |= {"title": "Be careful", "content": "Always be careful and double-check everything."}
+    kept, _ = extract("paper", reply=json.dumps(reply))
+    assert [i.title for i in kept.items] == ["Be careful"]
+    refused, _ = extract("default", reply=json.dumps(reply), admission="default")
+    assert refused.items == ()
+    assert refused.experience and [r.rule for r in refused.experience.rejected] == ["vague"]
+
+
 @claim("what-is-kept")
 @both_profiles
 def test_task_run_and_items_are_kept(profile: Profile) -> None:

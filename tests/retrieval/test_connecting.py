@@ -13,7 +13,7 @@ from lessonbank import MemoryItem, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.retrieval import Retrieval
 
-OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None}
+OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
 
 
 def run(task: str) -> Trajectory:

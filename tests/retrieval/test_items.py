@@ -30,7 +30,7 @@ from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Add, Experience, Found, Retire
 
 pytestmark = pytest.mark.anyio
-OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "embedder": "hashing"}
+OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "embedder": "hashing", "admission": None}
 
 
 class Failing(HashingEmbedder):

@@ -106,8 +106,11 @@ async def test_a_judge_that_raises_or_gives_rubbish_mints_nothing_and_the_run_wa
     wrong: list[str] = []
     for case in cases("abuse", "judge_raises", "judge_returns"):
         async with await connected(judge=broken_judge(case), extractor=good_extractor) as bank:
-            with pytest.raises(Exception):  # noqa: B017, PT011 - whatever the part itself raises
-                await bank.learn(RUN)
+            if "raises" in case:  # a fault of the part itself, which `learn` shows
+                with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it is
+                    await bank.learn(RUN)
+            else:
+                assert (await bank.learn(RUN)).verdicts[0].outcome == "unknown"
             if await minted(bank) or [run.id for run in await bank.pending()] != [RUN.id]:
                 wrong.append(case["id"])
             learned = await bank.learn(RUN, outcome="success")
@@ -176,7 +179,7 @@ async def test_an_extractor_that_fails_mints_nothing_and_the_run_waits() -> None
     wrong: list[str] = []
     for case in cases("abuse", "extractor_raises"):
         async with await connected(judge=good_judge, extractor=broken_extractor(case)) as bank:
-            if "known" in case:
+            if "raises" in case:  # a part of the caller's own with a fault of its own: `learn` shows it
                 with pytest.raises(type(named(case["error"]))):
                     await bank.learn(RUN)
             else:
@@ -267,7 +270,7 @@ async def test_an_agents_own_work_is_not_broken_by_its_memory(quick: Path) -> No
     for case in some:
         found[case["id"]] = await at_work_with(case, quick / f"{case['id']}.db")
     broken = {id: what for id, what in found.items() if what != "done"}
-    assert broken.keys() == {case["id"] for case in some if "known" in case}, "what is known, and nothing else"
+    assert broken == {}
 
 
 async def test_a_crash_of_the_agent_is_never_hidden_by_a_memory_that_fails_too(quick: Path) -> None:

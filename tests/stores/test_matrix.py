@@ -46,7 +46,8 @@ def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
     for matrix in (matrix_of(rows), loaded(rows)):
         got = found(matrix, query, limit, excluded)
         assert [number for number, _ in got] == wanted
-        assert [score for _, score in got] == pytest.approx([exact[n] for n in wanted])
+        # A sum in another order may be rounded to the neighbour.
+        assert [score for _, score in got] == pytest.approx([exact[n] for n in wanted], abs=1.1e-5)
 
 
 def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
@@ -57,7 +58,7 @@ def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
         assert found(matrix, row, 3) == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
 def test_signs_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
     chance = np.random.default_rng(seed)

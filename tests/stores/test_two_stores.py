@@ -38,6 +38,6 @@ async def walk(steps: list[tuple[str, int]]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 13)
 def test_two_stores_of_one_file_and_the_reference_always_agree(steps: list[tuple[str, int]]) -> None:
     asyncio.run(walk(steps))

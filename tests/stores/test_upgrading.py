@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _trouble import opened
 
+from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
-from lessonbank.types import Rollback
+from lessonbank.types import Experience, Replace, Rollback
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -90,6 +93,70 @@ async def test_the_second_opening_finds_todays_format(earlier: Path) -> None:
     before = earlier.read_bytes()
     await (await SqliteStore.open(earlier)).close()
     assert earlier.read_bytes() == before
+
+
+async def test_what_was_rolled_back_before_the_upgrade_can_be_brought_back_after_it(path: Path) -> None:
+    shutil.copy(FIXTURES / "bank-of-format-4.db", path)
+    known, changed, last = replaced_and_rolled_back(path)
+    async with opened(path) as store:
+        assert await store.get(known.id, scope=MINE) == known
+        for to, wanted in ((last + 1, changed), (last, known), (last + 1, changed), (last + 2, known)):
+            await store.apply([Rollback(to=to, reason="test")], scope=MINE, writer="tests")
+            assert await store.get(known.id, scope=MINE) == wanted
+            assert await store.verify() == []
+
+
+def replaced_and_rolled_back(path: Path) -> tuple[Experience, Experience, int]:
+    """What format 4 leaves when an experience is replaced and that is rolled back; its last entry before both."""
+    raw = sqlite3.connect(path, isolation_level=None)
+    scope, last = raw.execute("SELECT number, sequence FROM scopes WHERE name = ?", (MINE,)).fetchone()
+    number, text = raw.execute("SELECT number, record FROM experiences WHERE scope = ?", (scope,)).fetchone()
+    known = Experience.model_validate_json(text)
+    changed = known.model_copy(update={"metadata": {"changed": True}})
+    entries = Replace(experience=changed), Rollback(to=last, reason="test")
+    for sequence, entry in enumerate(entries, last + 1):
+        raw.execute(
+            "INSERT INTO journal (scope, sequence, at, writer, entry) VALUES (?, ?, 0, 'tests', ?)",
+            (scope, sequence, entry.model_dump_json()),
+        )
+    raw.execute("INSERT INTO touched VALUES (?, ?, ?, 1)", (scope, last + 1, number))
+    raw.execute("UPDATE scopes SET sequence = ? WHERE number = ?", (last + 2, scope))
+    raw.close()
+    return known, changed, last
+
+
+async def test_an_upgrade_that_breaks_off_leaves_the_earlier_bank(
+    earlier: Path, said: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(connection: sqlite3.Connection) -> None:
+        raise StoreUnavailable("the power failed")
+
+    before = tables(earlier)
+    with monkeypatch.context() as patch:
+        patch.setattr("lessonbank.stores.sqlite._upgrading.rebuild", broken)
+        with pytest.raises(StoreUnavailable, match="the power failed"):
+            await SqliteStore.open(earlier)
+    assert tables(earlier) == before
+    async with opened(earlier) as store:
+        assert _like(await dumps(store.scan(scope=MINE)), said["experiences"]) == said["experiences"]
+
+
+def tables(path: Path) -> list[Any]:
+    raw = sqlite3.connect(path)
+    found = [raw.execute("PRAGMA user_version").fetchone(), *raw.execute("SELECT name, sql FROM sqlite_master")]
+    raw.close()
+    return found
+
+
+async def test_many_may_open_an_earlier_bank_at_the_same_moment(earlier: Path, said: dict[str, Any]) -> None:
+    stores = await asyncio.gather(*(SqliteStore.open(earlier) for _ in range(6)))
+    for store in stores:
+        assert _like(await dumps(store.scan(scope=MINE)), said["experiences"]) == said["experiences"]
+    for store in stores:
+        await added(store, experience())
+    assert await stores[0].verify() == []
+    for store in stores:
+        await store.close()
 
 
 async def dumps(records: Any) -> list[dict[str, Any]]:

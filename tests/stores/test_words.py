@@ -23,7 +23,7 @@ def experiences(tasks: list[str]) -> list[Experience]:
     return [Experience(scope="s", task=task, items=(MemoryItem.model_validate(ITEM),)) for task in tasks]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks=st.lists(TASK, min_size=1, max_size=25), query=TASK, limit=st.integers(1, 6), data=st.data())
 async def test_leaving_common_words_unread_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: list[str], query: str, limit: int, data: st.DataObject

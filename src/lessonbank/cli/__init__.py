@@ -17,7 +17,7 @@ from lessonbank.guard import one_line
 
 from ._output import replace_unknown_letters
 from .carry import backup, export, import_
-from .curate import restore, retire
+from .curate import approve, quarantine, restore, retire
 from .demo import demo
 from .doctor import doctor
 from .erase import purge
@@ -41,6 +41,8 @@ app.command()(retrieve)
 app.command()(items)
 app.command()(retire)
 app.command()(restore)
+app.command()(approve)
+app.command()(quarantine)
 app.command()(history)
 app.command()(diff)
 app.command()(rollback)

@@ -1,4 +1,4 @@
-"""`retire` and `restore`: take lessons back by hand, and bring them back."""
+"""Take lessons back by hand and bring them back, vouch for them and set them apart."""
 
 from __future__ import annotations
 
@@ -31,3 +31,29 @@ def restore(items: Items, bank: options.Bank, scope: options.Scope, reason: opti
     with lessonbank.connect(bank, scope=scope) as memory:
         memory.restore(*items, reason=reason)
     console.print(f"restored: {len(items)}", markup=False)
+
+
+def approve(
+    items: Items,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: Annotated[str, typer.Option("--by", help="Your name; kept in the journal.", show_default=False)],
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the journal.")] = "",
+) -> None:
+    """Vouch for lessons, as a person: they are trusted from now on, quarantined ones too."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        memory.approve(*items, by=by, reason=reason)
+    console.print(f"approved: {len(items)}", markup=False)
+
+
+def quarantine(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
+    """Show lessons to nobody until a person approves them."""
+    import lessonbank
+
+    needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope) as memory:
+        memory.quarantine(*items, reason=reason)
+    console.print(f"quarantined: {len(items)}", markup=False)

@@ -99,8 +99,12 @@ def items(
     else:
         if elsewhere:
             warn(elsewhere)
-        rows = [(i.id, i.kind + (" (retired)" if i.retired else ""), i.provenance.method, i.title) for i in found]
-        show_table(f"{len(found)} items in {scope}", ("id", "kind", "by", "title"), rows)
+        rows = [(i.id, i.kind, _standing(i), i.provenance.method, i.title) for i in found]
+        show_table(f"{len(found)} items in {scope}", ("id", "kind", "trust", "by", "title"), rows)
+
+
+def _standing(item: MemoryItem) -> str:
+    return "retired" if item.retired else f"{item.state}: {item.risk}" if item.risk else item.state
 
 
 def _elsewhere(memory: ReasoningBank) -> str:
@@ -118,6 +122,7 @@ def _show_whole(item: MemoryItem) -> None:
         "Provenance",
         ("field", "value"),
         (
+            ("trust", _standing(item)),
             ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
             ("model", source.model or "none"),
             ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),

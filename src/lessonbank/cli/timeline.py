@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Add, JournalEntry, Merge, Purge, Rejudge, Replace, Restore, Retire, Rollback, Settle
+from lessonbank.types import Add, JournalEntry, Merge, Purge, Rejudge, Replace, Restore, Retire, Rollback, Settle, Trust
 
 from . import _options as options
 from ._output import console, show_json, show_table, warn
@@ -191,6 +191,8 @@ def _what(entry: JournalEntry) -> str:
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
         case Retire() | Restore():
             return f"{', '.join(change.item_ids)}: {change.reason}"
+        case Trust():
+            return f"{', '.join(change.item_ids)}: {change.state}, by {change.by}: {change.reason}"
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():
@@ -204,5 +206,6 @@ def _what(entry: JournalEntry) -> str:
 def _rows(found: Diff) -> list[tuple[str, str, str]]:
     pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
     pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
-    items = (("items_added", "item added"), ("items_removed", "item removed"), ("retired",) * 2, ("restored",) * 2)
-    return pairs + [(name, i.id, i.title) for field, name in items for i in getattr(found, field)]
+    items = {"items_added": "item added", "items_removed": "item removed"}
+    items |= {name: name for name in ("retired", "restored", "trusted")}
+    return pairs + [(name, i.id, i.title) for field, name in items.items() for i in getattr(found, field)]

@@ -13,6 +13,7 @@ import json_repair
 _SYNTAX = re.compile(r"""["'\\{}]""")
 _FLAT = re.compile(r"\{[^{}]*\}")
 _PYTHON_STYLE = re.compile(r"\{\s*'")
+_LIST = re.compile(r"""["']?\bitems["']?\s*:\s*\[""", re.I)
 _SMALLEST = 8
 _DEEPEST = 8
 _RETRIES = 4
@@ -29,6 +30,15 @@ class _Span:
     python_style: bool
     end: int = 0
     children: list[_Span] = field(default_factory=list["_Span"])
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Items found in a text; `empty`: one of its objects wraps an empty list; `closed`: its `items` list was found."""
+
+    items: list[dict[str, Any]]
+    empty: bool = False
+    closed: bool = False
 
 
 def loads(text: str, /) -> Any:
@@ -63,18 +73,51 @@ def says_none(value: Any, /) -> bool:
     return value == []
 
 
-def complete_objects(text: str, /) -> tuple[list[dict[str, Any]], bool]:
-    """The item dicts among the complete objects of `text`, and whether one of the objects wraps an empty list.
+def listed(value: Any, /, depth: int = 0) -> list[dict[str, Any]] | None:
+    """The item dicts in the first `items` list in `value`, `None` where there is none.
 
-    An object whose end is missing is never returned, whatever its strings hold: the scan knows strings and escapes.
-    Objects that are complete but not valid JSON (single quotes, trailing commas, comments) are repaired. Where a stray
-    quote has thrown the scan off, the objects without inner braces after the last one found are tried as they look.
-    Linear in the length of `text`.
+    A list of something else, such as the items of an order, is none; an empty one is.
+    """
+    if depth > _DEEPEST:
+        return None
+    parts: list[Any] = []
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+    elif isinstance(value, dict):
+        fields = {str(key).strip().lower(): part for key, part in cast("dict[Any, Any]", value).items()}
+        if _is_item(fields):
+            return None
+        inside = fields.get("items")
+        if isinstance(inside, list) and ((items := [*item_dicts(inside)]) or not inside):
+            return items
+        parts = list(fields.values())
+    return next((found for part in parts if (found := listed(part, depth + 1)) is not None), None)
+
+
+def complete_objects(text: str, /) -> Found:
+    """The item dicts among the complete objects of `text`.
+
+    Where one of the objects has an `items` list, that is the answer and the rest is talk about it: only the first such
+    list is read. An object whose end is missing is never returned, whatever its strings hold: the scan knows strings
+    and escapes. Objects that are complete but not valid JSON (single quotes, trailing commas, comments) are repaired.
+    Where a stray quote has thrown the scan off, the objects without inner braces after the last one found are tried as
+    they look. Linear in the length of `text`.
     """
     repair = _Repair()
+    spans, unfinished = _spans(text)
+    for span in sorted([*spans, *unfinished], key=lambda span: span.start):
+        if not span.end and _opens_a_list(text, span):
+            # Cut off, or thrown off by a stray quote: what stands before it is no part of it.
+            return _items_of(text, [inner for inner in spans if inner.start > span.start], repair)
+        if span.end and (items := _listed_in(text, span, repair)) is not None:
+            return Found(items, empty=not items, closed=True)
+    return _items_of(text, spans, repair)
+
+
+def _items_of(text: str, spans: list[_Span], repair: _Repair, /) -> Found:
     found: list[dict[str, Any]] = []
-    empty, read_to = False, 0
-    for span in _spans(text):
+    empty, read_to = False, spans[0].start if spans else 0
+    for span in spans:
         items = list(_read(text, span, repair))
         found += items
         read_to = span.end if items else read_to
@@ -82,11 +125,27 @@ def complete_objects(text: str, /) -> tuple[list[dict[str, Any]], bool]:
     for match in _FLAT.finditer(text, read_to):
         if _ends_with_a_value(match[0]):
             found += item_dicts(loads(match[0]) or repair(match[0]))
-    return found, empty
+    return Found(found, empty=empty)
 
 
-def _spans(text: str) -> list[_Span]:
-    """The outermost complete objects, in order; those inside an object that never ends count as outermost."""
+def _opens_a_list(text: str, span: _Span, /) -> bool:
+    """Whether an object begins with an `items` list, as far as it has no objects in it."""
+    head = text[span.start : text.find("{", span.start + 1) + 1 or len(text)]
+    return _LIST.search(head) is not None
+
+
+def _listed_in(text: str, span: _Span, repair: _Repair, retries: int = _RETRIES) -> list[dict[str, Any]] | None:
+    value = loads(text[span.start : span.end])
+    if value is not None:
+        return listed(value)
+    if _opens_a_list(text, span):
+        return [*_read(text, span, repair)] or None
+    inner = (_listed_in(text, child, repair, retries - 1) for child in span.children if retries)
+    return next((items for items in inner if items is not None), None)
+
+
+def _spans(text: str) -> tuple[list[_Span], list[_Span]]:
+    """The outermost complete objects, in order, and those that never end; what is inside of such is outermost too."""
     outermost: list[_Span] = []
     stack: list[_Span] = []
     quote, skip = "", -1
@@ -108,7 +167,7 @@ def _spans(text: str) -> list[_Span]:
             quote = char
     for unfinished in stack:
         outermost += unfinished.children
-    return sorted(outermost, key=lambda span: span.start)
+    return sorted(outermost, key=lambda span: span.start), stack
 
 
 def _read(text: str, span: _Span, repair: _Repair, retries: int = _RETRIES) -> Iterator[dict[str, Any]]:

@@ -225,7 +225,8 @@ def _item(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Mem
     verdicts = [run.attempt.verdict for run in runs]
     outcomes = {verdict.outcome for verdict in verdicts}
     kind: Kind = "strategy" if "success" in outcomes else "guardrail"
-    if len(runs) > 1 and draft.kind:
+    # Runs that all ended the same way leave nothing to choose, whatever the model (or a run it read) says.
+    if len(outcomes) > 1 and draft.kind:
         kind = draft.kind
     from_kind: Outcome = "success" if kind == "strategy" else "failure"
     sources = {verdict.source for verdict in verdicts}

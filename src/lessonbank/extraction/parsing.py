@@ -12,7 +12,7 @@ from lessonbank.guard import clean, one_line
 from lessonbank.types import Kind
 
 from ._markdown import markdown_items
-from ._salvage import complete_objects, item_dicts, loads, says_none
+from ._salvage import complete_objects, item_dicts, listed, loads, says_none
 
 TITLE_LIMIT = 200
 DESCRIPTION_LIMIT = 500
@@ -58,7 +58,8 @@ def parse_items(text: str, /, *, limit: int) -> ParsedItems:
     """Read at most `limit` lessons from a model's reply, in JSON or in the paper's Markdown.
 
     JSON is found as a whole, in prose, fences, after thoughts, one object after another, under any wrapper key, cut off
-    (complete items are kept, the partial one is not) and slightly broken. A field that is not text never becomes text,
+    (complete items are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
+    ask for, what stands beside it is a quote and not read. A field that is not text never becomes text,
     except that a list of sentences is joined for the content. An item without a title or content, or with a
     placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most 200
     characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
@@ -101,13 +102,16 @@ def _candidates(text: str) -> tuple[list[dict[str, Any]], bool]:
     value = loads(text.strip())
     if isinstance(value, str):
         value, text = loads(value), value
-    found = list(item_dicts(value))
-    if found or says_none(value):
+    answer = listed(value)
+    found = list(item_dicts(value)) if answer is None else answer
+    if found or answer is not None or says_none(value):
         return found, not found
     body = _answer(text)
-    found, empty = complete_objects(body)
-    found = found or cast("list[dict[str, Any]]", markdown_items(body))
-    return found, not found and (empty or _declines(body))
+    salvaged = complete_objects(body)
+    if salvaged.items or salvaged.closed:
+        return salvaged.items, not salvaged.items
+    found = cast("list[dict[str, Any]]", markdown_items(body))
+    return found, not found and (salvaged.empty or _declines(body))
 
 
 def _answer(text: str) -> str:

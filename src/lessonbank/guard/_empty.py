@@ -59,7 +59,7 @@ def says_nothing(title: str, content: str, /) -> bool:
         return True
     if len(_WORD.findall(bare)) >= 7 or _DENSE.search(bare) or _CODE.search(content):
         return False
-    return _folded(bare) in _folded(title) or len(_about(bare)) < 2
+    return _folded(bare) in _folded(title)
 
 
 def is_vague(title: str, content: str, /, *, task: str) -> bool:

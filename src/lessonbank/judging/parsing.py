@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -24,7 +24,6 @@ _ATTEMPTS = 200
 _REASON = 1_000
 _OUTCOME_KEYS = ("outcome", "status", "verdict", "result", "judgment", "judgement", "success", "label", "passed")
 _REASON_KEYS = ("reason", "reasoning", "thoughts", "thought", "explanation", "rationale")
-_DECODER = json.JSONDecoder()
 
 
 def _labelled(names: str, most: int, /) -> re.Pattern[str]:
@@ -36,6 +35,12 @@ def _labelled(names: str, most: int, /) -> re.Pattern[str]:
 _LINE = _labelled(r"(?:final[ _])?(?:outcome|status|verdict|result|judge?ment)", 200)
 _THOUGHTS = _labelled(r"thoughts?|reason(?:ing)?", 2_000)
 _CONFIDENCE = _labelled("confidence", 60)
+_CHECK = _labelled("check(?:[ _]code)?", 60)
+_MENTION = re.compile(
+    rf"""(["'“]?)\b(?:{"|".join(_OUTCOME_KEYS)})\b\\?["'”]?\s{{0,8}}:([^,\n{{}}]{{0,60}})""", re.IGNORECASE
+)
+_FIELD = re.compile(r"""["']\s{0,8}:""")
+_LABELS = (_LINE, _THOUGHTS, _CONFIDENCE, _CHECK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,9 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
     Read are: JSON objects (in prose, in fences, in a list, with the usual slips), lines such as `Status: "success"`,
     and a reply that is one word. A word that is no clear success or failure ("partial") is `unknown`.
 
-    With `nonce`, only a verdict that comes with it counts: an object that has it as a value, or a reply without objects
-    that mentions it. So a verdict quoted from a run, which cannot know the nonce, is not taken for the judge's.
+    With `nonce`, only a verdict that comes with it counts: an object that has it as a value, or, in a reply without
+    objects, labelled lines of which a `Check:` line comes first. So a verdict quoted from a run, which cannot know the
+    nonce, is not taken for the judge's. Where a reply contradicts itself in one place, it states no outcome there.
 
     Raises:
         JudgeError: the reply is empty, holds no verdict, or none that carries the nonce.
@@ -68,13 +74,12 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
         return found[-1]
     if nonce and nonce not in said.lower():
         raise JudgeError(f"The judge's reply does not carry the check code it was given: {one_line(said, limit=120)}")
-    if (reading := _from_lines(said)) is None:
+    if (reading := _from_lines(said) if nonce is None or _is_form(said, nonce) else None) is None:
         raise JudgeError(f"No verdict could be read from the judge's reply: {one_line(said, limit=120)}")
     return reading
 
 
-def _from_object(entry: dict[str, Any], nonce: str | None, /) -> Reading | None:
-    fields = {str(key).strip().lower(): value for key, value in entry.items()}
+def _from_object(fields: dict[str, Any], nonce: str | None, /) -> Reading | None:
     if nonce and not any(str(value).strip().lower() == nonce for value in fields.values()):
         return None
     outcomes: set[Outcome] = {outcome for key in _OUTCOME_KEYS if (outcome := outcome_of(fields.get(key)))}
@@ -97,23 +102,54 @@ def _from_lines(said: str, /) -> Reading | None:
         return None
     reasons, sure = _THOUGHTS.findall(said), _CONFIDENCE.findall(said)
     return Reading(
-        outcome=outcomes[-1],
+        outcome=outcomes[-1] if len({*outcomes}) == 1 else "unknown",
         confidence=confidence_of(sure[-1]) if sure else None,
         reason=one_line(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
     )
 
 
+def _is_form(said: str, nonce: str, /) -> bool:
+    """Whether a reply is a form of labelled lines under a `Check:` line with the nonce.
+
+    Anything between or below them may be a quote, and so may be what stands before the nonce.
+    """
+    lines = [line for line in said.split("\n") if line.strip()]
+    start = next((n for n, line in enumerate(lines) if any(label.match(line) for label in _LABELS)), len(lines))
+    codes = {value.strip(" \t\r*_`'\"").lower() for value in _CHECK.findall(said)}
+    if "{" in said or codes != {nonce} or not _CHECK.match(lines[start]):
+        return False
+    return all(any(label.match(line) for label in _LABELS) for line in lines[start:])
+
+
 def _objects(said: str, /) -> Iterator[dict[str, Any]]:
-    """Every object in the reply in order: the well-formed ones as they are, what lies between them repaired."""
-    repairs = _REPAIRS
-    found: list[dict[str, Any]] = []
-    end = len(said)
-    for start, stop, value in [*_wellformed(said)][::-1]:
-        gap, end = said[stop:end], start
-        found = [*_flat(value), *(_flat(_repaired(gap)) if repairs > 0 else ()), *found]
-        repairs -= "{" in gap
-    yield from _flat(_repaired(said[:end])) if repairs > 0 else ()
-    yield from found
+    """The fields of every object in the reply in order: well-formed ones as they are, what lies between repaired."""
+    spans = [*_wellformed(said)]
+    starts, stops = [*(start for start, _, _ in spans), len(said)], [0, *(stop for _, stop, _ in spans)]
+    gaps = [said[stop:start] for start, stop in zip(starts, stops, strict=True)]
+    # An object whose quotes are not escaped falls into several gaps: all of them together must state one outcome.
+    broken = [] if _contradicts(" ".join(gaps)) else [n for n, gap in enumerate(gaps) if "{" in gap][-_REPAIRS:]
+    for number, gap in enumerate(gaps):
+        after = gaps[number + 1] if number < len(spans) else None
+        yield from _flat(_repaired(gap)) if number in broken and (after is None or not _is_open(gap)) else ()
+        yield from _flat(spans[number][2]) if after is not None and not _goes_on(after) else ()
+
+
+def _is_open(gap: str, /) -> bool:
+    """Whether an object that begins in a gap seems to go on behind it."""
+    return gap.count("{") > gap.count("}")
+
+
+def _goes_on(gap: str, /) -> bool:
+    """Whether the object before a gap was ended by something quoted in it: its other fields and its end follow."""
+    rest, end, _ = gap.partition("{")[0].partition("}")
+    return bool(end) and _FIELD.search(rest) is not None
+
+
+def _contradicts(text: str, /) -> bool:
+    """Whether a text that is no JSON names an outcome more than once and not always the same."""
+    stated = [(quote, outcome_of(value)) for quote, value in _MENTION.findall(text)]
+    outcomes = [outcome for quote, outcome in stated if quote or outcome]
+    return len(outcomes) > 1 and (None in outcomes or len({*outcomes}) > 1)
 
 
 def _wellformed(said: str, /) -> Iterator[tuple[int, int, object]]:
@@ -132,7 +168,7 @@ def _wellformed(said: str, /) -> Iterator[tuple[int, int, object]]:
 
 def _repaired(gap: str, /) -> object:
     start = gap.find("{")
-    if start < 0 or ":" not in gap:
+    if ":" not in gap:
         return None
     try:
         return json_repair.loads(gap[start : start + _REPAIRED])
@@ -140,12 +176,34 @@ def _repaired(gap: str, /) -> object:
         return None
 
 
+def _fields(pairs: Iterable[tuple[Any, Any]], /) -> dict[str, Any]:
+    """Names in lower case to values; a name that comes with two values has none."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        key = str(name).strip().lower()
+        fields[key] = value if key not in fields or fields[key] == value else None
+    return fields
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_fields, strict=False)
+
+
 def _flat(value: object, /) -> Iterator[dict[str, Any]]:
-    """The objects in a value, one level of wrapping (`[{…}]`, `{"verdict": {…}}`) taken off."""
+    """The fields of the objects in a value, one level of wrapping (`[{…}]`, `{"verdict": {…}}`) taken off."""
     if isinstance(value, list):
         for entry in cast("list[object]", value)[:20]:
             yield from _flat(cast("object", entry)) if isinstance(entry, dict) else ()
     elif isinstance(value, dict):
-        entry = cast("dict[str, Any]", value)
-        yield entry
-        yield from ({**entry, **cast("dict[str, Any]", inner)} for inner in entry.values() if isinstance(inner, dict))
+        fields = _fields(cast("dict[Any, Any]", value).items())
+        yield fields
+        yield from _unwrapped(fields)
+
+
+def _unwrapped(fields: dict[str, Any], /) -> Iterator[dict[str, Any]]:
+    """The objects inside one that states no outcome itself; the nonce beside it covers one that is called a verdict."""
+    inner = {key: _fields(cast("dict[Any, Any]", v).items()) for key, v in fields.items() if isinstance(v, dict)}
+    named = [key for key in _OUTCOME_KEYS if key in fields]
+    if any(key not in inner for key in named) or len(named) > 1:
+        return
+    for key, own in inner.items():
+        yield {**fields, **own} if key in named else own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ from ._excerpt import block_size, clip, error_line, is_troubled, unify, width
 _REPEAT = 300  # characters from which naming the earlier step is shorter to read than the text again
 _SPEECH = 4_000  # characters of a user's turn from which it is rather a page or a file handed on than speech
 _LINE = 160
+_NAME = 48
+_NOT_IN_A_NAME = re.compile(r"[^\w.:-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ def _weight(observation: Observation, left: int, /) -> float:
 
 
 def _speaker(observation: Observation, /) -> str:
-    name = " ".join((observation.name or "")[:200].split())[:60]
+    """Who speaks, on a line of ours: of a name, which may be a stranger's, only what names are made of."""
+    name = _NOT_IN_A_NAME.sub("_", (observation.name or "")[:200].strip())[:_NAME]
     who = f"{observation.source} {name}".strip()
     return f"{who} (error):" if observation.is_error else f"{who}:"
 

@@ -27,13 +27,14 @@ from lessonbank.types import (
     JournalEntry,
     Match,
     Recall,
+    Record,
     Settle,
     Settlement,
     Trajectory,
 )
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
-from ._database import Database
+from ._database import Database, Stream
 from ._rewinding import rewind
 from ._rows import experience_of
 
@@ -42,11 +43,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Kept = TypeVar("Kept", bound=Record)
 
 _PORTION: Final = 200
 """Records a scan fetches at a time."""
 _SMALL: Final = 2
 """Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
+_BRIEF: Final = 16_384
+"""Characters of a record that is made ready there: a megabyte would stop the loop for tens of milliseconds."""
 
 
 class SqliteStore:
@@ -128,7 +132,7 @@ class SqliteStore:
                 unlearned=tuple(unlearned),
                 unchanged=tuple(unchanged),
             ),
-            small=len(entries) <= _SMALL,
+            small=len(entries) <= _SMALL and all(map(_brief, entries)),
         )
         rollback = lone_rollback(changes, vectors, settlement)
         if rollback is not None:
@@ -180,8 +184,9 @@ class SqliteStore:
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        clean, text = dumped(recall.model_copy(update={"items": ()}))
-        blob = packed(text)
+        clean, blob = await self._off_loop(
+            lambda: _packed(recall.model_copy(update={"items": ()})), small=len(recall.text) + len(recall.task) < _BRIEF
+        )
         await self._write(lambda file: _writing.record(file, clean, blob))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -261,7 +266,13 @@ class SqliteStore:
         return call() if small else await _result(self._database.reading(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
-        stream = await self._off_loop(lambda: self._database.stream(sql, values))
+        opening = self._database.reading(lambda: self._database.stream(sql, values))
+        try:
+            stream = await _result(opening)
+        except BaseException:
+            # Whoever asked is gone; a snapshot that nobody closes would keep the log from ever being emptied.
+            opening.add_done_callback(self._abandon)
+            raise
         try:
             while portion := await self._off_loop(lambda: [parse(row) for row in stream.take(_PORTION)]):
                 for record in portion:
@@ -269,6 +280,10 @@ class SqliteStore:
         finally:
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(self._database.done, stream)
+
+    def _abandon(self, opening: Future[Stream]) -> None:
+        if not opening.cancelled() and opening.exception() is None:
+            self._database.done(opening.result())
 
 
 async def _result(future: Future[T]) -> T:
@@ -290,6 +305,19 @@ def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
     return database
 
 
+def _brief(entry: Change | Settle) -> bool:
+    """Whether an entry is quickly packed, as far as a glance tells."""
+    experience = getattr(entry, "experience", None)
+    if not isinstance(experience, Experience):
+        return True
+    return len(experience.task) + sum(len(item.text) for item in experience.items) < _BRIEF
+
+
+def _packed(record: Kept) -> tuple[Kept, bytes]:
+    clean, text = dumped(record)
+    return clean, packed(text)
+
+
 def _batch(
     entries: Sequence[Change | Settle],
     *,
@@ -300,7 +328,7 @@ def _batch(
     unlearned: Sequence[str],
     unchanged: Sequence[Experience],
 ) -> _writing.Batch:
-    clean = [(kept, packed(text)) for kept, text in map(dumped, entries)]
+    clean = list(map(_packed, entries))
     return _writing.Batch(
         scope=scope,
         writer=writer,

@@ -143,19 +143,24 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     """Lay the vectors of every space anew, in the order of their keys, without those that are damaged or of nothing."""
     for table in ("fresh", "blocks"):
         connection.execute(f"DELETE FROM {table} WHERE space NOT IN (SELECT number FROM spaces)")
+    places = last_places(connection)
     spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
     for space, scope, dimensions in spaces:
-        places: dict[int, int] = dict(
-            connection.execute(
-                "SELECT e.number, coalesce(max(i.place), 0) FROM experiences e LEFT JOIN items i"
-                " ON i.experience = e.number WHERE e.scope IN (?, ?) GROUP BY e.number",
-                (scope, -scope),
-            ).fetchall()
-        )
-        rows = {k: v for k, v in _rows(connection, space, dimensions) if k % PARTS <= places.get(k // PARTS, -1)}
+        numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope)).fetchall()
+        known = {number: places[number] for (number,) in numbers}
+        rows = {k: v for k, v in _rows(connection, space, dimensions) if k % PARTS <= known.get(k // PARTS, -1)}
         connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
         join(connection, space, rows.items())
+
+
+def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
+    """Number of every experience to the place of its last item, or 0: whatever has a larger key is nobody's."""
+    found = dict.fromkeys((number for (number,) in connection.execute("SELECT number FROM experiences")), 0)
+    for number, place in connection.execute("SELECT experience, max(place) FROM items GROUP BY experience"):
+        if number in found:
+            found[number] = place
+    return found
 
 
 def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) -> Iterable[tuple[int, bytes]]:

@@ -67,28 +67,36 @@ def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experi
 def _read_journal(connection: sqlite3.Connection) -> None:
     """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
-        entries = [(number, entry_of(unpacked(blob))) for number, *_, blob in journal_of(connection, scope)]
-        connection.executemany(
-            "UPDATE journal SET kind = ?, whole = ?, part = ? WHERE number = ?",
-            (
-                (entry.kind, among(whole) if whole else None, among(part) if part else None, number)
-                for (_, entry), (number, whole, part) in zip(
-                    entries, named(entries, ids_of(connection, scope)), strict=True
-                )
-            ),
-        )
+        entries = ((number, entry_of(unpacked(blob))) for number, *_, blob in journal_of(connection, scope))
+        settled: dict[str, int] = {}
+        for number, entry, whole, part in named(entries, ids_of(connection, scope)):
+            if isinstance(entry, Settle):
+                settled[entry.settlement.recall_id] = number
+            connection.execute(
+                "UPDATE journal SET kind = ?, whole = ?, part = ? WHERE number = ?",
+                (entry.kind, among(whole) if whole else None, among(part) if part else None, number),
+            )
         connection.executemany(
             "INSERT INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
-            [(scope, recall, number) for recall, number in settled(entries).items()],
+            [(scope, recall, number) for recall, number in settled.items()],
         )
 
 
-def journal_of(connection: sqlite3.Connection, scope: int, /) -> list[tuple[int, str, str | None, str | None, bytes]]:
+def journal_of(
+    connection: sqlite3.Connection, scope: int, /
+) -> Iterator[tuple[int, str, str | None, str | None, bytes]]:
     """Number, kind, whole, part and packed entry of a scope's journal, oldest first."""
-    return connection.execute(
-        "SELECT number, kind, whole, part, entry FROM journal WHERE number BETWEEN ? AND ? ORDER BY number",
-        (journal_number(scope, 0), journal_number(scope + 1, 0)),
-    ).fetchall()
+    last, end = journal_number(scope, 0), journal_number(scope + 1, 0)
+    while True:
+        rows = connection.execute(
+            "SELECT number, kind, whole, part, entry FROM journal WHERE number > ? AND number < ?"
+            " ORDER BY number LIMIT ?",
+            (last, end, _PORTION),
+        ).fetchall()
+        if not rows:
+            return
+        last = rows[-1][0]
+        yield from rows
 
 
 def ids_of(connection: sqlite3.Connection, scope: int, /) -> dict[str, int]:
@@ -97,28 +105,24 @@ def ids_of(connection: sqlite3.Connection, scope: int, /) -> dict[str, int]:
     return dict(connection.execute(sql, (scope, -scope)).fetchall())
 
 
-def settled(entries: Iterable[tuple[int, Entry]], /) -> dict[str, int]:
-    """Receipt to the number of the entry that settled it last."""
-    return {entry.settlement.recall_id: number for number, entry in entries if isinstance(entry, Settle)}
-
-
 def named(
     entries: Iterable[tuple[int, Entry]], ids: Mapping[str, int], /
-) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Number of each entry of a scope's whole journal; the experiences it holds whole, those it changes in part."""
+) -> Iterator[tuple[int, Entry, list[int], list[int]]]:
+    """Each entry of a scope's whole journal, with the experiences it holds whole and those it changes in part."""
     holders: dict[str, str] = {}
-    given: dict[int, dict[str, str]] = {}
+    given: dict[int, tuple[str, tuple[str, ...]]] = {}
     jumps: dict[int, int] = {}
     for number, entry in entries:
+        sequence = sequence_of(number)
         if isinstance(entry, Rollback):
-            jumps[sequence_of(number)] = entry.to
-            past = chain.from_iterable(live(jumps, sequence_of(number)))
-            holders = {item: holder for sequence in past for item, holder in given.get(sequence, {}).items()}
+            jumps[sequence] = entry.to
+            past = (given[s] for s in chain.from_iterable(live(jumps, sequence)) if s in given)
+            holders = {item: holder for holder, items in past for item in items}
         whole, part = wrote(entry, holders)
         if isinstance(entry, Add | Replace | Merge):
-            given[sequence_of(number)] = {item.id: entry.experience.id for item in entry.experience.items}
+            given[sequence] = entry.experience.id, tuple(item.id for item in entry.experience.items)
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
-        yield number, held, flipped
+        yield number, entry, held, flipped
 
 
 def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:

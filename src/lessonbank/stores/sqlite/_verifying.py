@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
 
@@ -15,9 +16,10 @@ from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.timeline import Entry, live
-from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Trajectory
+from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
 
-from ._repair import ids_of, journal_of, named, settled, unfinished
+from ._placing import last_places
+from ._repair import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
 
 _ORPHANS: Final = {
@@ -101,12 +103,7 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 
 
 def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
-    places: dict[int, int] = dict(
-        connection.execute(
-            "SELECT e.number, coalesce(max(i.place), 0) FROM experiences e LEFT JOIN items i"
-            " ON i.experience = e.number GROUP BY e.number"
-        ).fetchall()
-    )
+    places = last_places(connection)
     keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
     for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
         keys.update(keys_from_blob(blob).tolist())
@@ -162,38 +159,55 @@ def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], 
     return columns, items, sorted(open_attempts(experience).items())
 
 
+_LOST: Final = "journal entries cannot be read"
+_UNTOLD: Final = "journal entries do not say which experiences they wrote"
+_MISSING: Final = "experiences are not there as the journal tells"
+_UNSETTLED: Final = "receipts do not say which entry settled them"
+
+
 def _journals(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    lost = wrong = unsettled = missing = 0
+    found: Counter[str] = Counter()
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
-        entries: list[tuple[int, Entry]] = []
-        beside: dict[int, tuple[str | None, str | None]] = {}
-        for number, kind, whole, part, blob in journal_of(connection, scope):
-            entry = _entry(blob)
-            if entry is None or entry.kind != kind:
-                lost += 1
-                continue
-            entries.append((number, entry))
-            beside[number] = whole, part
-        ids = ids_of(connection, scope)
-        wrong += sum(not _told(*beside[n], *those) for n, *those in named(entries, ids))
-        shown = {id for (id,) in connection.execute("SELECT id FROM experiences WHERE scope = ?", (scope,))}
-        missing += _missing(entries, shown, ids)
-        kept = dict(connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)).fetchall())
-        unsettled += kept != settled(entries)
-    yield "journal entries cannot be read", lost
-    yield "journal entries do not say which experiences they wrote", wrong
-    yield "experiences are not there as the journal tells", missing
-    yield "scopes do not say which entries settled their receipts", unsettled
+        _read_journal(connection, scope, found)
+    yield from found.items()
 
 
-def _missing(entries: Sequence[tuple[int, Entry]], shown: Collection[str], known: Collection[str]) -> int:
-    """How many experiences are shown and should not be, or the reverse, or are not even kept for a rollback."""
-    jumps = {sequence_of(number): entry.to for number, entry in entries if isinstance(entry, Rollback)}
-    last = max((sequence_of(number) for number, _ in entries), default=0)
+def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str]) -> None:
+    beside: dict[int, tuple[str | None, str | None]] = {}
+    held: list[tuple[int, str]] = []
+    jumps: dict[int, int] = {}
+    settled: dict[str, int] = {}
+    ids = ids_of(connection, scope)
+    for number, entry, *those in named(_readable(connection, scope, beside, found), ids):
+        found[_UNTOLD] += not _told(*beside.pop(number), *those)
+        if isinstance(entry, Add | Replace | Merge):
+            held.append((sequence_of(number), entry.experience.id))
+        elif isinstance(entry, Rollback):
+            jumps[sequence_of(number)] = entry.to
+        elif isinstance(entry, Settle):
+            settled[entry.settlement.recall_id] = number
+    (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
     in_force = frozenset(chain.from_iterable(live(jumps, last)))
-    held = [(sequence_of(n), e.experience.id) for n, e in entries if isinstance(e, Add | Replace | Merge)]
-    wrong = {id for sequence, id in held if sequence in in_force} ^ set(shown)
-    return len(wrong | ({id for _, id in held} - set(known)))
+    shown = {id for (id,) in connection.execute("SELECT id FROM experiences WHERE scope = ?", (scope,))}
+    wrong = {id for sequence, id in held if sequence in in_force} ^ shown
+    found[_MISSING] += len(wrong | ({id for _, id in held} - ids.keys()))
+    rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)).fetchall()
+    found[_UNSETTLED] += len({recall for recall, _ in settled.items() ^ set(rows)})
+
+
+def _readable(
+    connection: sqlite3.Connection,
+    scope: int,
+    beside: dict[int, tuple[str | None, str | None]],
+    found: Counter[str],
+) -> Iterator[tuple[int, Entry]]:
+    for number, kind, whole, part, blob in journal_of(connection, scope):
+        entry = _entry(blob)
+        if entry is None or entry.kind != kind:
+            found[_LOST] += 1
+        else:
+            beside[number] = whole, part
+            yield number, entry
 
 
 def _entry(blob: bytes) -> Entry | None:

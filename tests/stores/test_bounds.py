@@ -1,0 +1,212 @@
+"""Ids, names, numbers and sizes that nobody would choose: kept as they are, or refused in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from _trouble import opened, sentence
+
+from lessonbank.errors import StoreUnavailable
+from lessonbank.protocols import Store
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite._purging import purge_scope
+from lessonbank.testing._store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    added,
+    attempt,
+    collected,
+    experience,
+    item,
+    towards,
+    trajectory,
+)
+from lessonbank.types import Recall, Replace, Retire, Rollback
+
+pytestmark = pytest.mark.anyio
+
+IDS = {
+    "nul": "a\x00b",
+    "only nul": "\x00",
+    "escape": "\x01a\x01b\x00",
+    "quotes": "'\"`--;\\",
+    "lines": "a\nb\r\n\u2028",
+    "many planes": "é注🂡\U0010ffff",
+    "long": "x" * 10_000,
+    "a number": "1",
+    "json": '["a",{}]',
+    "wild": "%_*?",
+}
+
+
+@asynccontextmanager
+async def made(kind: str, path: Path) -> AsyncGenerator[Store]:
+    if kind == "memory":
+        yield MemoryStore()
+        return
+    async with opened(path) as store:
+        yield store
+
+
+@pytest.fixture(params=["memory", "file"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path, name: str) -> None:
+    id = IDS[name]
+    near_misses = [id.split("\x00")[0] + "!", id + "\x00", id[:-1] + "\x7f"]
+    async with made(kind, path) as store:
+        run = trajectory().model_copy(update={"id": id})
+        await store.keep([run], scope=MINE)
+        lesson = item().model_copy(update={"id": id})
+        known = experience(items=(lesson, item()), attempts=[attempt(run, "success")]).model_copy(update={"id": id})
+        other = experience(minute=1)
+        await added(store, known, other, along=[towards(0), towards(1)])
+        assert await store.learned([id, *near_misses], scope=MINE) == {id}
+        assert await store.holding([id], scope=MINE) == await store.owner(id, scope=MINE) == known
+        assert await store.holding(near_misses, scope=MINE) is None
+        await store.index({id: towards(2)}, scope=MINE, space=SPACE)
+        await store.apply([Retire(item_ids=(id,), reason="test")], scope=MINE, writer="tests")
+        await store.apply([Replace(experience=known)], scope=MINE, writer="tests")
+        found = await store.nearest(towards(2), scope=MINE, space=SPACE, limit=9, exclude=near_misses)
+        assert [m.experience for m in found] == [known, other]
+        assert [
+            m.experience for m in await store.search(known.task, scope=MINE, limit=9, exclude=[id, *near_misses])
+        ] == [other]
+        await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+        await added(store, known)
+        assert await store.get(id, scope=MINE) == known
+        await store.purge("item", id, scope=MINE, writer="tests", reason="test")
+        assert [i.id for i in (await store.get(id, scope=MINE)).items] == [known.items[1].id]
+        assert await store.verify() == []
+
+
+@pytest.mark.parametrize("name", IDS)
+async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path, name: str) -> None:
+    names = [IDS[name], IDS[name] + "\x00", IDS[name] + " "]
+    async with made(kind, path) as store:
+        for scope in names:
+            await added(store, experience(scope=scope), scope=scope, along=[towards(0)])
+            await store.record(Recall(scope=scope, task="t"))
+        for scope in names:
+            assert [m.experience.scope for m in await store.search("cancel", scope=scope, limit=9)] == [scope]
+            near = await store.nearest(towards(0), scope=scope, space=SPACE, limit=9)
+            assert [m.experience.scope for m in near] == [scope]
+        assert await store.scopes() == sorted(names)
+
+
+@pytest.mark.parametrize("since", [-1, -(2**32), -(2**63), -(2**70), 2**32, 2**63, 2**70])
+async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, since: int) -> None:
+    async with made(kind, path) as store:
+        for scope in (THEIRS, MINE, "third"):
+            await added(store, experience(scope=scope), experience(scope=scope), scope=scope)
+        entries = await collected(store.journal(scope=MINE, since=since))
+        assert [e.sequence for e in entries] == ([1, 2] if since < 0 else [])
+        assert all(e.entry.experience.scope == MINE for e in entries)  # type: ignore[union-attr]
+
+
+async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: Path) -> None:
+    chance = random.Random(1)
+    text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(150_000))
+    async with made(kind, path) as store:
+        run = trajectory(answer=text)
+        await store.keep([run], scope=MINE)
+        known = experience("Cancel " + text[:1_000_000], items=(item(text),), attempts=[attempt(run, "success")])
+        await added(store, known, experience("Cancel"))
+        assert await store.get(known.id, scope=MINE) == known
+        assert await store.trajectory(run.id, scope=MINE) == run
+        assert {m.experience.id for m in await store.search(text[:200], scope=MINE, limit=9)} == {known.id}
+        await store.purge("trajectory", run.id, scope=MINE, writer="tests", reason="test")
+        assert (await store.counts(scope=MINE)).experiences == 1
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 5000])
+async def test_a_space_may_have_few_or_many_dimensions(kind: str, path: Path, dimensions: int) -> None:
+    async with made(kind, path) as store:
+        one, other = experience(), experience(minute=1)
+        row = np.ones(dimensions, dtype=np.float32)
+        await added(store, one, other, along=[row, -row])
+        found = await store.nearest(row, scope=MINE, space=SPACE, limit=9)
+        assert [(m.experience.id, m.score) for m in found] == [(one.id, 1.0), (other.id, -1.0)]
+
+
+async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -> None:
+    async with opened(path) as store, opened(path) as other:
+        for scope in (MINE, THEIRS):
+            await added(store, experience(scope=scope), scope=scope)
+        compacting = store._database.compacting
+
+        def then_another_purge_begins() -> object:
+            done = compacting()
+            done.result(20)
+            other._database.writing(lambda file: purge_scope(file, THEIRS, "tests", "test")).result(20)
+            return done
+
+        store._database.compacting = then_another_purge_begins  # type: ignore[method-assign,assignment]
+        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
+        assert any("purge was interrupted" in problem for problem in await other.verify())
+        await other.rebuild()
+        assert await other.verify() == []
+
+
+@pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 31), reason="no limit can be set")
+async def test_without_memory_a_read_says_what_failed_and_others_go_on(path: Path) -> None:
+    script = """
+import asyncio, random, sqlite3, sys
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_samples import MINE, added, experience
+
+async def main():
+    known, big = experience(), experience(random.Random(1).randbytes(2_000_000).hex())
+    store = await SqliteStore.open(sys.argv[1])
+    await added(store, known, big)
+    await store.close()
+    store = await SqliteStore.open(sys.argv[1])
+    sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 1500000").fetchone()
+    try:
+        await store.get(big.id, scope=MINE)
+    except MemoryError:
+        print("no memory")
+    assert await store.get(known.id, scope=MINE) == known
+    await added(store, experience())
+    await store.close()
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("no memory\n", "", 0)
+
+
+async def test_a_read_that_begins_as_the_store_closes_is_refused_in_one_sentence(path: Path) -> None:
+    async with opened(path) as store:
+        store._database._pool.shutdown()
+        with pytest.raises(StoreUnavailable) as caught:
+            await store.counts(scope=MINE)
+        sentence(caught)
+
+
+async def test_a_reading_given_up_as_it_begins_leaves_no_snapshot_open(path: Path) -> None:
+    async with opened(path) as store:
+        await added(store, experience())
+        for turns in range(60):
+            reading = store.scan(scope=MINE)
+            first = asyncio.create_task(anext(reading))
+            for _ in range(turns % 4):
+                await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+            await reading.aclose()
+        await store.purge("scope", "", scope=MINE, writer="tests", reason="test")  # a snapshot would be in its way
+        assert not store._database._streams

@@ -1,0 +1,86 @@
+"""What was purged is not in the file in its packed form either, which no search for words would find."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+import pytest
+from _trouble import files, opened
+
+from lessonbank.stores._packing import _FIRST, _NAMES
+from lessonbank.stores._vectors import packed_rows, to_blobs, unit
+from lessonbank.testing._store_purging import SECRET, lived_in
+from lessonbank.testing._store_samples import MINE, added, collected, experience, item, towards
+from lessonbank.types import Replace, Rollback
+
+pytestmark = pytest.mark.anyio
+
+
+def inflated(data: bytes) -> str:
+    """What these bytes begin to say, if they are the beginning of a packed record."""
+    inflate, text = zlib.decompressobj(-15, _NAMES), b""
+    try:
+        for at in range(0, 4096, 32):
+            text += inflate.decompress(data[at : at + 32])
+    except zlib.error:
+        pass
+    return text.decode("utf-8", "replace")
+
+
+def said(path: Path) -> str:
+    """Everything that can be read out of the files of a bank, from whatever byte on."""
+    found: list[str] = []
+    for data in (file.read_bytes() for file in files(path)):
+        at = data.find(_FIRST)
+        while at >= 0:
+            found.append(inflated(data[at + 1 : at + 4097]))
+            at = data.find(_FIRST, at + 1)
+        found.append(data.decode("latin-1"))
+    return "\n".join(found).lower()
+
+
+def holds(path: Path, row: object) -> bool:
+    """Whether the bytes of a vector are anywhere in the files of a bank."""
+    (blob,) = to_blobs(packed_rows([unit(row, what="a row")]))
+    return any(blob in file.read_bytes() for file in files(path))
+
+
+async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> None:
+    async with opened(path) as store:
+        run, *_ = await lived_in(store)
+        assert SECRET.lower() in said(path)
+        await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+        assert SECRET.lower() not in said(path)
+        assert run.id not in said(path)
+    assert SECRET.lower() not in said(path)
+
+
+@pytest.mark.parametrize("what", ["item", "scope"])
+@pytest.mark.parametrize("fresh", [2, 256], ids=["in blocks", "in rows"])
+async def test_purged_texts_words_and_vectors_are_gone(
+    path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fresh: int
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._placing.FRESH", fresh)
+    lesson, row = item(f"{SECRET} first"), towards(3, tilt=0.37)
+    known = experience("Plain task", items=(lesson, item("other")))
+    async with opened(path) as store:
+        await added(store, known, experience("kept"), along=[towards(0), towards(1)])
+        for vector in (row, towards(5)):
+            await store.index({lesson.id: vector}, scope=MINE, space="items")
+            await store.index({known.items[1].id: vector}, scope=MINE, space="items")
+        await store.index({lesson.id: row}, scope=MINE, space="items")
+        earlier = known.model_copy(update={"items": (lesson,), "task": f"A task of {SECRET}"})
+        if what == "scope":
+            await store.apply([Replace(experience=earlier)], scope=MINE, writer="tests")
+            await store.index({lesson.id: row}, scope=MINE, space="items")
+            await store.apply([Rollback(to=2, reason=SECRET)], scope=MINE, writer="tests")
+        assert SECRET.lower() in said(path)
+        assert holds(path, row)
+        await store.purge(what, lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
+        assert SECRET.lower() not in said(path)
+        assert lesson.id not in said(path)
+        assert not holds(path, row)
+        assert len(await collected(store.scan(scope=MINE))) == (2 if what == "item" else 0)
+        assert await store.verify() == []
+    assert not holds(path, row)

@@ -1,0 +1,131 @@
+"""A process may fork whatever its bank is doing: neither side is ever told anything wrong."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from _trouble import opened
+
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite._database import Database
+from lessonbank.stores.sqlite._reading import SCAN
+from lessonbank.testing._store_samples import MINE, added, collected, experience
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+
+
+class Child:
+    """A forked process that says one thing, waits to be told to go on, and says another."""
+
+    def __init__(self, store: SqliteStore, first: Callable[[Database], object], then: Callable[[], object]) -> None:
+        said, self._say = os.pipe()
+        self._told, tell = os.pipe()
+        self._pipes = (said, self._say, self._told, tell)
+        self._said, self._tell = said, tell
+        self.process = os.fork()
+        if not self.process:
+            self._live(store, first, then)
+
+    def _live(self, store: SqliteStore, first: Callable[[Database], object], then: Callable[[], object]) -> None:
+        try:
+            os.write(self._say, str(first(store._database)).encode())
+            os.read(self._told, 1)
+            os.write(self._say, str(then()).encode())
+        except BaseException as error:  # noqa: BLE001 - the parent compares it
+            os.write(self._say, repr(error).encode())
+        finally:
+            os._exit(0)
+
+    def heard(self) -> str:
+        """What it said."""
+        return os.read(self._said, 10_000).decode()
+
+    def go_on(self) -> str:
+        """What it says after it was told to go on, and ended."""
+        os.write(self._tell, b"!")
+        said = self.heard()
+        os.waitpid(self.process, 0)
+        for pipe in self._pipes:
+            os.close(pipe)
+        return said
+
+
+async def filled(store: SqliteStore) -> None:
+    await added(store, *[experience(f"Task {n}", minute=n) for n in range(500)])
+
+
+async def test_a_snapshot_of_a_child_is_respected_though_its_parent_was_reading(path: Path) -> None:
+    async with opened(path) as store:
+        await filled(store)
+        ours = store.scan(scope=MINE)
+        await anext(ours)
+        held: list[object] = []
+
+        def look(database: Database) -> int:
+            held.append(stream := database.stream(SCAN, (MINE,)))
+            return len(stream.take(5))
+
+        child = Child(store, look, lambda: len(held[0].take(10**6)))  # type: ignore[attr-defined]
+        assert child.heard() == "5"
+        await ours.aclose()
+        await added(store, experience())
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=0.05)) as raw:
+            busy, *_ = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        assert busy == 1, "what the child reads must not be overwritten"
+        assert child.go_on() == "495"
+
+
+async def test_a_reading_goes_on_on_both_sides_of_a_fork(path: Path) -> None:
+    async with opened(path) as store:
+        await filled(store)
+        stream = store._database.stream(SCAN, (MINE,))
+        first = stream.take(100)
+        child = Child(store, lambda _: len(stream.take(150)), lambda: len(stream.take(10**6)))
+        assert child.heard() == "150"
+        await added(store, experience())
+        assert child.go_on() == "250"
+        assert len(first) + len(stream.take(10**6)) == 500
+        store._database.done(stream)
+
+
+async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._database._FORK_PATIENCE", 0.05)
+    async with opened(path) as store:
+        await filled(store)
+        begun, end = threading.Event(), threading.Event()
+
+        def long(connection: sqlite3.Connection) -> int:
+            begun.set()
+            end.wait(20)
+            return int(connection.execute("SELECT count(*) FROM experiences").fetchone()[0])
+
+        writing = store._database.writing(long)
+        begun.wait(20)
+
+        def refused(database: Database) -> str:
+            with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
+                database.writing(long)
+            with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
+                database.read(long)
+            return "refused"
+
+        child = Child(store, refused, lambda: "gone")
+        assert child.heard() == "refused"
+        end.set()
+        assert writing.result(20) == 500
+        assert child.go_on() == "gone"
+        assert len(await collected(store.scan(scope=MINE))) == 500
+        assert await store.verify() == []

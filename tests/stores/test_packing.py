@@ -1,0 +1,74 @@
+"""What is packed can be unpacked, by later releases too; what is damaged is never taken for a record."""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lessonbank._ids import digest
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores import _packing
+from lessonbank.stores._packing import packed, unpacked
+from lessonbank.testing._store_samples import experience
+from lessonbank.types import Add
+
+KEPT = bytes.fromhex("01")
+"""Mark of the first dictionary."""
+
+
+@given(text=st.text(max_size=300), times=st.sampled_from([1, 40, 400]))
+def test_what_is_packed_comes_back(text: str, times: int) -> None:
+    assert unpacked(packed(text * times)) == (text * times).encode()
+
+
+def test_records_of_every_length_come_back_and_are_short() -> None:
+    chance = random.Random(1)
+    for size in (0, 1, 100, 8191, 8192, 8193, 70_000, 1_000_000):
+        text = Add(experience=experience("".join(chance.choices("abcdefgh é注", k=max(size, 1))))).model_dump_json()
+        assert unpacked(packed(text)) == text.encode()
+    assert len(packed(Add(experience=experience()).model_dump_json())) < 200
+
+
+def test_records_of_earlier_releases_are_plain_zlib() -> None:
+    assert unpacked(zlib.compress(b'{"id":"x"}')) == b'{"id":"x"}'
+
+
+def test_the_dictionary_is_the_one_that_files_were_written_with() -> None:
+    """Whoever changes a byte of it makes every kept record unreadable: a new one needs a new mark."""
+    assert packed("")[:1] == KEPT
+    assert digest(_packing._NAMES.decode()) == "6f5b154b20ade240ba2d3f4d955f3970a240e05e357a4b44d2c1d89d2c5e6720"
+    kept = bytes.fromhex("01c35f2427a214c849c08a0c58242ad50200")
+    assert unpacked(kept) == b'{"kind":"retire","item_ids":["a"],"reason":"because"}'
+
+
+def test_a_record_that_was_cut_off_is_refused_wherever_that_was() -> None:
+    whole = packed(Add(experience=experience()).model_dump_json())
+    for length in range(len(whole)):
+        with pytest.raises(StoreUnavailable, match="restore a backup"):
+            unpacked(whole[:length])
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x02abc", b"\x78\x9c", b"{}", b"\xff" * 40])
+def test_what_was_never_packed_is_refused(data: bytes) -> None:
+    with pytest.raises(StoreUnavailable, match="restore a backup"):
+        unpacked(data)
+
+
+def test_threads_pack_at_the_same_time() -> None:
+    texts = [f'{{"kind":"add","number":{n},"text":"{"word " * (n % 50)}"}}' for n in range(400)]
+    wrong: list[str] = []
+
+    def pack() -> None:
+        wrong.extend(text for text in texts if unpacked(packed(text)) != text.encode())
+
+    threads = [threading.Thread(target=pack) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
