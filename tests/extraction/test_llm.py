@@ -118,6 +118,17 @@ async def test_several_attempts_are_contrasted_in_one_call_by_the_contrast_model
     assert len(found.provenance.trajectory_ids) == 2
 
 
+@pytest.mark.parametrize(
+    ("outcome", "claimed", "kind"), [("failure", "strategy", "guardrail"), ("success", "guardrail", "strategy")]
+)
+async def test_runs_that_all_ended_the_same_way_leave_no_choice_of_kind(
+    outcome: Outcome, claimed: str, kind: str
+) -> None:
+    model = scripted([item(kind=claimed, evidence=["run 2, step 1"])])
+    (found,) = (await extractor(model)([attempt(outcome), attempt(outcome)])).items
+    assert (found.kind, found.provenance.verdict) == (kind, outcome)
+
+
 @pytest.mark.parametrize(("other", "kind"), [("success", "strategy"), ("failure", "guardrail")])
 async def test_without_a_kind_a_contrast_is_a_strategy_if_any_run_succeeded(other: Outcome, kind: str) -> None:
     model = scripted([item(evidence=["run 1, step 1"])])

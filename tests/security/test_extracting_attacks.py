@@ -372,7 +372,6 @@ async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() 
     assert drawn_from >= 8
 
 
-@pytest.mark.xfail(strict=True, reason="what is quoted beside the list of a reply is read as if it were in it")
 @pytest.mark.parametrize(
     "form", ["{quote}, which I leave out.\n{list}", "{list}\nLeft out: {quote}"], ids=["before", "after"]
 )

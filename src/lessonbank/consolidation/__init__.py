@@ -9,4 +9,7 @@ from .duplicates import compare as compare
 from .lineage import sources_of as sources_of
 from .lineage import unmerge as unmerge
 from .merging import MergeSimilar as MergeSimilar
+from .rationing import DEFAULT_CAPS as DEFAULT_CAPS
+from .rationing import Caps as Caps
+from .rationing import Rationing as Rationing
 from .skipping import SkipDuplicates as SkipDuplicates

@@ -108,15 +108,15 @@ def complete_objects(text: str, /) -> Found:
     for span in sorted([*spans, *unfinished], key=lambda span: span.start):
         if not span.end and _opens_a_list(text, span):
             # Cut off, or thrown off by a stray quote: what stands before it is no part of it.
-            return _items_of(text, [inner for inner in spans if inner.start > span.start], repair)
+            return _items_of(text, [inner for inner in spans if inner.start > span.start], repair, span.start)
         if span.end and (items := _listed_in(text, span, repair)) is not None:
             return Found(items, empty=not items, closed=True)
     return _items_of(text, spans, repair)
 
 
-def _items_of(text: str, spans: list[_Span], repair: _Repair, /) -> Found:
+def _items_of(text: str, spans: list[_Span], repair: _Repair, read_to: int = 0, /) -> Found:
     found: list[dict[str, Any]] = []
-    empty, read_to = False, spans[0].start if spans else 0
+    empty = False
     for span in spans:
         items = list(_read(text, span, repair))
         found += items
@@ -130,8 +130,9 @@ def _items_of(text: str, spans: list[_Span], repair: _Repair, /) -> Found:
 
 def _opens_a_list(text: str, span: _Span, /) -> bool:
     """Whether an object begins with an `items` list, as far as it has no objects in it."""
-    head = text[span.start : text.find("{", span.start + 1) + 1 or len(text)]
-    return _LIST.search(head) is not None
+    end = span.end or len(text)
+    inner = text.find("{", span.start + 1, end)
+    return _LIST.search(text, span.start, end if inner < 0 else inner) is not None
 
 
 def _listed_in(text: str, span: _Span, repair: _Repair, retries: int = _RETRIES) -> list[dict[str, Any]] | None:

@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from lessonbank._portal import run_sync
 from lessonbank.bank import AsyncReasoningBank
-from lessonbank.consolidation import MergeSimilar, SkipDuplicates, append
+from lessonbank.consolidation import DEFAULT_CAPS, Caps, MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
 from lessonbank.guard import check_scope
@@ -31,7 +31,7 @@ from ._models import resolve as resolve_models
 from ._retrieval import Choice as RetrievalChoice
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store
-from ._trust import trusting
+from ._trust import rationed, trusting
 
 if TYPE_CHECKING:
     from ._profiles import Kit
@@ -67,6 +67,7 @@ async def connect_async(
     redact: Redactor | Literal["default"] | None = "default",
     admission: Admission | Literal["default"] | None = "default",
     trust: TrustPolicy = "open",
+    caps: Caps | None = DEFAULT_CAPS,
 ) -> AsyncReasoningBank:
     """Open a bank, and make it if it is not there yet.
 
@@ -95,6 +96,7 @@ async def connect_async(
             the default of the paper's profile.
         trust: what it takes for a lesson to be shown: `open`, nothing; `corroborated`, an independent run that taught
             the same; `witnessed`, such a run of another writer; `reviewed`, a person's approval, as it does for each.
+        caps: how many lessons a scope takes in an hour and holds; `None` for no bound.
 
     Raises:
         UsageError: an argument that cannot be; the message says which and what to do.
@@ -114,6 +116,7 @@ async def connect_async(
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
         consolidator = _consolidator(consolidation, bare, roles.extractor, chosen.embedder)
         search, consolidator = trusting(trust, search, bare, consolidator)
+        consolidator = rationed(consolidator, store, caps)
     except BaseException:
         await store.close()
         raise

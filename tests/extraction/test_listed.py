@@ -1,0 +1,87 @@
+"""Where a reply has a list of items, the list is the answer, and lessons quoted beside it are none."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+
+import pytest
+
+from lessonbank.errors import ExtractionError
+from lessonbank.extraction.parsing import parse_items
+
+A = {"title": "Sort before reading the top", "description": "When a list has a top.", "content": "Sort it. Then read."}
+B = {"title": "Count the pages", "description": "Not for a single page.", "content": "Read the total, then every page."}
+C = {"title": "Reopen the order", "description": "After each change.", "content": "Open it again and compare."}
+TWO = json.dumps([A, B])
+BOTH = [A["title"], B["title"]]
+
+
+def titles(text: str) -> list[str]:
+    return [item.title for item in parse_items(text, limit=3).items]
+
+
+QUOTE = json.dumps({**C, "evidence": ["step 2"]})
+QUOTED_IN_MARKDOWN = f"# Memory Item 1\n## Title {C['title']}\n## Content {C['content']}"
+
+
+@pytest.mark.parametrize("quote", [QUOTE, f"[{QUOTE}]", f'{{"lessons": [{QUOTE}]}}', QUOTED_IN_MARKDOWN])
+@pytest.mark.parametrize(
+    "listed", ['{"items": []}', '{"result": {"Items": []}}', '```json\n{"items": [], "why": "routine"}\n```']
+)
+def test_nothing_is_read_beside_an_empty_list(listed: str, quote: str) -> None:
+    assert titles(f"{listed}\nLeft out:\n{quote}") == []
+    assert titles(f"{quote}\nis quoted and left out.\n{listed}") == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        json.dumps({"items": [A, B]}),
+        json.dumps({"items": [A, B]}, indent=1).replace("\n  }\n ]", "\n  },\n ],"),
+        str({"items": [A, B]}),
+        f"```json\n{json.dumps({'analysis': 'it stopped', 'items': [A, B]})}\n```",
+    ],
+)
+def test_only_the_list_of_a_reply_is_read(answer: str) -> None:
+    assert titles(f"The record says {QUOTE}.\n{answer}") == BOTH
+    assert titles(f"{answer}\nLeft out: {QUOTE}") == BOTH
+
+
+def test_what_stands_beside_the_list_in_its_object_is_not_read() -> None:
+    assert titles(json.dumps({"left_out": [C], "items": [A, B], "quoted": C})) == BOTH
+    assert titles(json.dumps({"items": [], "left_out": [C]})) == []
+
+
+def test_a_quote_before_a_list_that_was_cut_off_is_not_read() -> None:
+    reply = f"The record says {QUOTE}.\n" + json.dumps({"items": [A, B, C]})
+    assert titles(reply[: reply.rindex(C["content"])]) == BOTH
+    with pytest.raises(ExtractionError):
+        parse_items(reply[: reply.index(A["content"])], limit=3)
+
+
+def test_the_items_of_something_else_are_not_the_list() -> None:
+    order = '{"order": "#W1", "items": [{"name": "lamp", "item_id": "7"}]}'
+    assert titles(f"The order was {order}.\n{TWO}") == BOTH
+    assert titles(f"The order was {order}.\n{json.dumps({'items': [A, B]})}") == BOTH
+    assert titles(json.dumps([{**A, "items": ["a", "b"]}, {**B, "items": []}])) == BOTH
+
+
+SIZE = 150_000
+RUBBISH = {
+    "lists that open": '{"items": [' * (SIZE // 11),
+    "lists of nothing": '{"items": [{"a": 1}]} ' * (SIZE // 22),
+    "lists in lists": '{"items": [' * (SIZE // 22) + "]}" * (SIZE // 22),
+    "broken lists": '{"items": [{"a": b}]} ' * (SIZE // 22),
+    "names without lists": '{"items"' * (SIZE // 8),
+    "blanks": ('{"items" :' + " " * 5_000) * 30,
+}
+
+
+@pytest.mark.parametrize("kind", RUBBISH)
+def test_rubbish_that_looks_like_lists_is_dealt_with_in_linear_time(kind: str) -> None:
+    started = time.process_time()
+    with suppress(ExtractionError):
+        parse_items(RUBBISH[kind], limit=3)
+    assert time.process_time() - started < 4
