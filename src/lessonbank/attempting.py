@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from .errors import FormatError, UsageError
-from .guard import one_line
+from .guard.quoting import quoted
 from .types import Action, Learned, MemoryItem, Observation, Outcome, Recall, Step, Trajectory
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class AsyncAttempting:
 
 def _told(what: str, problem: Exception) -> str:
     """`what`, and why, as one line; it is in the log, too."""
-    told = f"{what}: {type(problem).__name__}: {one_line(str(problem), limit=300)}"
+    told = f"{what}: {type(problem).__name__}: {quoted(str(problem))}"
     log.warning("%s", told)
     return told
 

@@ -149,8 +149,9 @@ class AsyncReasoningBank(Holdings):
         try:
             return await self._extract(attempts, shown=shown), False
         except (ExtractionError, ModelError) as error:
-            self._emit(ExtractionFailed(attempts=attempts, error=error), notes=(str(error),))
-            return settling.nothing_drawn(error), True
+            nothing = settling.nothing_drawn(error)
+            self._emit(ExtractionFailed(attempts=attempts, error=error), notes=nothing.notes)
+            return nothing, True
 
     async def _take_in(self, new: settling.Drawn, deciding: Deciding) -> Learned:
         """Consolidate into the bank as it is now, which others may have changed."""
@@ -171,8 +172,7 @@ class AsyncReasoningBank(Holdings):
         settlement: Settlement | None = None,
         unlearned: Sequence[str] = (),
     ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        decided = await deciding(experience)
-        changes = settling.replacing(earlier, decided)
+        changes = settling.replacing(earlier, await deciding(experience))
         vectors, unembedded = await self._index(settling.changed(changes))
         await self.store.apply(
             changes,

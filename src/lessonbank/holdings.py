@@ -10,6 +10,7 @@ from typing import Self
 from . import archive
 from .auditing import differences
 from .errors import ModelError, StoreError, UsageError
+from .guard.quoting import quoted
 from .history import Past
 from .protocols import Retriever, Store, Vectors
 from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory, Trust
@@ -147,7 +148,7 @@ class Holdings(Past):
         try:
             return await self._retriever.index([e for e in experiences if e.active_items]), ()
         except ModelError as error:
-            return {}, (f"kept, but not embedded yet, because the embedder failed: {error}",)
+            return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
 
     async def _apply(self, change: Change, scope: str | None) -> tuple[Change, ...]:
         await self.store.apply([change], scope=self._within(scope), writer=self.writer)

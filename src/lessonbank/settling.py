@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ._version import VERSION
 from .errors import ExtractionError, ModelError, UsageError
+from .guard.quoting import quoted
 from .judging import truth_verdict
 from .messages import trajectory_from
 from .retrieval import TEMPLATE
@@ -105,7 +106,8 @@ def truths_of(
 def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
     """The place of an extraction that failed: no items, what it cost, and why."""
     usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
-    return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {error}",))
+    why = quoted(str(error), limit=500)
+    return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {why}",))
 
 
 def changed(changes: Sequence[Change], /) -> list[Experience]:

@@ -338,6 +338,12 @@ def test_five_megabytes_of_anything_are_read_in_a_moment(unit: str) -> None:
     assert time.process_time() - start < 5
 
 
+@pytest.mark.parametrize("depth", range(50, 1_100, 50))
+def test_a_verdict_is_read_behind_objects_nested_deeply(depth: int) -> None:
+    nested = '{"a":' * depth + "1" + "}" * depth
+    assert parse_verdict(f"{nested}\n{PLAIN}", nonce=NONCE).outcome == "success"
+
+
 def test_a_verdict_after_five_megabytes_of_prose_is_found() -> None:
     assert parse_verdict("and so on " * 500_000 + PLAIN, nonce=NONCE).outcome == "success"
 

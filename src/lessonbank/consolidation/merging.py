@@ -16,6 +16,7 @@ from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce, one_line
 from lessonbank.guard.admit import is_order, risk_of
+from lessonbank.guard.quoting import quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Change, Experience, Json, MemoryItem, Usage
@@ -134,7 +135,7 @@ class MergeSimilar:
             slots = {"nonce": mark, "first": one, "second": two}
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=Merged)
         except ModelError as error:
-            return f"the model failed: {one_line(str(error), limit=200)}", Usage()
+            return f"the model failed: {quoted(str(error), limit=200)}", Usage()
         return self._checked(parse_merged(reply.text), pair, prompt), reply.usage
 
     def _checked(self, wording: dict[str, str] | str, pair: _Pair, prompt: Prompt) -> MemoryItem | str:

@@ -12,6 +12,7 @@ from anyio.lowlevel import RunVar
 
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
 from lessonbank.guard import one_line
+from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Vectors
 
 from ._rows import unit_rows
@@ -124,7 +125,7 @@ class PydanticAIEmbedder:
         except UserError as error:
             raise UsageError(f"{self._name}: {_first_sentence(error)}") from error
         except Exception as error:  # an SDK may raise anything
-            said = one_line(f"{type(error).__name__}: {error}", limit=300)
+            said = quoted(f"{type(error).__name__}: {error}")
             raise ModelError(f"{self._name} failed: {said}") from error
         raise ModelTimeout(f"{self._name} gave no vectors within {self._seconds:g} s")
 
@@ -183,7 +184,7 @@ def _model_id(model: str, base_url: str | None, /) -> str:
 def _translated(error: ModelAPIError, name: str, /) -> ModelError:
     body = error.body
     message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
-    said = one_line(str(message or error.message), limit=300)
+    said = quoted(str(message or error.message))
     if isinstance(error, ModelConnectionError):
         return TransientModelError(f"{name} could not be reached: {said}")
     status: int | None = getattr(error, "status_code", None)

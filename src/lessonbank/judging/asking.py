@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import BaseModel
 
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
-from lessonbank.guard import one_line
+from lessonbank.guard.quoting import quoted
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Trajectory, Usage, Verdict
@@ -40,7 +40,7 @@ async def ask(
     except (ModelTimeout, TimeoutError):
         verdict = unknown("The judge's model did not answer in time.")
     except ModelError as error:
-        verdict = unknown(f"The judge's model failed: {one_line(str(error) or type(error).__name__, limit=300)}")
+        verdict = unknown(f"The judge's model failed: {quoted(str(error) or type(error).__name__)}")
     name = reply.model or model.name
     return verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
 

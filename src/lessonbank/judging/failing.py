@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessonbank.errors import ModelError
-from lessonbank.guard import one_line
+from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Judge
 from lessonbank.types import Trajectory, Verdict
 
@@ -13,5 +13,5 @@ async def judged(judge: Judge, run: Trajectory, /) -> Verdict:
     try:
         return await judge(run)
     except ModelError as error:
-        reason = f"the judge's model failed: {one_line(str(error), limit=300)}"
+        reason = f"the judge's model failed: {quoted(str(error))}"
         return Verdict(outcome="unknown", confidence=0.0, reason=reason)

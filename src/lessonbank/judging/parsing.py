@@ -80,7 +80,8 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
 
 
 def _from_object(fields: dict[str, Any], nonce: str | None, /) -> Reading | None:
-    if nonce and not any(str(value).strip().lower() == nonce for value in fields.values()):
+    plain = (str(value).strip().lower() for value in fields.values() if isinstance(value, str | int))
+    if nonce and nonce not in plain:
         return None
     outcomes: set[Outcome] = {outcome for key in _OUTCOME_KEYS if (outcome := outcome_of(fields.get(key)))}
     if not outcomes:

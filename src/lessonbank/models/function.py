@@ -17,7 +17,7 @@ from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
 from lessonbank.errors import LessonbankError, ModelError, TransientModelError, UsageError
-from lessonbank.guard import one_line
+from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 
@@ -200,7 +200,7 @@ async def _in_daemon_thread(call: Callable[[], object], /) -> object:
 
 
 def _translated(error: Exception, name: str) -> ModelError:
-    said = f"{name} raised {type(error).__name__}: {one_line(str(error), limit=300)}".rstrip(": ")
+    said = f"{name} raised {type(error).__name__}: {quoted(str(error))}".rstrip(": ")
     status = getattr(error, "status_code", None)
     again = isinstance(status, int) and (status in _AGAIN or status >= 500)
     if not (again or isinstance(error, TimeoutError | ConnectionError)):

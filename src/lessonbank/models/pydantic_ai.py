@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from lessonbank.errors import MissingExtra, ModelError, TransientModelError, UsageError
 from lessonbank.guard import one_line
+from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 
@@ -240,7 +241,7 @@ def _translated(error: ModelAPIError, name: str, /) -> ModelError:
     status: int | None = getattr(error, "status_code", None)
     if status is None:
         return ModelError(_unreadable(name, error))
-    said = f"{name} answered HTTP {status}{_advice(status)}: {one_line(_body(error), limit=300)}"
+    said = f"{name} answered HTTP {status}{_advice(status)}: {quoted(_body(error))}"
     spent = error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA
     if spent or not (status >= 500 or status in _AGAIN):
         return ModelError(said)
@@ -267,7 +268,7 @@ def _inner(body: object, key: str, /) -> object:
 
 
 def _said(error: Exception, /) -> str:
-    return one_line(f"{type(error).__name__}: {error}", limit=300)
+    return quoted(f"{type(error).__name__}: {error}")
 
 
 def _unreadable(name: str, error: Exception, /) -> str:

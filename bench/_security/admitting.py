@@ -1,0 +1,118 @@
+"""What the gate turns away: of labelled lessons, of lessons drawn from recorded runs, of lessons a reader wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lessonbank import importers, wiring
+from lessonbank.bench import LLMAgent, play
+from lessonbank.extraction import ExtractiveExtractor
+from lessonbank.guard.admit import LessonGate
+from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Step, Trajectory, Verdict
+
+from .places import ROOT, SHARED, cases
+from .table import Row, share
+
+SETS = {
+    "admission": "the set the gate was tuned on",
+    "admission_held_out": "held out (first reading before tuning: 65 % of junk)",
+    "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
+}
+CASSETTE = ROOT / "src" / "lessonbank" / "bench" / "cassettes" / "desk.jsonl"
+_ENOUGH = 40
+"""Runs of a file that are drawn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A labelled lesson and what became of it."""
+
+    id: str
+    label: str
+    fate: str
+    """`kept`, `quarantined`, or the rule that turned it away."""
+
+
+async def rows(every: int = 1) -> list[Row]:
+    """Junk that is rejected, good lessons that are lost."""
+    told = [row for name, what in SETS.items() for row in _labelled(name, what, every)]
+    if SHARED.exists():
+        told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
+    return [*told, _demonstrated()]
+
+
+def _labelled(name: str, what: str, every: int) -> Iterator[Row]:
+    decided = [decide(case) for case in cases(name, every=every)]
+    junk, good = ([d for d in decided if d.label == label] for label in ("junk", "good"))
+    away = [d.id for d in junk if d.fate not in ("kept", "quarantined")]
+    lost = [f"{d.id} ({d.fate})" for d in good if d.fate != "kept"]
+    row = share(f"junk rejected, {what}", away, of=len(junk), what="lessons", least=95.0)
+    missed = tuple(f"{d.id} ({d.fate})" for d in junk if d.id not in away)
+    yield replace(row, broken_by=missed)
+    yield share(f"good lessons lost, {what}", lost, of=len(good), what="lessons", most=5.0)
+
+
+def decide(case: dict[str, Any], /) -> Decided:
+    """One labelled lesson at the gate, with the task, the answer and what memory had shown."""
+    run = Trajectory(
+        task=case["task"], steps=(Step(action="look", observation="done"),), answer=case.get("answer") or None
+    )
+    item = MemoryItem(
+        title=case["title"].strip() or "-", description=case["description"], content=case["content"].strip() or "-"
+    )
+    attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
+    out = LessonGate()(Extraction(items=(item,)), [attempt], shown=case.get("shown", []))
+    return Decided(case["id"], case.get("label", ""), fate(out))
+
+
+def fate(out: Extraction, /) -> str:
+    """What became of the one lesson of an extraction."""
+    if out.rejected:
+        return out.rejected[0].rule
+    return "quarantined" if out.items and out.items[0].hidden else "kept"
+
+
+async def _from_runs(path: Path, every: int) -> Row:
+    """Lessons that code drew from real runs: it writes none that the gate should refuse."""
+    drawn, refused, extract = 0, list[str](), ExtractiveExtractor()
+    for number, entry in enumerate(importers.read(path)):
+        if number >= _ENOUGH // every:
+            break
+        if not isinstance(entry, importers.Imported) or entry.verdict is None or entry.verdict.outcome == "unknown":
+            continue
+        attempts = [Attempt(trajectory=entry.trajectory, verdict=entry.verdict)]
+        out = LessonGate()(found := await extract(attempts), attempts, shown=[])
+        drawn += len(found.items)
+        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.items if i.hidden]
+    name = f"lessons drawn from recorded runs that are lost, {path.name.partition('.')[0]}"
+    return share(name, refused, of=drawn, what="lessons", most=5.0)
+
+
+def _demonstrated() -> Row:
+    """The lessons that a reader wrote in the recorded demonstration, as the gate of its bank met them."""
+    settings = json.loads(CASSETTE.with_suffix(".settings.json").read_text(encoding="utf-8"))
+    model = wiring.recorded(None, cassette=CASSETTE)
+    episodes = play(
+        "lessonbank",
+        settings["seed"],
+        tasks=settings["tasks"],
+        limit=settings["limit"],
+        agent=LLMAgent(model),
+        model=model,
+        judged=settings["judged"],
+    )
+    learned = [episode.learned for episode in episodes if episode.learned]
+    kept = [item for one in learned for item in one.items]
+    refused = [_said(r) for one in learned if one.experience for r in one.experience.rejected]
+    refused += [f"quarantined: {item.title[:50]}" for item in kept if item.hidden]
+    number = len(kept) + sum(len(one.experience.rejected) for one in learned if one.experience)
+    name = "lessons of the recorded demonstration, written by a reader, that are lost"
+    return share(name, refused, of=number, what="lessons", most=5.0)
+
+
+def _said(rejected: Rejected) -> str:
+    return f"{rejected.rule}: {rejected.title[:50] or rejected.reason}"
