@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lessonbank import importers, wiring
-from lessonbank.bench import LLMAgent, play
-from lessonbank.extraction import ExtractiveExtractor
+from lessonbank import importers
+from lessonbank.extraction import ExtractiveExtractor, parse_items
 from lessonbank.guard.admit import LessonGate
 from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Step, Trajectory, Verdict
 
@@ -23,6 +23,10 @@ SETS = {
     "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
 }
 CASSETTE = ROOT / "src" / "lessonbank" / "bench" / "cassettes" / "desk.jsonl"
+_GOAL = re.compile(r"^Goal: (.+)$", re.MULTILINE)
+_TASK = re.compile(r"^\[task\]\n\| (.+)$", re.MULTILINE)
+_CODE = re.compile(r"\bnonce-\d+\b")
+"""What stands in a recording for the code of a block."""
 _ENOUGH = 40
 """Runs of a file that are drawn from."""
 
@@ -42,7 +46,7 @@ async def rows(every: int = 1) -> list[Row]:
     told = [row for name, what in SETS.items() for row in _labelled(name, what, every)]
     if SHARED.exists():
         told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
-    return [*told, _demonstrated()]
+    return [*told, await _demonstrated()]
 
 
 def _labelled(name: str, what: str, every: int) -> Iterator[Row]:
@@ -92,24 +96,23 @@ async def _from_runs(path: Path, every: int) -> Row:
     return share(name, refused, of=drawn, what="lessons", most=5.0)
 
 
-def _demonstrated() -> Row:
-    """The lessons that a reader wrote in the recorded demonstration, as the gate of its bank met them."""
-    settings = json.loads(CASSETTE.with_suffix(".settings.json").read_text(encoding="utf-8"))
-    model = wiring.recorded(None, cassette=CASSETTE)
-    episodes = play(
-        "lessonbank",
-        settings["seed"],
-        tasks=settings["tasks"],
-        limit=settings["limit"],
-        agent=LLMAgent(model),
-        model=model,
-        judged=settings["judged"],
-    )
-    learned = [episode.learned for episode in episodes if episode.learned]
-    kept = [item for one in learned for item in one.items]
-    refused = [_said(r) for one in learned if one.experience for r in one.experience.rejected]
-    refused += [f"quarantined: {item.title[:50]}" for item in kept if item.hidden]
-    number = len(kept) + sum(len(one.experience.rejected) for one in learned if one.experience)
+async def _demonstrated() -> Row:
+    """The lessons that a reader wrote in the recorded demonstration, each with its run and what that had been shown."""
+    refused, number, shown = list[str](), 0, dict[str, str]()
+    for line in CASSETTE.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        asked, reply = record["request"]["messages"][-1]["content"], record["response"]["text"]
+        if goal := _GOAL.search(asked):
+            shown[goal[1]] = _CODE.sub("0badc0de", asked.partition("Goal: ")[0])
+        if not reply.startswith('{"items"'):
+            continue
+        drafts, (task,) = parse_items(reply, limit=3).items, _TASK.findall(asked)
+        items = tuple(MemoryItem(title=d.title, description=d.description, content=d.content) for d in drafts)
+        run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
+        attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
+        out = LessonGate()(Extraction(items=items), [attempt], shown=[shown.get(task, "")])
+        number += len(items)
+        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.items if i.hidden]
     name = "lessons of the recorded demonstration, written by a reader, that are lost"
     return share(name, refused, of=number, what="lessons", most=5.0)
 

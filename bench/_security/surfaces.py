@@ -23,9 +23,9 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.types import Add, Attempt, Experience, Extraction, MemoryItem, Step, Trajectory
 
 from .places import CORPUS
-from .rendering import FRAME, NONCE, RENDERERS, encodable, faults, text_faults
+from .rendering import FRAME, NONCE, RENDERERS, TOKENS, encodable, faults, text_faults
 from .table import Row, counted
-from structural_checks import Case, live_in, read  # isort: skip - `places` makes it importable
+from structural_checks import Case, live_in, read, tokens_in  # isort: skip - `places` makes it importable
 
 SURFACES = ("prompt", "recalled text", "tool result", "command line", "JSON", "export", "hook note", "log line")
 KINDS = {
@@ -34,9 +34,11 @@ KINDS = {
     "code point": "disallowed code point out",
     "role marker": "role marker at a line start",
     "token": "token of a chat template out",
+    "thinking": "token of thinking in a table of the command line, a note or a log",
     "live link": "live link, image or tag in a prompt or field",
     "size": "prompt larger than its budget, or not encodable",
 }
+THOUGHTS = frozenset({"<think>", "</think>", "[THINK]"})
 assert CORPUS
 
 
@@ -50,6 +52,13 @@ class Found:
         """Count faults of one case on one surface."""
         for kind in kinds:
             self.by_kind["size" if kind == "not encodable" else kind].append(f"{case.id} on {surface}")
+
+    def note_line(self, text: str, case: Case, surface: str) -> None:
+        """The same for a line that people read: tokens of thinking, which may stand in a model's reply, apart."""
+        kinds = set(text_faults(text))
+        if "token" in kinds and not tokens_in(text, TOKENS - THOUGHTS):
+            kinds = kinds - {"token"} | {"thinking"}
+        self.note(kinds, case, surface)
 
 
 async def rows(every: int = 1) -> list[Row]:
@@ -70,7 +79,12 @@ async def rows(every: int = 1) -> list[Row]:
     told = f"{len(cases)} cases, each on {len(SURFACES)} surfaces"
     unstable = [case.id for case in cases if (c := canonical(case.text)) != canonical(c)]
     return [
-        *(counted(KINDS[kind], ids, cases=told) for kind, ids in found.by_kind.items()),
+        *(
+            counted(KINDS[kind], ids, cases=told)
+            if kind != "thinking"
+            else Row(name=KINDS[kind], value=len(ids), cases=told, broken_by=tuple(ids))
+            for kind, ids in found.by_kind.items()
+        ),
         counted("canonical form not stable", unstable, cases=f"{len(cases)} cases"),
     ]
 
@@ -146,13 +160,13 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         return done.output if done.exit_code == 0 else "\x00failed"
 
     for words in (("items",), ("history",)):
-        found.note(set(text_faults(said(*words))), cases[0], f"command line ({words[0]} of all)")
+        found.note_line(said(*words), cases[0], f"command line ({words[0]} of all)")
     for words in (("items", "--json"), ("history", "--json")):
         found.note(_line_faults(said(*words).replace("\n", "")), cases[0], f"JSON ({words[0]} of all)")
     for case in cases:
         text = said("retrieve", f"find {case.id}")
         block, _, rest = text.partition("\nWhy")
-        found.note(set(text_faults(rest)), case, "command line")
+        found.note_line(rest, case, "command line")
         found.note(set(block_faults(block)) if "<<<" in block else set(text_faults(block)), case, "command line")
         found.note(_line_faults(said("retrieve", f"find {case.id}", "--json").replace("\n", "")), case, "JSON")
 
@@ -199,7 +213,7 @@ async def _in_notes_and_logs(cases: Sequence[Case], found: Found) -> None:
                 notes += [*learned.notes, *(await bank.learn(_run())).notes]
                 await _logged(case.text)
                 for said, surface in ((notes, "hook note"), (handler.lines, "log line")):
-                    found.note({kind for line in said for kind in text_faults(line)}, case, surface)
+                    found.note_line(" ".join(said), case, surface)
                     found.note({"forged line"} if any("\n" in line for line in said) else set(), case, surface)
                     said.clear()
     finally:

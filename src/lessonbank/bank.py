@@ -93,16 +93,16 @@ class AsyncReasoningBank(Holdings):
         """
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
-        handed_in = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
-        runs = await self._entrance.runs(handed_in)
+        runs = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths = settling.truths_of(runs, outcome=outcome, reward=reward)
         before = await standing(self.store, runs, scope=where)
         receipt = receipt or before.recall
         if not before.new:
             return await self._correct(before, receipt, truths, where)
-        await self.store.keep(before.new, scope=where)
-        decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in before.new}
-        attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in before.new)
+        new = await self._entrance.runs(before.new)
+        await self.store.keep(new, scope=where)
+        decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in new}
+        attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in new)
         extraction, failed = await self._extract_or_keep(attempts, shown=receipt.text if receipt else "")
         paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         drawn = settling.Drawn(before, truths, receipt, attempts, extraction, scope=where, pending=failed, usage=paid)

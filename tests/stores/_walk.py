@@ -13,6 +13,7 @@ from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Store, Vectors
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing._store_rewinding import some_trust
 from lessonbank.testing._store_samples import MINE, THEIRS, attempt, collected, experience, item, settlement, trajectory
 from lessonbank.types import (
     Add,
@@ -135,6 +136,13 @@ class Walk:
         if ids:
             await self.apply(chance, [kind(item_ids=tuple(ids), reason="walk")])
 
+    async def trust(self, chance: random.Random) -> None:
+        """A move of items that fits them all, or for some of them does not: then nothing is to move."""
+        known = self.some(chance, [i for e in self.present for i in e.items], chance.choice((1, 1, 3)))
+        for first in known[:1]:
+            move = some_trust(first, chance)
+            await self.apply(chance, [move.model_copy(update={"item_ids": tuple(i.id for i in known)})])
+
     async def merge(self, chance: random.Random) -> None:
         shown = [i.id for e in self.present for i in e.active_items]
         sources = tuple(self.some(chance, shown, 2))
@@ -154,6 +162,7 @@ class Walk:
         wrong: list[Change] = [Retire(item_ids=("nothing",), reason="walk")]
         wrong += [Restore(item_ids=(id,), reason="walk") for id in shown[:1]]
         wrong += [Add(experience=e) for e in self.present[:1]]
+        wrong += [Add(experience=self.trusted(chance))]
         await self.apply(chance, [Add(experience=self.experience(chance)), chance.choice(wrong)])
 
     async def index(self, chance: random.Random) -> None:
@@ -225,10 +234,16 @@ class Walk:
         )
         return named(made, chance)
 
+    def trusted(self, chance: random.Random) -> Experience:
+        """An experience with an item that says of itself that it is trusted."""
+        made = self.experience(chance)
+        return made.model_copy(update={"items": (item().model_copy(update={"state": "active"}), *made.items)})
+
     def item(self, chance: random.Random, runs: Sequence[Trajectory]) -> MemoryItem:
         made = item(self.task(chance), retired=chance.random() < 0.2)
         provenance = Provenance(trajectory_ids=tuple(run.id for run in runs[: chance.randrange(2)]))
-        return named(made.model_copy(update={"provenance": provenance}), chance)
+        told: dict[str, Any] = {"provenance": provenance, "state": "quarantined" if chance.random() < 0.15 else "probation"}
+        return named(made.model_copy(update=told), chance)
 
     def attempt(self, chance: random.Random, run: Trajectory) -> AttemptRef:
         return attempt(run, chance.choice(("success", "failure", "unknown")))
@@ -293,6 +308,8 @@ MOVES = (
     "replace",
     "flip",
     "flip",
+    "trust",
+    "trust",
     "merge",
     "rejudge",
     "refuse",

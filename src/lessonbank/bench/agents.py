@@ -14,7 +14,7 @@ from lessonbank.types import Usage
 from .desk import SUBMIT, View
 from .reading import Statement, opinion, read
 
-READER_VERSION = "1"
+READER_VERSION = "2"
 """Names the scripted agent's skill. Numbers of two versions are never compared."""
 
 

@@ -20,6 +20,8 @@ UNPLACED = 0.3
 _WORD = re.compile(r"[a-z]{3,}")
 _COMMON = frozenset({"the", "for", "and", "with", "from", "that", "this", "when", "record", "site", "task", "like"})
 _HEADING = re.compile(r"\s*(?:#{1,6} |\[?\d{1,2}[.)\]] |[-*•] |title:|<\w)", re.IGNORECASE)
+_QUOTED = re.compile(r"^(?:[\w-]{0,12}[|>] ?)+", re.MULTILINE)
+"""Marks before each line, as mail and fences put them before what they quote."""
 _STATEMENT = re.compile(r"(?<=[.!?;])[\"'`)\]]*\s+")
 _AGAINST = re.compile(
     r"\b(?:do not|don't|never|avoid|no effect|nothing|useless|rejected|failed|fails|wrong|error|instead of|not)\b",
@@ -73,7 +75,7 @@ def _statement(text: str, weight: float) -> Statement:
 
 def _blocks(memory: str) -> list[str]:
     blocks: list[list[str]] = [[]]
-    for line in memory.split("\n"):
+    for line in _QUOTED.sub("", memory).split("\n"):
         if not line.strip() or _HEADING.match(line):
             blocks.append([])
         blocks[-1].append(line)

@@ -8,7 +8,7 @@ from typing import Final
 
 from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Rule, Trajectory
 
-from ._echo import blocks, is_echo
+from ._echo import is_echo, lessons_in
 from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
@@ -45,23 +45,25 @@ class LessonGate:
         `shown` are texts that memory had put before these runs; blocks of lessons in the runs themselves are added.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        echoed = [*shown, *blocks(_texts(runs))]
+        echoed = [lesson for text in shown for lesson in (lessons_in([text]) or [text])]
+        echoed += lessons_in(_texts(runs))
         checks = _checks(runs, [text for text in echoed if text])
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[MemoryItem] = []
         rejected: list[Rejected] = []
+        notes: list[str] = []
         for item in map(in_form, extraction.items):
             found = _refused(item, checks, kept, most)
             if found is None:
                 kept.append(appraised(item))
             else:
                 rejected.append(_turned_away(item, *found))
-        notes = tuple(f"not kept: {one_line(r.title, limit=60)!r}: {r.reason}" for r in rejected[:_MOST_REJECTED])
+                notes.append(f"not kept: {one_line(item.title, limit=60)!r}: {found[1]}")
         return extraction.model_copy(
             update={
                 "items": tuple(kept),
                 "rejected": tuple(rejected[:_MOST_REJECTED]),
-                "notes": (*extraction.notes, *notes),
+                "notes": (*extraction.notes, *notes[:_MOST_REJECTED]),
             }
         )
 
@@ -81,7 +83,9 @@ def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Che
         "chatter": lambda i: "it talks to a reader" if is_chatter(i.title, i.content) else "",
         "submission": lambda i: "it ends a run" if is_submission(i.title, i.content) else "",
         "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
-        "echo": lambda i: "memory itself had shown it" if is_echo(i.content, [] if _quotes(i) else echoed) else "",
+        "echo": lambda i: (
+            "memory itself had shown it" if is_echo(i.title, i.content, [] if _quotes(i) else echoed) else ""
+        ),
         "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
         "vague": lambda i: "it is about nothing in particular" if is_vague(i.title, i.content, task=task) else "",
     }

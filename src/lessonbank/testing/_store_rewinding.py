@@ -8,7 +8,21 @@ from typing import Any
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.protocols import Store
 from lessonbank.timeline import State, state_at
-from lessonbank.types import Add, Change, Experience, Merge, Replace, Restore, Retire, Rollback
+from lessonbank.types import (
+    Add,
+    Change,
+    Experience,
+    MemoryItem,
+    Merge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Trust,
+    TrustState,
+    Verdict,
+)
 
 from ._store_samples import (
     MINE,
@@ -33,7 +47,7 @@ async def present(store: Store, *, scope: str = MINE) -> list[Any]:
     counts = await store.counts(scope=scope)
     return [
         await collected(store.scan(scope=scope)),
-        (counts.experiences, counts.items, counts.retired),
+        (counts.experiences, counts.items, counts.retired, counts.quarantined),
         await store.search("cancel the order or the boots", scope=scope, limit=99),
         await store.nearest(towards(0, tilt=0.4), scope=scope, space=SPACE, limit=99),
     ]
@@ -62,10 +76,37 @@ def some_change(known: list[Experience], chance: random.Random, /) -> Change:
         return Restore(item_ids=(chance.choice(hidden),), reason="test")
     if pick < 0.5 and known:
         return Replace(experience=_another_version(chance.choice(known), chance))
-    fresh = experience(chance.choice(_TASKS), minute=chance.randint(0, 2), items=(item(), item("Second")))
-    if pick < 0.6 and shown:
+    if pick < 0.65 and known:
+        return _told_of(chance.choice(known), chance)
+    fresh = _fresh(chance)
+    if pick < 0.75 and shown:
         return Merge(experience=fresh, source_item_ids=(chance.choice(shown),), reason="test")
     return Add(experience=fresh)
+
+
+def _fresh(chance: random.Random, /) -> Experience:
+    """A new experience, with a run that may be judged anew, and now and then with an item that nobody is to see."""
+    items = (item(), item("Second").model_copy(update={"state": chance.choice(("probation", "quarantined"))}))
+    tried = [attempt(trajectory(), "unknown")] if chance.random() < 0.5 else []
+    return experience(chance.choice(_TASKS), minute=chance.randint(0, 2), items=items, attempts=tried)
+
+
+def _told_of(known: Experience, chance: random.Random, /) -> Change:
+    """Another verdict on its run, or more or less trust in one of its items."""
+    if known.attempts and (chance.random() < 0.3 or not known.items):
+        verdict = Verdict(outcome=chance.choice(("success", "failure")), source="human")
+        return Rejudge(experience_id=known.id, trajectory_id=known.attempts[0].trajectory_id, verdict=verdict)
+    if not known.items:
+        return Add(experience=_fresh(chance))
+    return some_trust(chance.choice(known.items), chance)
+
+
+def some_trust(known: MemoryItem, chance: random.Random, /) -> Trust:
+    """A move of an item to another state, by somebody who may."""
+    states: tuple[TrustState, ...] = ("probation", "active", "quarantined")
+    state = chance.choice([s for s in states if s != known.state])
+    by = "person" if known.state == "quarantined" else chance.choice(("person", "corroboration", "ledger"))
+    return Trust(item_ids=(known.id,), state=state, by=by, reason="test", evidence=("run",))
 
 
 def _another_version(known: Experience, chance: random.Random, /) -> Experience:

@@ -21,7 +21,8 @@ from ._store_purging import PurgingTests
 from ._store_ranking import RankingTests
 from ._store_records import RecordTests
 from ._store_rewinding import RewindingTests
+from ._store_trust import TrustTests
 
 
-class StoreContract(RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests):
+class StoreContract(RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests, TrustTests):
     """Subclass it under `@pytest.mark.anyio` and override `make`."""

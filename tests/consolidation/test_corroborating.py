@@ -1,0 +1,211 @@
+"""A lesson becomes trusted when a run that knew nothing of it taught the same, and by nothing else that a run says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from lessonbank import Experience, MemoryItem
+from lessonbank.consolidation import Corroborating, MergeSimilar, SkipDuplicates, append
+from lessonbank.guard.trust import TrustPolicy
+from lessonbank.protocols import Decision
+from lessonbank.retrieval import LexicalRetriever
+from lessonbank.stores.memory import MemoryStore
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Add, Change, Merge, Provenance, Trust, TrustState, Usage
+
+pytestmark = pytest.mark.anyio
+
+SCOPE = "t"
+SAME = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
+FORM = "A search that finds nothing may have a stale index: run `rebuild` once, then search again!"
+NEAR = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
+BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
+OTHER = "Open the returns page from the order itself, because its own menu lists labels that have expired."
+PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
+
+
+def item(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> MemoryItem:
+    provenance = Provenance(writer=writer, trajectory_ids=(run,) if run else ())
+    return MemoryItem(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
+
+
+def of(*items: MemoryItem, task: str = "find the invoice of may") -> Experience:
+    return Experience(scope=SCOPE, task=task, items=items)
+
+
+async def held(*experiences: Experience, moved: TrustState | None = None) -> MemoryStore:
+    """A store with these; `moved` is what all their items are moved to."""
+    store = MemoryStore()
+    await store.apply([Add(experience=e) for e in experiences], scope=SCOPE, writer="tests")
+    if moved:
+        ids = tuple(i.id for e in experiences for i in e.items)
+        move = Trust(item_ids=ids, state=moved, by="person", reason="seen")
+        await store.apply([move], scope=SCOPE, writer="tests")
+    return store
+
+
+async def decided(
+    store: MemoryStore, new: Experience, *, policy: TrustPolicy = "corroborated", inner: Any = append
+) -> Decision:
+    """What is decided on `new`; it is applied, since what does not fit the store is no decision."""
+    changes = await Corroborating(inner, LexicalRetriever(store), policy)(new)
+    await store.apply(changes, scope=SCOPE, writer="tests")
+    return changes
+
+
+def trusted(changes: Sequence[Change]) -> set[str]:
+    return {id for change in changes if isinstance(change, Trust) for id in change.item_ids}
+
+
+@pytest.mark.parametrize("content", [SAME, FORM])
+async def test_what_two_independent_runs_taught_becomes_active_together(content: str) -> None:
+    old, new = of(item()), of(item(content, run="2"), task="find the invoice of june")
+    store = await held(old)
+    changes = await decided(store, new)
+    assert trusted(changes) == {old.items[0].id, new.items[0].id}
+    moves = [change for change in changes if isinstance(change, Trust)]
+    assert {(m.state, m.by, frozenset(m.evidence)) for m in moves} == {
+        ("active", "corroboration", frozenset({"1", "2"}))
+    }
+    assert [i.state for e in (old, new) for i in (await store.get(e.id, scope=SCOPE)).items] == ["active"] * 2
+
+
+@pytest.mark.parametrize(
+    ("new", "policy"),
+    [
+        (of(item(), task="find the invoice of june"), "corroborated"),
+        (of(item(run="2")), "corroborated"),
+        (of(item(run="2"), task=" Find THE invoice  of may"), "corroborated"),
+        (of(item(run=""), task="find the invoice of june"), "corroborated"),
+        (of(item(NEAR, run="2"), task="find the invoice of june"), "corroborated"),
+        (of(item(OTHER, run="2"), task="find the invoice of june"), "corroborated"),
+        (of(item(run="2"), task="find the invoice of june"), "witnessed"),
+        (of(item(run="2", writer="bob")), "witnessed"),
+    ],
+    ids=["same run", "same task", "same task in other form", "no run", "near", "another", "same writer", "witness"],
+)
+async def test_what_is_not_independent_or_not_the_same_moves_nothing(new: Experience, policy: TrustPolicy) -> None:
+    store = await held(of(item()))
+    assert trusted(await decided(store, new, policy=policy)) == set()
+
+
+async def test_a_witness_is_of_another_writer() -> None:
+    old, new = of(item()), of(item(run="2", writer="bob"), task="find the invoice of june")
+    store = await held(old)
+    assert len(trusted(await decided(store, new, policy="witnessed"))) == 2
+
+
+async def test_a_lesson_that_says_the_opposite_corroborates_nothing() -> None:
+    store = await held(of(item("Never run `rebuild` twice: the second one drops the index that is being read.")))
+    opposite = item("Always run `rebuild` twice: the second one drops the index that is being read.", run="2")
+    assert trusted(await decided(store, of(opposite, task="find the invoice of june"))) == set()
+
+
+async def test_what_was_trusted_before_makes_the_same_of_another_run_trusted_once() -> None:
+    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    store = await held(old, moved="active")
+    assert trusted(await decided(store, new)) == {new.items[0].id}
+
+
+async def test_two_items_of_one_experience_move_an_item_once() -> None:
+    old = of(item())
+    twice = of(item(run="2"), item(FORM, run="2"), task="find the invoice of june")
+    store = await held(old)
+    changes = await decided(store, twice)
+    assert trusted(changes) == {old.items[0].id, *(i.id for i in twice.items)}
+    assert sum(isinstance(change, Trust) for change in changes) == 3
+
+
+async def test_a_quarantined_lesson_neither_moves_nor_speaks_for_another() -> None:
+    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    store = await held(old, moved="quarantined")
+    assert trusted(await decided(store, new)) == set()
+    assert [i.state for i in (await store.get(old.id, scope=SCOPE)).items] == ["quarantined"]
+
+
+@pytest.mark.xfail(reason="a new lesson that comes in quarantined still makes the one on probation active")
+async def test_a_lesson_that_comes_in_quarantined_speaks_for_nobody() -> None:
+    old = of(item())
+    new = of(item(run="2", state="quarantined"), task="find the invoice of june")
+    assert trusted(await decided(await held(old), new)) == set()
+
+
+async def test_a_retired_lesson_speaks_for_nobody() -> None:
+    old = of(item().model_copy(update={"retired": True}), item(OTHER))
+    assert trusted(await decided(await held(old), of(item(run="2"), task="find the invoice of june"))) == set()
+
+
+async def test_what_another_scope_holds_speaks_for_nobody() -> None:
+    store = MemoryStore()
+    theirs = of(item()).model_copy(update={"scope": "somebody else"})
+    await store.apply([Add(experience=theirs)], scope="somebody else", writer="tests")
+    assert trusted(await decided(store, of(item(run="2"), task="find the invoice of june"))) == set()
+
+
+async def test_a_duplicate_that_is_left_out_still_speaks_for_the_one_that_stays() -> None:
+    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    store = await held(old)
+    changes = await decided(store, new, inner=SkipDuplicates(LexicalRetriever(store)))
+    assert trusted(changes) == {old.items[0].id}
+    assert (await store.get(new.id, scope=SCOPE)).items == ()
+
+
+async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -> None:
+    inner_changes: list[Change] = []
+
+    async def inner(new: Experience, /) -> Decision:
+        inner_changes.append(Add(experience=new))
+        return Decision(inner_changes, usage=Usage(requests=3))
+
+    store = await held(of(item()))
+    changes = await decided(store, of(item(run="2"), task="find the invoice of june"), inner=inner)
+    assert list(changes[:1]) == inner_changes
+    assert changes.usage.requests == 3
+    assert all(isinstance(change, Trust) for change in changes[1:])
+
+
+# --- merges ----------------------------------------------------------------------------------------------------------
+
+
+def merging(store: MemoryStore) -> MergeSimilar:
+    return MergeSimilar(LexicalRetriever(store), ScriptedModel(lambda _: PROPOSAL))
+
+
+async def test_what_was_merged_of_lessons_on_probation_is_on_probation() -> None:
+    store = await held(of(item()))
+    changes = await decided(store, of(item(NEAR, run="2"), task="find the invoice of june"), inner=merging(store))
+    assert any(isinstance(change, Merge) for change in changes)
+    assert trusted(changes) == set()
+
+
+async def test_what_is_quarantined_is_never_merged_out() -> None:
+    new = of(item(NEAR, run="2"), task="find the invoice of june")
+    store = await held(of(item()), moved="quarantined")
+    assert [change.kind for change in await decided(store, new, inner=merging(store))] == ["add"]
+    hidden = of(item(NEAR, run="2", state="quarantined"), task="find the invoice of june")
+    store = await held(of(item()), moved="active")
+    assert [change.kind for change in await decided(store, hidden, inner=merging(store))] == ["add"]
+
+
+@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
+async def test_a_trusted_lesson_that_is_merged_stays_trusted_with_an_independent_run(policy: TrustPolicy) -> None:
+    old = of(item())
+    store = await held(old, moved="active")
+    new = of(item(NEAR, run="2", writer="bob"), task="find the invoice of june")
+    changes = await decided(store, new, policy=policy, inner=merging(store))
+    (merge,) = [change for change in changes if isinstance(change, Merge)]
+    assert trusted(changes) == {i.id for i in merge.experience.items}
+    assert old.items[0].id in merge.source_item_ids
+
+
+@pytest.mark.parametrize("policy", ["corroborated", "witnessed"])
+@pytest.mark.xfail(reason="a merge is as trusted as the held lesson, whatever is on probation in what it was made of")
+async def test_a_merge_with_a_lesson_of_the_same_task_and_writer_is_not_trusted(policy: TrustPolicy) -> None:
+    store = await held(of(item()), moved="active")
+    changes = await decided(store, of(item(NEAR, run="2")), policy=policy, inner=merging(store))
+    assert any(isinstance(change, Merge) for change in changes)
+    assert trusted(changes) == set()
