@@ -65,15 +65,19 @@ def scores(
     asked = Counter(query)
     mean = max(total, 1) / max(documents, 1)
     drags = {document: drag(length / mean) for document, length in lengths.items()}
-    own_drag = drag(asked.total() / mean)
     held = {word: len(places) for word, places in postings.items()} if holders is None else holders
     most = bounds(asked.elements(), held, documents=documents)
-    whole = 0.0
+    full = whole(asked, most, documents=documents, total=total)
     found: dict[K, float] = {}
     for word in sorted(asked):
-        whole += most[word] * (asked[word] / (asked[word] + own_drag))
         add_gains(found, most[word], postings.get(word, {}), drags)
-    return {document: round(min(score / whole, 1.0), 9) for document, score in found.items()}
+    return {document: round(min(score / full, 1.0), 9) for document, score in found.items()}
+
+
+def whole(asked: Counter[str], most: Mapping[str, float], /, *, documents: int, total: int) -> float:
+    """What the query's own text would score, the share of which is a document's score; `most` are its `bounds`."""
+    own_drag = drag(asked.total() * max(documents, 1) / max(total, 1))
+    return sum(most[word] * (asked[word] / (asked[word] + own_drag)) for word in sorted(asked))
 
 
 def bounds(query: Iterable[str], holders: Mapping[str, int], /, *, documents: int) -> dict[str, float]:

@@ -29,7 +29,8 @@ async def test_leaving_common_words_unread_changes_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: list[str], query: str, limit: int, data: st.DataObject
 ) -> None:
     monkeypatch.setattr(by_words, "_SHORT", data.draw(st.integers(0, 3)))
-    monkeypatch.setattr(by_words, "_WORDS_PER_PLACE", data.draw(st.sampled_from([0, 8, 1000])))
+    monkeypatch.setattr(by_words, "_BATCH", data.draw(st.integers(1, 4)))
+    monkeypatch.setattr(by_words, "_PLACES_PER_TEXT", data.draw(st.sampled_from([1, 8, 1000])))
     kept = experiences(tasks)
     gone = [e.items[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
     excluded = [e.id for e in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id))]

@@ -149,7 +149,7 @@ _SUBMIT = re.compile(
     r"|(?:task|run|episode) (?:is ?n[o']t|isn't|is|will be) (?:submitted|counted|complete|over|graded)|the grader)"
     r"|\bsubmit (?:right after|as soon as|immediately|at once|straight away|early|now)\b|\bcall \w*done\(\)"
     r"|complete_task_and_submit|submit_final_output|\btask complete(?:d)?\b[\"')!.]*\s*(?:;|\Z)|;\s*sys\.exit\("
-    r"|#{2,}\s*(?:stop|done|end|finish(?:ed)?|transfer)\s*#{2,}|\btask_complete\b"
+    r"|(?<!#)#{2,10}\s{0,4}(?:stop|done|end|finish(?:ed)?|transfer)\s{0,4}#{2,}|\btask_complete\b"
     r"|^\s*(?:final answer|the final answer is|answer)\s*:|\\boxed\{|<\s?/?(?:final_)?answer>"
     r"|\becho\b[^\n]{0,80}(?:&&|;|\|\|)\s*(?:exit|submit)\b|^\s*(?:>|\$)?\s*(?:submit|exit|quit|finish|done|stop"
     r"|terminate|end)"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from lessonbank.bm25 import add_gains, bounds, drag, scores, words
+from lessonbank.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.stores._records import encodable
 from lessonbank.types import Match
 
@@ -19,8 +19,10 @@ from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of
 
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
-_WORDS_PER_PLACE: Final = 8
-"""Words of text that can be counted in the time one place is read from a list."""
+_BATCH: Final = 64
+"""Tasks whose text is read at once, the most promising first."""
+_PLACES_PER_TEXT: Final = 12
+"""Places that can be read from a list in the time that the words of one text are counted."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -61,23 +63,6 @@ class _Field:
         ).fetchone()
         return (int(row[0]) if row else 0) + len(self.tail.get(word, {}))
 
-    def complete(self, held: Mapping[str, int], /) -> None:
-        """Count the words not read yet in the tasks found: in the tasks themselves, or in their lists if shorter."""
-        missing = held.keys() - self.postings.keys()
-        if sum(self.lengths.values()) < _WORDS_PER_PLACE * sum(held[word] for word in missing):
-            self.postings |= self._counted(missing)
-            return
-        for word in missing:
-            places = self._places(word)
-            self.postings[word] = Counter({number: places[number] for number in places.keys() & self.tasks.keys()})
-
-    def _counted(self, missing: Collection[str]) -> dict[str, Counter[int]]:
-        counted: dict[str, Counter[int]] = {word: Counter() for word in missing}
-        for number, task in _texts(self.connection, self.tasks.keys()):
-            for word, count in Counter(w for w in words(task) if w in counted).items():
-                counted[word][number] = count
-        return counted
-
     def usable(self, number: int, /) -> bool:
         """Whether the task may be answered with."""
         return self.tasks[number][1] and number not in self.left_out
@@ -100,11 +85,80 @@ def search(
     asked = words(query)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
-    held = _read_all(known, asked) if _rolled_back(connection, here) else _read_enough(known, asked, limit=limit)
-    found = scores(asked, known.postings, known.lengths, documents=here.documents, total=here.words, holders=held)
+    found = _all(known, asked) if _rolled_back(connection, here) else _Asking(known, asked, limit).found()
     usable = ((score, known.tasks[number][2], number) for number, score in found.items() if known.usable(number))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
+
+
+def _all(known: _Field, asked: list[str]) -> dict[int, float]:
+    """The score of every task with a word of the query."""
+    for word in dict.fromkeys(asked):
+        known.read(word)
+    held = {word: len(places) for word, places in known.postings.items()}
+    return scores(
+        asked, known.postings, known.lengths, documents=known.scope.documents, total=known.scope.words, holders=held
+    )
+
+
+class _Asking:
+    """One query: the lists of its words are read from the rarest on, and the texts of the most promising tasks.
+
+    What a text scores is known exactly once it is read. No other task can reach the last place when what it has so far
+    and what all unread words could add fall short of it.
+    """
+
+    def __init__(self, known: _Field, asked: list[str], limit: int) -> None:
+        self._known, self._asked, self._limit = known, asked, max(limit, 0)
+        self._held = {word: known.holders(word) for word in dict.fromkeys(asked)}
+        self._most = bounds(asked, self._held, documents=known.scope.documents)
+        scope = known.scope
+        self._whole = whole(Counter(asked), self._most, documents=scope.documents, total=scope.words)
+        self._told: dict[int, float] = {}
+
+    def found(self) -> dict[int, float]:
+        """The scores of the tasks that can be among the best."""
+        unread = sum(self._most.values())
+        for word in sorted(self._most, key=lambda w: (self._held[w], w)):
+            if self._held[word] > _SHORT and self._worth_no_more(self._held[word], unread):
+                break
+            self._known.read(word, most=self._most[word])
+            unread -= self._most[word]
+        while batch := self._promising(unread, _BATCH):
+            self._tell(batch)
+        return self._told
+
+    def _worth_no_more(self, places: int, unread: float) -> bool:
+        """Whether no task outside can be among the best, and the texts of the others are read sooner than a list."""
+        self._tell(self._promising(unread, _BATCH))
+        last = self._last_place()
+        if last is None or unread / self._whole >= last - _MARGIN:
+            return False
+        return len(self._promising(unread, 1 + places // _PLACES_PER_TEXT)) <= places // _PLACES_PER_TEXT
+
+    def _promising(self, unread: float, most: int) -> list[int]:
+        """Up to `most` tasks that may yet be among the best, and whose texts were not read; the best first."""
+        last = self._last_place()
+        least = -1.0 if last is None else (last - _MARGIN) * self._whole - unread
+        sums, told, usable = self._known.sums, self._told, self._known.usable
+        open_ = ((gain, n) for n, gain in sums.items() if gain >= least and n not in told and usable(n))
+        return [number for _, number in heapq.nlargest(most, open_)]
+
+    def _last_place(self) -> float | None:
+        best = heapq.nlargest(self._limit, self._told.values())
+        return best[-1] if len(best) == self._limit > 0 else (None if self._limit else 2.0)
+
+    def _tell(self, numbers: Collection[int]) -> None:
+        if not numbers:
+            return
+        counted: dict[str, dict[int, int]] = {word: {} for word in self._held}
+        for number, task in _texts(self._known.connection, numbers):
+            for word, count in Counter(w for w in words(task) if w in counted).items():
+                counted[word][number] = count
+        scope, tasks = self._known.scope, self._known.tasks
+        lengths = {number: tasks[number][0] for number in numbers}
+        told = scores(self._asked, counted, lengths, documents=scope.documents, total=scope.words, holders=self._held)
+        self._told |= {number: told.get(number, 0.0) for number in numbers}
 
 
 def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str]) -> dict[str, Counter[int]]:
@@ -125,34 +179,6 @@ def _rolled_back(connection: sqlite3.Connection, scope: ScopeRow) -> bool:
     """Whether some experiences are hidden: their words are still in the index, and its counts are too high."""
     row = connection.execute("SELECT EXISTS (SELECT 1 FROM experiences WHERE scope = ?)", (-scope.number,)).fetchone()
     return bool(row[0])
-
-
-def _read_all(known: _Field, asked: list[str]) -> dict[str, int]:
-    for word in dict.fromkeys(asked):
-        known.read(word)
-    return {word: len(places) for word, places in known.postings.items()}
-
-
-def _read_enough(known: _Field, asked: list[str], *, limit: int) -> dict[str, int]:
-    held = {word: known.holders(word) for word in dict.fromkeys(asked)}
-    _read_what_decides(known, asked, held, limit=max(limit, 0))
-    known.complete(held)
-    return held
-
-
-def _read_what_decides(known: _Field, asked: list[str], held: Mapping[str, int], *, limit: int) -> None:
-    most = bounds(asked, held, documents=known.scope.documents)
-    unread = sum(most.values())
-    for word in sorted(most, key=lambda w: (held[w], w)):
-        if held[word] > _SHORT and _decided(known, limit=limit, unread=unread):
-            return
-        known.read(word, most=most[word])
-        unread -= most[word]
-
-
-def _decided(known: _Field, *, limit: int, unread: float) -> bool:
-    best = heapq.nlargest(limit, (gain for number, gain in known.sums.items() if known.usable(number)))
-    return len(best) == limit > 0 and best[-1] > unread * (1.0 + _MARGIN) + _MARGIN
 
 
 def _tasks(
