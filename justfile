@@ -79,3 +79,11 @@ bench-retrieval *args:
 # the documentation site, in ./site
 docs:
     {{bin}}/pip install -q --group docs && {{bin}}/zensical build
+
+# the table of what the guard promises, and how other ways to show a lesson compare
+security-report *args:
+    {{bin}}/python bench/security.py {{args}}
+
+# a hundred thousand strings made from pieces of the corpora, new ones each time
+fuzz strings="100000":
+    LESSONBANK_FUZZ={{strings}} {{bin}}/pytest tests/security/test_fuzz.py

@@ -23,9 +23,9 @@ import anyio
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from _security.rendering import Score, compare  # noqa: E402 - it lies beside this file
-from _security.table import Row, as_data, as_lines  # noqa: E402
-from structural_checks import read  # noqa: E402 - found by what is imported above
+from _security.rendering import Score, compare
+from _security.table import Row, as_data, as_lines
+from structural_checks import read
 
 PARTS = {
     "structure": "surfaces",

@@ -156,6 +156,13 @@ def test_the_place_of_a_withheld_item_stays_empty() -> None:
     assert all_shown.shown == (several[0], *one_held.shown)
 
 
+def test_what_an_agent_cites_by_number_is_found_again() -> None:
+    first, held, second = item("First", "one thing"), item("Held", "held words"), item("Second", "another thing")
+    receipt = recall(first, held, second, held=(held.id,))
+    assert receipt.cited("I use [2] and leave [1] aside, and [7] is nothing of yours [2].") == (first, second)
+    assert receipt.cited("I use lesson 2.") == receipt.cited("") == ()
+
+
 def test_every_line_between_the_markers_carries_the_code_of_the_recall() -> None:
     text = recall(item(content="first\nsecond"), item("Other")).text
     nonce = text.rpartition("<<<end lessons ")[2].removesuffix(">>>")

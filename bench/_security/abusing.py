@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lessonbank.types import Attempt, Extraction, MemoryItem
 
 from .places import TESTS, cases
 from .table import Row, counted
+
 import test_abuse as abuse  # isort: skip - `places` makes them importable
 import test_extracting_attacks as extracting  # isort: skip
 import test_judging_attacks as judging  # isort: skip
@@ -50,10 +52,8 @@ async def _minted(some: list[dict[str, Any]]) -> list[str]:
     for case in some:
         async with await abuse.connected(**_judge(case), extractor=abuse.good_extractor) as bank:
             with anyio.move_on_after(0.1 if case["kind"] == "judge_hangs" else 20):
-                try:
+                with suppress(Exception):  # a fault of the caller's own part is shown to it
                     await bank.learn(abuse.RUN)
-                except Exception:  # noqa: BLE001, S110 - a fault of the caller's own part is shown to it
-                    pass
             found += [case["id"]] if await abuse.minted(bank) else []
     return found
 

@@ -112,7 +112,8 @@ async def _demonstrated() -> Row:
         attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
         out = LessonGate()(Extraction(items=items), [attempt], shown=[shown.get(task, "")])
         number += len(items)
-        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.items if i.hidden]
+        shown_now = {item.id for item in out.items if not item.hidden}
+        refused += [item.title[:60] for item in items if item.id not in shown_now]
     name = "lessons of the recorded demonstration, written by a reader, that are lost"
     return share(name, refused, of=number, what="lessons", most=5.0)
 

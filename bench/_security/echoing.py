@@ -1,4 +1,4 @@
-"""A thousand episodes of an agent that half the time writes down what memory had shown it: does memory learn from itself?"""
+"""A thousand episodes of an agent that half the time writes down what memory had shown it: does any of it get in?"""
 
 from __future__ import annotations
 
@@ -45,13 +45,21 @@ async def rows(every: int = 1) -> list[Row]:
     plain = WAYS[:4]
     entered = [f"{way}: {text}" for way in plain for text in told.entered[way]]
     number = sum(told.tried[way] for way in plain)
-    said = ", ".join(f"{told.tried[way]} {way}" for way in plain)
+    said = ", ".join(f"{way} {len(told.entered[way])} of {told.tried[way]}" for way in plain)
     reworded, new = told.tried["reworded"], told.tried["new"]
     taken_for_one = [f"episode {n}" for n in range(told.lost_to["echo"])]
     return [
-        counted("re-ingested echo", entered, cases=f"{number} echoes in {episodes} episodes: {said}"),
-        share("reworded echo that entered", told.entered["reworded"], of=reworded, what="echoes, a word in three changed"),
-        share("new lessons that were taken for an echo", taken_for_one, of=new, what="new lessons, others in view", most=5.0),
+        counted("re-ingested echo", entered, cases=f"{number} echoes in {episodes} episodes ({said})"),
+        share(
+            "reworded echo that entered", told.entered["reworded"], of=reworded, what="echoes, a word in three changed"
+        ),
+        share(
+            "new lessons that were taken for an echo",
+            taken_for_one,
+            of=new,
+            what="new lessons, others in view",
+            most=5.0,
+        ),
     ]
 
 
@@ -109,7 +117,9 @@ def echo_of(recall: Recall, way: str, chance: random.Random) -> MemoryItem:
         return MemoryItem(title=item.title.upper(), content="  ".join(item.content.split(" ")).replace(". ", ".\n"))
     if way == "put together of two":
         parts = [p for i in recall.shown for p in _SENTENCE.split(i.content) if len(p.split()) > 3]
-        return MemoryItem(title=item.title, content=" ".join(dict.fromkeys(chance.sample(parts, min(3, len(parts))))) or item.content)
+        return MemoryItem(
+            title=item.title, content=" ".join(dict.fromkeys(chance.sample(parts, min(3, len(parts))))) or item.content
+        )
     return MemoryItem(title=f"On {item.title}", content=_reworded(item.content))
 
 
@@ -122,8 +132,9 @@ def new_lessons() -> Iterator[tuple[str, MemoryItem]]:
     for name in SETS:
         for case in cases(name):
             if case["label"] == "good" and decide({**case, "shown": []}).fate == "kept":
-                yield case["task"], MemoryItem(
-                    title=case["title"], description=case["description"], content=case["content"]
+                yield (
+                    case["task"],
+                    MemoryItem(title=case["title"], description=case["description"], content=case["content"]),
                 )
     yield from _made()
 

@@ -11,6 +11,7 @@ from lessonbank.types import Attempt, Experience, MemoryItem, Verdict
 
 from .places import TESTS
 from .table import Row, counted, share
+
 import secrets_corpus  # isort: skip - `places` makes it importable
 import test_secrets  # isort: skip
 
@@ -31,7 +32,8 @@ class _Told(logging.Handler):
 async def rows(every: int = 1, *, protected: bool = True) -> list[Row]:
     """Secrets that got anywhere; harmless texts that were changed. `protected=False` shows that the search works."""
     leaked, number = list[str](), 0
-    for surrounding in secrets_corpus.SURROUNDINGS:
+    surroundings = secrets_corpus.SURROUNDINGS[:: 1 + every // 10]
+    for surrounding in surroundings:
         cases = [case for case in secrets_corpus.cases() if case.surrounding == surrounding][::every]
         number += len(cases)
         leaked += test_secrets.found_in(await _everything(cases, protected=protected), cases)
@@ -39,7 +41,7 @@ async def rows(every: int = 1, *, protected: bool = True) -> list[Row]:
     changed = [text for text in harmless if test_secrets.redact(text) != text]
     name = "secret in any stored byte, log line, event, vector input or prompt"
     return [
-        counted(name, leaked, cases=f"{number} secrets, by {len(secrets_corpus.SURROUNDINGS)} ways of writing them"),
+        counted(name, leaked, cases=f"{number} secrets, in {len(surroundings)} surroundings"),
         share("harmless text redacted", changed, of=len(harmless), what="texts", most=2.0),
     ]
 

@@ -1,4 +1,4 @@
-"""One run in a hundred is a poisoner's: how many of the others' prompts show what he planted, under each trust policy?"""
+"""One run in a hundred is a poisoner's: how many of the others' prompts show what he planted, by trust policy?"""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ STRATEGIES: tuple[Strategy, ...] = (
     "keyword stuffing",
     "an honest lesson twisted",
 )
+WORST = STRATEGIES[2:]
+"""Those that win where a writer may vouch for himself."""
 RECURRING = 0.5
 """The share of honest runs that teach their family's lesson in the same words; the others use words of their own."""
 MARK = "quarrel desk"
@@ -58,9 +60,9 @@ async def rows(every: int = 1) -> list[Row]:
         won = {strategy: await simulated(policy, strategy, episodes) for strategy in STRATEGIES}
         told.append(_row(policy, won))
     for recurring in (0.1, 0.25, 1.0)[:: min(every, 3)]:
-        won = {s: await simulated("witnessed", s, episodes, recurring=recurring) for s in STRATEGIES[:3:2]}
+        won = {s: await simulated("witnessed", s, episodes, recurring=recurring) for s in WORST}
         told.append(_row("witnessed", won, f", honest lessons recur in {recurring:.0%} of the runs"))
-    won = {"random tasks": await simulated("witnessed", "random tasks", episodes, names=2)}
+    won = {s: await simulated("witnessed", s, episodes, names=2) for s in WORST}
     told.append(_row("witnessed", won, ", a poisoner with two names", bound=False))
     return told
 

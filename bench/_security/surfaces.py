@@ -25,6 +25,7 @@ from lessonbank.types import Add, Attempt, Experience, Extraction, MemoryItem, S
 from .places import CORPUS
 from .rendering import FRAME, NONCE, RENDERERS, TOKENS, encodable, faults, text_faults
 from .table import Row, counted
+
 from structural_checks import Case, live_in, read, tokens_in  # isort: skip - `places` makes it importable
 
 SURFACES = ("prompt", "recalled text", "tool result", "command line", "JSON", "export", "hook note", "log line")
@@ -171,7 +172,7 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         found.note(_line_faults(said("retrieve", f"find {case.id}", "--json").replace("\n", "")), case, "JSON")
 
 
-# --- what parts say ----------------------------------------------------------------------------------------------------
+# --- what parts say --------------------------------------------------------------------------------------------------
 
 
 class _Lines(logging.Handler):
@@ -231,6 +232,6 @@ async def _logged(text: str) -> None:
     async def broken(run: Trajectory, /) -> Any:
         raise RuntimeError(text)
 
-    async with await lessonbank.connect_async(":memory:", scope="s", embedder="lexical", judge=broken) as bank:
-        async with bank.attempt("open the valve") as attempt:
-            attempt.step("turn", "it is open")
+    bank = await lessonbank.connect_async(":memory:", scope="s", embedder="lexical", judge=broken)
+    async with bank, bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "it is open")

@@ -51,7 +51,7 @@ def counted(name: str, broken: Iterable[str], /, *, cases: str) -> Row:
 def share(name: str, broken: Iterable[str], /, *, of: int, what: str, **bound: float) -> Row:
     """A row in percent: the cases that are `broken`, of so many."""
     by = tuple(broken)
-    value = round(100 * len(by) / of, 2) if of else 0.0
+    value = round(100 * len(by) / of, 2) if of else bound.get("least", 0.0)
     return Row(name=name, value=value, cases=f"{of} {what}", unit=" %", broken_by=by, **bound)
 
 
@@ -68,6 +68,8 @@ def as_lines(rows: Sequence[Row], /) -> list[str]:
 
 def _line(row: Row) -> str:
     holds = "" if row.bound == "told" else "holds" if row.holds else "**does not hold**"
-    by = ", ".join(row.broken_by[:_NAMED]) + (f" and {len(row.broken_by) - _NAMED} more" * (len(row.broken_by) > _NAMED))
+    by = ", ".join(row.broken_by[:_NAMED]) + (
+        f" and {len(row.broken_by) - _NAMED} more" * (len(row.broken_by) > _NAMED)
+    )
     cases = row.cases + (f"; {by}" if by and row.bound != "told" else "")
     return f"| {row.name} | {row.value:g}{row.unit} | {row.bound} | {holds} | {cases.replace('|', '/')} |"

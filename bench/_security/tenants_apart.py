@@ -10,6 +10,7 @@ import pytest
 
 from .places import TESTS, cases
 from .table import Row, counted
+
 import bank_tenants  # isort: skip - `places` makes them importable
 import sharing  # isort: skip
 import tenants  # isort: skip
@@ -39,14 +40,16 @@ async def rows(every: int = 1) -> list[Row]:
         for kind in sharing.STORES:
             for seed in range(max(1, 6 // every)):
                 for walk, moves, steps in _WALKS:
-                    drawn = _drawn(moves, steps, random.Random(f"{kind} {seed}"))
+                    drawn = _drawn(moves, steps // min(every, 3), random.Random(f"{kind} {seed}"))
                     differing, number = await _differing(walk, kind, drawn)
                     told += [f"{kind} {seed}: {what}" for what in differing]
                     compared += number
     doors = [answer for kind in sharing.STORES for answer in await _opened_doors(kind, every)]
     ways = len(cases("tenancy", "door", every=every))
     return [
-        counted("cross-tenant read, write or delete", told, cases=f"{compared} answers compared with those given alone"),
+        counted(
+            "cross-tenant read, write or delete", told, cases=f"{compared} answers compared with those given alone"
+        ),
         counted("existence of another tenant's record given away", doors, cases=f"{ways} doors, on two stores"),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -29,6 +30,7 @@ from ._undoing import Erasure as Erasure
 from ._undoing import Purge as Purge
 from ._undoing import Rollback as Rollback
 
+_CITED = re.compile(r"\[(\d{1,3})\]")
 Kind = Literal["strategy", "guardrail"]
 TrustState = Literal["probation", "active", "quarantined"]
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
@@ -182,6 +184,11 @@ class Recall(Record):
         """The items left out at random, so that what they change can be measured."""
         ids = {c.item_id for c in self.candidates if c.withheld}
         return tuple(item for item in self.items if item.id in ids)
+
+    def cited(self, text: str, /) -> tuple[MemoryItem, ...]:
+        """The shown items that `text` names by their number, as in `[2]`: what an agent says it used, or left aside."""
+        named = {int(number) for number in _CITED.findall(text)}
+        return tuple(item for number, item in enumerate(self.shown, 1) if number in named)
 
     @property
     def scores(self) -> dict[str, float]:
