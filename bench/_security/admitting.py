@@ -44,6 +44,11 @@ class Decided:
 async def rows(every: int = 1) -> list[Row]:
     """Junk that is rejected, good lessons that are lost."""
     told = [row for name, what in SETS.items() for row in _labelled(name, what, every)]
+    hostile = [decide(case) for case in cases("semantic", every=every)]
+    shown = [d.id for d in hostile if d.fate == "kept"]
+    told.append(
+        share("hostile advice in plain words that the gate lets through", shown, of=len(hostile), what="lessons")
+    )
     if SHARED.exists():
         told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
     return [*told, await _demonstrated()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -163,9 +163,3 @@ def _poison(strategy: Strategy, planted: int, chance: random.Random) -> tuple[st
         twisted = _lesson(family).replace("customer", MARK).replace("before", "after" if planted % 2 else "before")
         item = MemoryItem(title=f"Read its state before you {family[0]} a {family[1]}", content=twisted)
     return f"{_task(family, chance)} ({planted})", item
-
-
-def tasks() -> Iterator[str]:
-    """One task of each family."""
-    for act, thing in FAMILIES:
-        yield f"Please {act} the {thing} {_WHERE[0]}"

@@ -127,6 +127,13 @@ async def test_a_quarantined_lesson_neither_moves_nor_speaks_for_another() -> No
     assert [i.state for i in (await store.get(old.id, scope=SCOPE)).items] == ["quarantined"]
 
 
+async def test_a_lesson_that_comes_in_quarantined_stays_there() -> None:
+    new = of(item(run="2", state="quarantined"), task="find the invoice of june")
+    store = await held(of(item()))
+    assert new.items[0].id not in trusted(await decided(store, new))
+    assert (await store.get(new.id, scope=SCOPE)).items[0].state == "quarantined"
+
+
 @pytest.mark.xfail(reason="a new lesson that comes in quarantined still makes the one on probation active")
 async def test_a_lesson_that_comes_in_quarantined_speaks_for_nobody() -> None:
     old = of(item())

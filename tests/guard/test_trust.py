@@ -13,9 +13,7 @@ STATES: tuple[TrustState, ...] = get_args(TrustState)
 
 
 def lesson(state: TrustState = "probation", *, runs: tuple[str, ...] = ("run 1",), writer: str = "ana") -> MemoryItem:
-    return MemoryItem(
-        title="A", content="B", state=state, provenance=Provenance(writer=writer, trajectory_ids=runs)
-    )
+    return MemoryItem(title="A", content="B", state=state, provenance=Provenance(writer=writer, trajectory_ids=runs))
 
 
 def of(*items: MemoryItem, task: str = "find the invoice") -> Experience:

@@ -34,7 +34,9 @@ def found_with(*states: TrustState, item_level: bool = False) -> Listed:
 async def test_each_policy_finds_what_it_shows_in_order_and_with_its_score(
     policy: TrustPolicy, item_level: bool
 ) -> None:
-    inner = found_with("quarantined", "probation", "active", "quarantined", "probation", "active", item_level=item_level)
+    inner = found_with(
+        "quarantined", "probation", "active", "quarantined", "probation", "active", item_level=item_level
+    )
     found = await Trusted(inner, policy)("q", scope=SCOPE, limit=9)
     assert list(found.matches) == [m for m in inner.matches if m.experience.task.split()[1] in SHOWN[policy]]
     assert found.notes == ()

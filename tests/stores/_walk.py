@@ -242,7 +242,10 @@ class Walk:
     def item(self, chance: random.Random, runs: Sequence[Trajectory]) -> MemoryItem:
         made = item(self.task(chance), retired=chance.random() < 0.2)
         provenance = Provenance(trajectory_ids=tuple(run.id for run in runs[: chance.randrange(2)]))
-        told: dict[str, Any] = {"provenance": provenance, "state": "quarantined" if chance.random() < 0.15 else "probation"}
+        told: dict[str, Any] = {
+            "provenance": provenance,
+            "state": "quarantined" if chance.random() < 0.15 else "probation",
+        }
         return named(made.model_copy(update=told), chance)
 
     def attempt(self, chance: random.Random, run: Trajectory) -> AttemptRef:

@@ -86,7 +86,8 @@ def some_change(known: list[Experience], chance: random.Random, /) -> Change:
 
 def _fresh(chance: random.Random, /) -> Experience:
     """A new experience, with a run that may be judged anew, and now and then with an item that nobody is to see."""
-    items = (item(), item("Second").model_copy(update={"state": chance.choice(("probation", "quarantined"))}))
+    state: TrustState = "quarantined" if chance.random() < 0.5 else "probation"
+    items = (item(), item("Second").model_copy(update={"state": state}))
     tried = [attempt(trajectory(), "unknown")] if chance.random() < 0.5 else []
     return experience(chance.choice(_TASKS), minute=chance.randint(0, 2), items=items, attempts=tried)
 
@@ -104,8 +105,9 @@ def _told_of(known: Experience, chance: random.Random, /) -> Change:
 def some_trust(known: MemoryItem, chance: random.Random, /) -> Trust:
     """A move of an item to another state, by somebody who may."""
     states: tuple[TrustState, ...] = ("probation", "active", "quarantined")
-    state = chance.choice([s for s in states if s != known.state])
-    by = "person" if known.state == "quarantined" else chance.choice(("person", "corroboration", "ledger"))
+    state: TrustState = chance.choice([s for s in states if s != known.state])
+    told = chance.random() < 0.5 or known.state == "quarantined"
+    by = "person" if told else "corroboration"
     return Trust(item_ids=(known.id,), state=state, by=by, reason="test", evidence=("run",))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from lessonbank.auditing import differences
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
@@ -41,12 +41,19 @@ from ._store_samples import (
     trajectory,
 )
 
+Mover = Literal["person", "corroboration", "ledger"]
 _STATES: tuple[TrustState, ...] = ("probation", "active", "quarantined")
 
 
-def _moved(*items: MemoryItem, to: TrustState = "active", **told: Any) -> Trust:
-    """The record that moves items, by a person unless `told` otherwise."""
-    return Trust(item_ids=tuple(i.id for i in items), state=to, **{"by": "person", "reason": "seen", **told})
+def _moved(
+    *items: MemoryItem,
+    to: TrustState = "active",
+    by: Mover = "person",
+    reason: str = "seen",
+    evidence: tuple[str, ...] = (),
+) -> Trust:
+    """The record that moves items."""
+    return Trust(item_ids=tuple(i.id for i in items), state=to, by=by, reason=reason, evidence=evidence)
 
 
 def _claiming(state: TrustState, title: str = "Check the status first") -> MemoryItem:
@@ -169,10 +176,9 @@ class TrustTests(StoreTests):
             known = experience()
             await added(store, known)
             await _do(store, _moved(*known.items, to="quarantined", by="ledger"))
-            for by in ("corroboration", "ledger"):
-                for state in ("active", "probation"):
-                    with refused(Conflict):
-                        await _do(store, _moved(*known.items, to=state, by=by))
+            for move in (_moved(*known.items, by="corroboration"), _moved(*known.items, to="probation", by="ledger")):
+                with refused(Conflict):
+                    await _do(store, move)
             await _do(store, _moved(*known.items, by="person"))
             assert (await _kept(store, known.items[0])).state == "active"
             await _sound(store)
@@ -264,8 +270,12 @@ class TrustTests(StoreTests):
             await store.keep([run, other], scope=MINE)
             gone, stays = _learned(run), _learned(other)
             await added(store, gone, stays)
-            together = {"by": "corroboration", "reason": f"{run.id} taught it too", "evidence": (run.id, other.id)}
-            alone = {"by": "corroboration", "reason": gone.items[0].id, "evidence": (gone.items[0].id,)}
+            together: dict[str, Any] = {
+                "by": "corroboration",
+                "reason": f"{run.id} taught it too",
+                "evidence": (run.id, other.id),
+            }
+            alone: dict[str, Any] = {"by": "corroboration", "reason": gone.items[0].id, "evidence": (gone.items[0].id,)}
             await _do(
                 store,
                 _moved(*gone.items, *stays.items, **together),
