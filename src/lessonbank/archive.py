@@ -18,8 +18,10 @@ from pydantic import ValidationError
 from ._portions import portions
 from ._replacing import abandon, begin, finish
 from .errors import Conflict, FormatError, NotFound, StoreUnavailable, UsageError
+from .guard.admit import is_order, risk_of
+from .guard.trust import IMPORTED
 from .protocols import Store
-from .types import Add, Experience, Recall, Record, Settlement, Trajectory, Trust
+from .types import Add, Experience, MemoryItem, Recall, Record, Settlement, Trajectory, Trust
 
 R = TypeVar("R", bound=Record)
 
@@ -94,6 +96,8 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved
     Raises:
         FormatError: not an export, cut short, changed, or of a newer version.
     """
+    if approved_by is not None and not approved_by.strip():
+        raise UsageError("import_(approved_by=…) takes the name of the person who vouches for the file")
     await to_thread.run_sync(_check, path)
     added, lines = 0, _lines(path)
     while batch := await to_thread.run_sync(lambda: [_parse(line, path) for line in _some(lines)]):
@@ -142,10 +146,20 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
             if ref.trajectory_id not in seen:
                 seen.add(ref.trajectory_id)
                 yield "trajectory", await store.trajectory(ref.trajectory_id, scope=scope)
-        yield "experience", experience
+        yield "experience", _unmarked(experience)
     for run in await store.pending(scope=scope):
         if run.id not in seen:
             yield "trajectory", run
+
+
+def _unmarked(experience: Experience) -> Experience:
+    """`experience` as its origin had it: whoever imports it marks it anew."""
+    metadata = {name: value for name, value in experience.metadata.items() if name != IMPORTED}
+    return (
+        experience
+        if len(metadata) == len(experience.metadata)
+        else experience.model_copy(update={"metadata": metadata})
+    )
 
 
 async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: str) -> int:
@@ -166,8 +180,14 @@ def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
 
 def _on_probation(experience: Experience) -> Experience:
     """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
-    items = tuple(i.model_copy(update={"state": "probation"}) if i.state == "active" else i for i in experience.items)
-    return experience.model_copy(update={"items": items})
+    items = tuple(map(_doubted, experience.items))
+    return experience.model_copy(update={"items": items, "metadata": {**experience.metadata, IMPORTED: True}})
+
+
+def _doubted(item: MemoryItem) -> MemoryItem:
+    risk = item.risk or risk_of(item.text) or ("gives orders" if is_order(item.text) else None)
+    state = "quarantined" if risk or item.state == "quarantined" else "probation"
+    return item.model_copy(update={"state": state, "risk": risk})
 
 
 async def _add_experiences(store: Store, experiences: Sequence[Experience], scope: str, writer: str) -> int:

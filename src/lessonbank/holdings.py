@@ -79,7 +79,7 @@ class Holdings(Past):
         Nothing else lets an item out of quarantine: never call this for an agent, a tool or an import.
         Raises UsageError, NotFound, Conflict.
         """
-        if not by.strip():
+        if not isinstance(by, str) or not by.strip():  # pyright: ignore[reportUnnecessaryIsInstance] - it comes from callers
             raise UsageError("approve(by=…) takes the name of the person who vouches for the items")
         change = Trust(item_ids=_named(item_ids), state="active", by="person", reason=reason or f"approved by {by}")
         await self.store.apply([change], scope=self._within(scope), writer=by)

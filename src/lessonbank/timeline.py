@@ -64,7 +64,12 @@ class State:
     def counts(self) -> Counts:
         """How much there was. Runs and receipts are no changes: their fields are 0 here."""
         items = self.items(retired=True)
-        return Counts(experiences=len(self.experiences), items=len(items), retired=sum(i.retired for i in items))
+        return Counts(
+            experiences=len(self.experiences),
+            items=len(items),
+            retired=sum(i.retired for i in items),
+            quarantined=sum(i.hidden and not i.retired for i in items),
+        )
 
 
 class Replaced(Record):

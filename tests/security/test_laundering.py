@@ -420,7 +420,6 @@ async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_
                     assert item.provenance.writer == "mallory", case["id"]
 
 
-@pytest.mark.xfail(reason="what was merged says `learn` wrote it, whoever wrote its sources")
 async def test_a_merged_lesson_is_found_by_the_writer_of_its_sources(tmp_path: Path) -> None:
     for case in [c for c in CHAINS if "merge" in c["steps"]]:
         async with walked(case, tmp_path, "open") as chain:

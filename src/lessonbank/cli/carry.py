@@ -45,6 +45,9 @@ def import_(
     file: Annotated[Path, typer.Argument(help="A file that `lessonbank export` wrote.")],
     bank: options.Bank,
     scope: options.Scope,
+    approved_by: Annotated[
+        str | None, typer.Option("--approved-by", help="Your name: you vouch for what was trusted in the file.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
@@ -53,7 +56,7 @@ def import_(
     if not file.is_file():
         raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
     with lessonbank.connect(bank, scope=scope) as memory:
-        added = memory.import_(file)
+        added = memory.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.protocols import Consolidator, Decision, Retriever
-from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Trust
+from lessonbank.types import Add, Change, Experience, MemoryItem, Merge, Replace, Trust, TrustState
 
 from .deciding import spent
 from .duplicates import compare
-from .skipping import held
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +18,8 @@ class Corroborating:
     """Around a consolidator: a lesson on probation and the same one from an independent run become active together.
 
     What `same` means is `duplicates.compare`'s to say. A lesson that memory had shown to the run is none of its own
-    (the gate turns it away), so it cannot speak for itself. A quarantined lesson stays where it is.
+    (the gate turns it away), so it cannot speak for itself. A quarantined lesson speaks for nothing, and the
+    same coming again is quarantined, too.
     """
 
     inner: Consolidator
@@ -31,55 +31,32 @@ class Corroborating:
 
     async def __call__(self, new: Experience, /) -> Decision:
         """The inner consolidator's changes, and one `Trust` for each lesson that is corroborated."""
-        known = await held(self.retriever, new, among=self.among)
+        near = await self.retriever(new.task, scope=new.scope, limit=self.among)
+        known = [(item, match.experience) for match in near.matches for item in match.experience.items]
         decided = await self.inner(new)
         brought = [change.experience for change in decided if isinstance(change, Add | Replace | Merge)]
         kept = {item.id for experience in brought for item in experience.items}
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_item_ids}
-        told = [t for item in new.items for t in self._corroborated(item, new, known, kept - retired, retired)]
-        told += [_inherited(change) for change in decided if isinstance(change, Merge) and _all_active(change, known)]
+        told = [t for item in new.items for t in self._corroborated(item, new, known, kept - retired)]
         return Decision((*decided, *_once(told)), usage=spent(decided))
 
     def _corroborated(
-        self,
-        item: MemoryItem,
-        new: Experience,
-        known: dict[str, tuple[MemoryItem, Experience]],
-        kept: set[str],
-        retired: set[str],
+        self, item: MemoryItem, new: Experience, known: Sequence[tuple[MemoryItem, Experience]], kept: set[str]
     ) -> Sequence[Trust]:
-        for other, owner in known.values():
-            if compare(item, other).level == "same" and independent((item, new), (other, owner), policy=self.policy):
-                both = [one.id for one in (item, other) if one.state == "probation" and one.id not in retired]
-                ids = tuple(id for id in both if id == other.id or id in kept)
-                return [_trust(id, (item, other)) for id in ids]
+        same = [(other, owner) for other, owner in known if compare(item, other).level == "same"]
+        if item.hidden or any(other.state == "quarantined" for other, _ in same):
+            doubted = item.id in kept and not item.hidden
+            return [_trust(item.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
+        for other, owner in same:
+            if not other.retired and independent((item, new), (other, owner), policy=self.policy):
+                both = [one for one in (item, other) if one.state == "probation" and one.id in {other.id, *kept}]
+                said = "an independent run taught the same"
+                return [_trust(one.id, "active", said, evidence(item, other)) for one in both]
         return ()
 
 
-def _trust(id: str, both: tuple[MemoryItem, MemoryItem]) -> Trust:
-    return Trust(
-        item_ids=(id,),
-        state="active",
-        by="corroboration",
-        reason="an independent run taught the same",
-        evidence=tuple(evidence(*both)),
-    )
-
-
-def _all_active(merge: Merge, known: dict[str, tuple[MemoryItem, Experience]]) -> bool:
-    """Whether what was merged into had been trusted before."""
-    sources = [known[id][0] for id in merge.source_item_ids if id in known]
-    return bool(sources) and all(source.state == "active" for source in sources)
-
-
-def _inherited(merge: Merge) -> Trust:
-    return Trust(
-        item_ids=tuple(item.id for item in merge.experience.items),
-        state="active",
-        by="corroboration",
-        reason="merged from a lesson that was trusted",
-        evidence=merge.source_item_ids,
-    )
+def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:
+    return Trust(item_ids=(id,), state=state, by="corroboration", reason=reason, evidence=tuple(runs))
 
 
 def _once(told: Sequence[Trust]) -> list[Change]:

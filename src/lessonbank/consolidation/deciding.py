@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Self, TypeVar
 
-from lessonbank.errors import Conflict, NotFound
+from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.protocols import Consolidator, Decision
-from lessonbank.types import Change, Experience, Usage
+from lessonbank.types import Change, Experience, Trust, Usage
 
 from .append import append
 
@@ -34,6 +34,8 @@ class Deciding:
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """What the policy decides."""
         decided = await self._policy(new)
+        if any(isinstance(change, Trust) and change.by == "person" for change in decided):
+            raise UsageError("a consolidator cannot speak for a person: approve(by=…) is theirs to call")
         self.usage += spent(decided)
         return decided
 

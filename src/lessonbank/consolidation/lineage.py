@@ -10,6 +10,8 @@ from lessonbank.types import Change, Experience, MemoryItem, Merge, Provenance, 
 MERGED = "merged"
 """The key of an experience's metadata under which a merge keeps {merged item id: [source item ids]}."""
 
+MERGE = "merge"
+"""The method of a merged lesson. Its writer is that of its sources, or `several`."""
 LONGEST_TASK = 2_000
 _LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")
 
@@ -33,9 +35,11 @@ def merging(merged: MemoryItem, sources: Sequence[tuple[MemoryItem, Experience]]
 def descent(sources: Sequence[MemoryItem], /) -> Provenance:
     """Where a merged lesson comes from: everything its sources come from, and the sources themselves as evidence."""
     origins = [item.provenance for item in sources]
+    writers = {origin.writer for origin in origins}
     verdicts = {origin.verdict for origin in origins}
     return Provenance(
-        method="merge",
+        writer=writers.pop() if len(writers) == 1 else "several",
+        method=MERGE,
         trajectory_ids=tuple(dict.fromkeys(id for origin in origins for id in origin.trajectory_ids)),
         verdict=origins[0].verdict if len(verdicts) == 1 else "unknown",
         verdict_source=next(s for s in _LEAST_SURE_FIRST if any(o.verdict_source == s for o in origins)),

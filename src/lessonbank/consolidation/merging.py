@@ -104,7 +104,8 @@ class MergeSimilar:
     async def _pairs(self, items: Sequence[MemoryItem], known: dict[str, tuple[MemoryItem, Experience]]) -> list[_Pair]:
         """Each item with the nearest held one that no item before it has taken."""
         cosines = await self._cosines(items, [item for item, _ in known.values()])
-        free, pairs = dict(known), list[_Pair]()
+        # What is trusted keeps its words: a newcomer's would take their place, and its trust with them.
+        free, pairs = {id: pair for id, pair in known.items() if pair[0].state != "active"}, list[_Pair]()
         for item in items:
             if item.hidden:  # what is quarantined must not come out in other words
                 continue

@@ -17,6 +17,7 @@ from .deciding import spent
 
 HOUR: Final = 5000
 """Lessons an hour that a scope takes by default: far more than runs bring, and an end to a loop that mints."""
+_MOST_REJECTED: Final = 20
 _SPAN: Final = timedelta(hours=1)
 
 
@@ -59,7 +60,7 @@ class Rationing:
         kept, over = new.items[:room], new.items[room:]
         if over:
             told = tuple(_over(item.title, item.content) for item in over)
-            new = new.model_copy(update={"items": kept, "rejected": (*new.rejected, *told)})
+            new = new.model_copy(update={"items": kept, "rejected": (*new.rejected, *told)[-_MOST_REJECTED:]})
         decided = await self.inner(new)
         return Decision(decided, usage=spent(decided))
 
@@ -67,7 +68,7 @@ class Rationing:
         room = 1 << 30
         if self.caps.scope is not None:
             counts = await self.store.counts(scope=scope)
-            room = min(room, self.caps.scope - (counts.items - counts.retired))
+            room = min(room, self.caps.scope - (counts.items - counts.retired - counts.quarantined))
         if self.caps.hour is not None:
             room = min(room, self.caps.hour - await self._lately(scope))
         return max(0, room)

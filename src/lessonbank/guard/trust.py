@@ -11,6 +11,8 @@ TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
 """What it takes to be shown. `open`: nothing but not being quarantined. `corroborated`: another run of another task
 taught the same, or a person approved it. `witnessed`: the same, and the other run is of another writer. `reviewed`: a
 person approved it."""
+IMPORTED: Final = "imported"
+"""The key of an experience's metadata that says that it came by an import."""
 POLICIES: Final[tuple[TrustPolicy, ...]] = ("open", "corroborated", "witnessed", "reviewed")
 SHOWN: Final[dict[TrustPolicy, frozenset[TrustState]]] = {
     "open": frozenset({"probation", "active"}),
@@ -31,9 +33,12 @@ def independent(
 ) -> bool:
     """Whether two lessons come from runs that do not know of each other: no run and no task in common.
 
-    Where a witness is asked for, nor a writer. What a merge or an import wrote speaks for nobody.
+    Where a witness is asked for, nor a writer. What a merge wrote speaks for nobody, and what came by an import (its
+    file may name any run and any writer) neither.
     """
     first, second = one[0].provenance, other[0].provenance
+    if "merge" in (first.method, second.method) or IMPORTED in one[1].metadata or IMPORTED in other[1].metadata:
+        return False
     if not first.trajectory_ids or not second.trajectory_ids:
         return False
     if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):

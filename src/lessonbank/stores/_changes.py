@@ -21,7 +21,6 @@ from lessonbank.types import (
     Rollback,
     Settlement,
     Trust,
-    TrustState,
 )
 
 
@@ -109,7 +108,7 @@ class Draft:
 
     def _replace(self, experience: Experience) -> None:
         earlier = self._experience(experience.id)
-        self._check_trust(experience, {item.id: item.state for item in earlier.items})
+        self._check_trust(experience, {item.id: item for item in earlier.items})
         for item in earlier.items:
             self._owners[item.id] = None
         self._put(experience)
@@ -120,12 +119,13 @@ class Draft:
             raise NotFound(f"no attempt {change.trajectory_id!r} in the experience {change.experience_id!r}")
         self._write(rejudged(experience, change), whole=False)
 
-    def _check_trust(self, experience: Experience, earlier: Mapping[str, TrustState]) -> None:
+    def _check_trust(self, experience: Experience, earlier: Mapping[str, MemoryItem]) -> None:
         for item in experience.items:
-            if item.state == "active" != earlier.get(item.id):
-                raise UsageError(
-                    f"the item {item.id!r} says of itself that it is trusted: trust comes from a Trust change alone"
-                )
+            before = earlier.get(item.id)
+            if item.state != (before.state if before else item.state) or (before is None and item.state == "active"):
+                raise UsageError(f"the item {item.id!r} says of itself how far it is trusted: only a Trust change does")
+            if before and before.state == "active" and before.text != item.text:
+                raise UsageError(f"the item {item.id!r} is trusted for what it says: other words make another item")
 
     def _put(self, experience: Experience) -> None:
         if experience.scope != self._scope:
