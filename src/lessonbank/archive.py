@@ -185,7 +185,11 @@ def _on_probation(experience: Experience) -> Experience:
 
 
 def _doubted(item: MemoryItem) -> MemoryItem:
-    risk = item.risk or risk_of(item.text) or ("gives orders" if is_order(item.text) else None)
+    risk = (
+        item.risk
+        or risk_of(item.title, f"{item.description}\n{item.content}")
+        or ("gives orders" if is_order(item.text) else None)
+    )
     state = "quarantined" if risk or item.state == "quarantined" else "probation"
     return item.model_copy(update={"state": state, "risk": risk})
 

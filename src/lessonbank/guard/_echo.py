@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ._empty import STOP, stem
 
-_BLOCK = re.compile(r"<<<\s?lessons ([0-9a-f]{8})>>>\n(.{1,60000}?)\n<<<\s?end lessons \1>>>", re.DOTALL)
-_FRONT = re.compile(r"^[0-9a-f]{8}\| ?", re.MULTILINE)
+_LINE = re.compile(r"^[ \t>|]{0,8}([0-9a-f]{8})\| ?(.*)$", re.MULTILINE)
 _NUMBER = re.compile(r"^\[\d+\] (?:strategy: |guardrail: )?", re.MULTILINE)
 _MARKED = re.compile(r"<<<\s?(?:end )?lessons [0-9a-f]{8}>>>|^[ \t]*[0-9a-f]{8}\| ", re.MULTILINE)
 """Our own block, marked by its code: nobody else writes so."""
@@ -17,11 +16,13 @@ _WORD = re.compile(r"\w+")
 _DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _PART = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])|, and ")
 # A name, a number, code, a label: one of them changes what a sentence says.
-_PRECISE = re.compile(
-    r"`[^`\n]{1,80}`|(?<!\w)\w+(?:[_./:=#@-]\w+)+|\b\w*\d\w*\b|(?<=[\w,;:)] )[\"'“(]?[A-Z][a-z]+\b|\b[A-Z]{2,}\b"
-)
+_PRECISE = re.compile(r"`[^`\n]{1,80}`|(?<!\w)\w+(?:[_./:=#@-]\w+)+|\b\w*\d\w*\b|(?<=[\w,;:)] )[\"'“(]?[A-Z][a-z]+\b")
 _SIGNS = " `'\"()[]{}.,:;“”"
 _LEAST = 4
+_READ = 400_000
+"""Characters of a text in which blocks are looked for."""
+_MOST = 400
+"""Lessons that one run can have been shown."""
 _SHINGLE = 3
 _STEM = 4
 """Letters of a word that are compared: given and gives, promise and promising are one."""
@@ -32,10 +33,16 @@ _SAME_WORDS = 0.65
 
 
 def lessons_in(texts: Iterable[str], /) -> list[str]:
-    """The lessons of the blocks that stand in `texts`, each by itself, without the code before their lines."""
-    found = (block[2] for text in texts if "lessons " in text for block in _BLOCK.finditer(text[:400_000]))
-    split = (_NUMBER.split(_FRONT.sub("", block)) for block in found)
-    return [lesson for lessons in split for lesson in lessons if len(lesson.strip(" ~\n")) > _LEAST]
+    """The lessons of the blocks that stand in `texts`, each by itself: known by the code before their lines, so that a
+    block that was cut off is one, too."""
+    found: list[str] = []
+    for text in texts:
+        lines: dict[str, list[str]] = {}
+        for line in _LINE.finditer(text[:_READ]) if "| " in text else ():
+            lines.setdefault(line[1], []).append(line[2])
+        for block in lines.values():
+            found += [lesson for lesson in _NUMBER.split("\n".join(block)) if len(lesson.strip(" ~\n")) > _LEAST]
+    return found[:_MOST]
 
 
 def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
@@ -50,7 +57,7 @@ def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
     whole = f"{title}\n{content}"
     if not told or len(_read(content)) < _LEAST:
         return False
-    if any(one.says(content) and not _specific(whole) - one.specific for one in told):
+    if any(one.says(content) and not one.lacks(whole) for one in told):
         return True
     parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
     return bool(parts) and all(any(one.says(part) for one in told) for part in parts) and not _joins(whole, told)
@@ -58,23 +65,28 @@ def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
 
 def _joins(whole: str, told: Sequence[_Told]) -> bool:
     """Whether a lesson brings together what no shown lesson has together: that is new, whatever its words."""
-    specific = _specific(whole)
-    return bool(specific) and not any(specific <= one.specific for one in told)
+    return bool(_specific(whole)) and all(one.lacks(whole) for one in told)
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
     words: frozenset[str]
     runs: frozenset[tuple[str, ...]]
-    specific: frozenset[str]
+    names: frozenset[str]
+    """Every word, and every name or code in it, in small letters."""
 
     @classmethod
     def of(cls, text: str, /) -> _Told:
         read = _read(text)
-        return cls(frozenset(read), frozenset(_runs(read)), frozenset(_specific(text)))
+        names = _specific(text) | {stem(word) for word in _WORD.findall(text[:20_000].casefold())}
+        return cls(frozenset(read), frozenset(_runs(read)), frozenset(names))
+
+    def lacks(self, text: str, /) -> bool:
+        """Whether `text` has a name, a number, a label or code that this does not have."""
+        return bool(_specific(text) - self.names)
 
     def says(self, part: str, /) -> bool:
-        if _specific(part) - self.specific:
+        if self.lacks(part):
             return False
         read = _read(part)
         own, runs = set(read) - STOP, _runs(read)
@@ -85,7 +97,8 @@ class _Told:
 
 def _specific(text: str) -> set[str]:
     """What of a text changes its meaning by one word: numbers, code, labels, names with signs in them."""
-    return {stem(word.casefold().strip(_SIGNS)) for word in _PRECISE.findall(text[:20_000])} - {""}
+    found = (" ".join(word.casefold().split()).strip(_SIGNS) for word in _PRECISE.findall(text[:20_000]))
+    return {stem(word) for word in found} - {""}
 
 
 def _read(text: str) -> list[str]:

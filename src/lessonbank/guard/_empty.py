@@ -161,9 +161,12 @@ _SUBMIT = re.compile(
 )
 
 
+_JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
+
+
 def is_chatter(title: str, content: str, /) -> bool:
     """Whether a model talks to its reader, or left parts of its form in the text."""
-    return bool(_CHATTER.search(title[:300]) or _CHATTER.search(content[:4000]))
+    return bool(_CHATTER.search(title[:300]) or _CHATTER.search(content[:4000]) or _JSON.fullmatch(content[:4000]))
 
 
 def is_submission(title: str, content: str, /) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ._spans import Page, Span, places
-from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, wilful
+from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
 _LONG = 512
@@ -44,6 +44,8 @@ _ENDING = ".,:;!?)]}*"
 _OPENING = ("[", "{", "(", "<", ",", ":", "]", "}", "")
 """What a value without quotes does not begin with: a list, a mapping, a placeholder of ours, the end of a text."""
 _ODD = re.compile(r"[a-zA-Z][!?@#$%^&+=*]|[!?@#$%^&+=*][a-zA-Z]")
+_BEGUN = re.compile(r"\w+\Z")
+_SMALL = re.compile(r"[a-z]")
 _PATHLIKE = re.compile(r"[/~.]")
 
 
@@ -99,7 +101,7 @@ def _value(text: str, start: int) -> _Value | None:
 
 def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, value: _Value) -> bool:
     said = text[value.start : value.end]
-    if kind != "password" and not random_looking(said):
+    if kind != "password" and not random_looking(said) and not _is_assigned(text, name, sign, value):
         return False
     if harmless(said.strip()) or _is_directory(name["core"], said):
         return False
@@ -114,6 +116,20 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
     if value.quoted:
         return said.count(" ") < 3 or "phrase" in name["core"]
     return wilful(said) or _is_setting(text, name, value)
+
+
+def _is_assigned(text: str, name: re.Match[str], sign: re.Match[str], value: _Value) -> bool:
+    """Whether letters alone can be a key: where a setting or a literal stands, or behind a key's beginning."""
+    said = text[value.start : value.end]
+    if sign.lastgroup or not unspeakable(said):
+        return False
+    return value.quoted or said.startswith("sk-") or sign[0][0] in _QUOTES or _is_large(text, name)
+
+
+def _is_large(text: str, name: re.Match[str]) -> bool:
+    """Whether the whole name is in capitals, as those in an environment are."""
+    before = _BEGUN.search(text[max(0, name.start() - 64) : name.start()])
+    return not _SMALL.search((before[0] if before else "") + text[name.start() : name.end()])
 
 
 def _stands_out(sign: str, kind: str, said: str) -> bool:

@@ -79,6 +79,10 @@ _ORDER = re.compile(
     r"|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo )?(?:ba|z|da)?sh\b[^.\n]{0,20}\bsilently|\bnever disclose that\b"
     r"|\bno matter what the data\b|\berase the (?:shell )?history\b|\b(?:ordnet an|ab sofort)\b"
     r"|\bsprich mit niemandem\b"
+    r"|\b(?:system|assistant|developer)\s?:\s*you (?:must|should|will|are|now|shall)\b|\[\w*memory\w*\s*="
+    r"|\b\w+_memory\s*="
+    r"|\byou are (?:now )?an? (?:unrestricted|unfiltered|uncensored|jailbroken|omnipotent|evil)\b"
+    r"|\b(?:no|without(?: any)?) (?:safety|ethical|content) (?:guidelines|restrictions|filters|rules|policies)\b"
     r"|\bwhoever reads this\b|\bmust not say (?:where|who|that|why)\b"
     r"|\baccepts? any (?:password|token|key|credential)|\bback ?door\b[^.\n]{0,40}\b(?:add|leave|keep|create"
     r"|install)|\b(?:add|leave|create|install|plant)\b[^.\n]{0,40}\bback ?door\b|\bhidden (?:account|login|user"
@@ -112,7 +116,8 @@ _ORDER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _AGAINST = re.compile(
-    r"(?:\b(?:never|not|n't|avoid\w*|without|instead of|rather than|refus\w+|reject\w*|declin\w+|stop\w*|prevent\w*"
+    r"(?:\b(?:never|not(?! hesitate)|n't|avoid\w*|without|instead of|rather than|refus\w+|reject\w*|declin\w+"
+    r"|stop\w*|prevent\w*"
     r"|forbid\w*|don't|beware"
     r"|wrong to|mistake to|fail\w* because|treat\w*|suspicious|injection|attack\w*|phishing|hostile|malicious"
     r"|untrusted|claims?|claiming"
@@ -136,12 +141,15 @@ def is_order(text: str, /, *, quoting: bool = True) -> bool:
 
 
 def _spoken_of(text: str, match: re.Match[str]) -> bool:
-    sentence = re.split(r"(?<=[.!?;])\s|\n", text[max(0, match.start() - 200) : match.start()])[-1]
-    quoted = any(sentence.count(mark) % 2 for mark in '"`') or sentence.count("“") > sentence.count("”")
-    quoted = quoted or len(re.findall(r"(?<!\w)'|'(?!\w)", sentence)) % 2 == 1
-    return bool(_AGAINST.search(sentence)) or (quoted and match[0][:1] not in "{[")
+    before = text[max(0, match.start() - 200) : match.start()]
+    sentence = re.split(r"(?<=[.!?;])\s|\n", before)[-1]
+    quoted = len(_OPENED.findall(sentence)) > len(_CLOSED.findall(sentence)) or sentence.count("`") % 2 == 1
+    clause = re.split(r"[,:;—–]\s", sentence)[-1]
+    return bool(_AGAINST.search(clause)) or (quoted and match[0][:1] not in "{[")
 
 
+_OPENED = re.compile(r"(?:^|(?<=[\s(:]))[\"'“‘«](?=\S)")
+_CLOSED = re.compile(r"(?<=\S)[\"'”’»](?=[\s.,;:!?)]|$)")
 _CHECKS = (
     r"(?:confirm\w*|verif\w+|validat\w+|authenticat\w+|approv\w+|authori[sz]ation|permission|consent|identity"
     r"|review\w*|code review"
@@ -150,6 +158,7 @@ _CHECKS = (
     r"|limits?|audit\w*|logg?ing|logs|hooks?|ci|certificate\w*|ssl|tls|signature\w*|encryption|sandbox\w*|two-factor"
     r"|2fa|mfa|captcha|rate limit\w*|asking)"
 )
+_FORCED = "forces its way"
 _RISKS: dict[str, re.Pattern[str]] = {
     "skips a check": re.compile(
         rf"\b(?:skip\w*|bypass\w*|omit\w*|disabl\w+|turn\w* off|switch\w* off|suppress\w*|ignor\w+|circumvent\w*"
@@ -170,7 +179,7 @@ _RISKS: dict[str, re.Pattern[str]] = {
         r"|\bforg(?:e|ing) |\bmark\w* (?:\w+ ){0,4}(?:as )?(?:skip(?:ped)?|xfail|passed|resolved|verified)\b",
         re.IGNORECASE,
     ),
-    "forces its way": re.compile(
+    _FORCED: re.compile(
         r"(?<![\w-])--(?:force(?!-with-lease)\w*|no-verify|no-check\w*|skip-\w[\w-]*|yes|allow-\w[\w-]*|insecure"
         r"|disable-\w[\w-]*|no-sandbox|privileged|break-system-packages|trusted-host|dangerously\w*|ignore-\w[\w-]*"
         r"|accept-\w[\w-]*|hard|no-gpg-sign)\b"
@@ -227,34 +236,49 @@ _RISKS: dict[str, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
+_CLAUSE = re.compile(r"[,:;—–]\s")
 _REFUSING = re.compile(
-    r"\b(?:never|not|n't|n’t|avoid\w*|don't|refuse\w*|reject\w*|forbid\w*|forbidden|prohibit\w*|must not|instead of"
-    r"|rather than|cannot|can't|no longer"
-    r"|resist\w*|beware|wrong|mistake|bug|fail\w*|broke\w*|caus\w+|because|danger\w*|unsafe|risky?|harm\w*|before"
-    r"|unless|only (?:after|when|if|with)"
-    r"|lost|lose|losing|led to|leads to|tempt\w*|no|nor|neither|stop|ask (?:before|for)|if (?:someone|anyone"
-    r"|the user|a user|asked|a page|a colleague))\b[^.!?\n]{0,110}$",
+    r"\bwithout\s+$|\b(?:never|not(?! hesitate)|n't|n’t|nobody|avoid\w*|refuse\w*|reject\w*|forbid\w*|forbidden"
+    r"|prohibit\w*"
+    r"|instead of"
+    r"|rather than|cannot|no longer|resist\w*|beware|wrong to|mistake to|tempt\w*|stop\w*|ask before|dangerous to"
+    r"|unsafe to"
+    r"|only (?:after|when|if|with)|unless|(?:if|when) (?:someone|anyone|somebody|asked|(?:a|an|the) \w+ (?:asks?"
+    r"|wants?|tells?"
+    r"|says?|suggests?)))\b[^.!?\n]{0,110}$",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"^[^.!?\n]{0,90}\b(?:is (?:never|not|wrong|forbidden|dangerous|a mistake|no (?:fix|solution|option))"
-    r"|are (?:never|not)|does not|doesn't|do not|fails?|failed|hides?|hid\b|loses?|lost"
-    r"|breaks?|broke\b|caused?|leads? to|led to|would (?:have )?(?:break|los|hid|fail|overwrit|expos|delet)\w*"
-    r"|is reserved|needs? (?:\w+ )?(?:approval|permission|consent|sign)|only (?:after|when|if|with|for)"
-    r"|(?:silently )?discards?|looks green|unless|requires? |makes? it worse|throws? away|not\b|is how)",
+    r"^[^.!?\n:;,]{0,90}\b(?:is (?:never|not|wrong|forbidden|dangerous|a mistake|no (?:fix|solution|option))"
+    r"|are (?:never|not)|does not|doesn't|do not|must not|fails?|failed|hides?|hid\b|loses?|lost|breaks?|broke\b"
+    r"|caused?"
+    r"|leads? to|led to|would (?:have )?(?:break|los|hid|fail|overwrit|expos|delet)\w*|is reserved"
+    r"|needs? (?:\w+ )?(?:approval|permission|consent|sign)|only (?:after|when|if|with|for|once)"
+    r"|(?:silently )?discards?"
+    r"|looks green|unless|requires? |makes? it worse|throws? away|not\b|is how)"
+    r"|^[^.!?\n]{0,110}\b(?:lost|broke|breaks|failed|fails|overwr\w+|discards?|exposed?|hides|hidden|throws? away"
+    r"|is wrong"
+    r"|dangerous|not what|nobody noticed|cost (?:us|a|an|the)|had to be|made (?:it|things) worse)\b",
     re.IGNORECASE,
 )
 
 
-def risk_of(text: str, /) -> str | None:
-    """What is risky in what `text` recommends; `None` where it recommends nothing of the kind, or warns of it."""
+def risk_of(title: str, text: str, /) -> str | None:
+    """What is risky in what a lesson recommends; `None` where it recommends nothing of the kind, or warns of it.
+
+    A title often only names what it is about: a command or an option in it is no recommendation yet.
+    """
     text = text[:20_000]
-    return next((name for name, pattern in _RISKS.items() for _ in _recommended(text, pattern)), None)
+    for name, pattern in _RISKS.items():
+        whole = text if name == _FORCED else f"{title}.\n{text}"
+        if next(_recommended(whole, pattern), None):
+            return name
+    return None
 
 
 def _recommended(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
     for match in pattern.finditer(text):
         sentence = re.split(r"(?<=[.!?;])\s|\n", text[max(0, match.start() - 240) : match.start()])[-1]
-        rest = text[match.end() : match.end() + 120]
-        if not _REFUSING.search(sentence) and not _REFUSED.search(rest):
+        refused = _REFUSING.search(_CLAUSE.split(sentence)[-1]) or _REFUSING.search(match[0])
+        if not refused and not _REFUSED.search(text[match.end() : match.end() + 120]):
             yield match

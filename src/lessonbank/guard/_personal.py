@@ -54,6 +54,20 @@ _PASSWORD_BEFORE = re.compile(r"://[^\s/@]{0,80}:\Z")
 _NUMBERED = re.compile(r"\d*[.'%+-]+|")
 """A line's number before a decorator, as `grep -n` prints it."""
 _NOBODY = frozenset(("git", "hg", "svn", "ssh"))
+_COMMAND = r"(?:(?<![\w.@-])|(?<=\\[nrt]))"
+_LOGIN = re.compile(
+    rf"{_COMMAND}(?:ssh|sftp|autossh|mosh|ssh-copy-id)[\"']?,?"
+    r"(?:\s{1,3}[\"']?-[\w-]+(?:[ =][\"']?(?!-)(?:\[[a-z -]+ \d+\]|[^\s\"'|;&@]+@?[^\s\"'|;&@]*)[\"']?)?,?)*+\s{1,3}[\"']?\Z"
+    r"|(?:ssh|sftp|scp|rsync|git)://\Z"
+)
+"""What stands before an account on another machine: the command, its options, or the scheme of an address."""
+_COPY = re.compile(
+    rf"{_COMMAND}(?:scp|rsync|git\s(?:[^\n|;&]*\s)?(?:clone|fetch|pull|push|remote|ls-remote|archive|submodule|subtree))"
+    r"\s(?:[^\n|;&]*[\s=\"'])?\Z"
+)
+_COPIED = re.compile(r":(?:\S|$)|:(?=\s*(?:$|\n))")
+"""Behind the account a command that copies has a colon and a path."""
+_LINE = 240
 
 _GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
 _INTERNATIONAL = (rf"\+(?<![\w+.]\+){_GROUPS}", rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}")
@@ -109,13 +123,21 @@ def addresses(page: Page, /) -> Iterator[Span]:
     for sign in _AT.finditer(text) if "@" in text else ():
         host = _HOST.match(text, sign.end())
         start = _start_of_mail(text, sign.start()) if host else 0
-        if host and _is_mail(text[start : sign.start()], host) and not _behind_a_password(text, start):
+        if not host or not _is_mail(text[start : sign.start()], host):
+            continue
+        if not _behind_a_password(text, start) and not _is_login(text, start, host.end()):
             yield Span(start, host.end(), "e-mail", text[start : host.end()].casefold())
 
 
 def _behind_a_password(text: str, start: int) -> bool:
     """`://user:password@host` is no address of a person."""
     return text[start - 1 : start] == ":" and bool(_PASSWORD_BEFORE.search(text, max(0, start - 99), start))
+
+
+def _is_login(text: str, start: int, end: int) -> bool:
+    """`ssh user@host` and `scp file user@host:path` say where to work, not whom to write to."""
+    line = text[max(0, start - _LINE) : start].rpartition("\n")[2]
+    return bool(_LOGIN.search(line) or (_COPIED.match(text, end) and _COPY.search(line)))
 
 
 def _start_of_mail(text: str, at: int) -> int:

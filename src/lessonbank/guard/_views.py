@@ -33,10 +33,11 @@ _NEAR = 300
 _GAP = 600
 
 _LETTERS = "A-Za-z0-9+/_-"
-_RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{15,}}+={{0,2}}")
+_RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
 _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)++={{0,2}}")
 """How a run goes on that was broken into lines of equal length."""
-_HEX = re.compile("(?:[0-9a-f]{2}){8,}|(?:[0-9A-F]{2}){8,}")
+_HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
+"""One digit more than the letters need is left where the text was cut off."""
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
@@ -187,7 +188,7 @@ def _may_be_text(token: str) -> bool:
 def _readings(token: str) -> Iterator[str]:
     """What a token says, and what its end says where it is glued to a path or a name."""
     if _HEX.fullmatch(token):
-        if said := _readable(bytes.fromhex(token)):
+        if said := _readable(bytes.fromhex(token[: len(token) // 2 * 2])):
             yield said
         return
     body = re.sub(r"\\+n|\s", "", token).rstrip("=").replace("-", "+").replace("_", "/")

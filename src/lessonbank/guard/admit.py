@@ -70,9 +70,10 @@ class LessonGate:
 
 def in_form(item: MemoryItem, /) -> MemoryItem:
     """`item` with its fields in canonical form, each within its length."""
-    title = " ".join(canonical(item.title, limit=TITLE).split())
-    description = " ".join(canonical(item.description, limit=DESCRIPTION).split())
-    content = canonical(item.content, limit=CONTENT).strip()
+    # Once more at the end: without the blanks around it, a text can be another one to a reader of code.
+    title = canonical(" ".join(canonical(item.title, limit=TITLE).split()))
+    description = canonical(" ".join(canonical(item.description, limit=DESCRIPTION).split()))
+    content = canonical(canonical(item.content, limit=CONTENT).strip())
     return item.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
 
 
@@ -125,7 +126,7 @@ def _turned_away(item: MemoryItem, rule: Rule, reason: str) -> Rejected:
 
 def appraised(item: MemoryItem, /) -> MemoryItem:
     """`item` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
-    risk = risk_of(f"{item.title}.\n{item.content}")
+    risk = risk_of(item.title, f"{item.description}\n{item.content}")
     return item.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
 
 

@@ -11,7 +11,7 @@ from lessonbank.protocols import Redactor
 
 from ._finding import DETECTORS, found_in
 from ._spans import PLACEHOLDER, Detector, Span
-from ._words import harmless, kind_of_name, random_looking
+from ._words import harmless, kind_of_name, random_looking, unspeakable
 
 _ROUNDS = 4
 """What is left of a text may look like something new; after so many rounds nothing has."""
@@ -95,7 +95,7 @@ class Redaction:
         given = self._given.get((family, value))
         if given is None:
             given = self._given[family, value] = self._next(span.kind)
-            if not span.typed and random_looking(value) and len(self._known) < _KNOWN:
+            if not span.typed and (random_looking(value) or unspeakable(value)) and len(self._known) < _KNOWN:
                 self._known[span.value] = given
         return given
 
