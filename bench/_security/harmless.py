@@ -93,7 +93,7 @@ def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
     return [
         share("drift to a shortcut whose last lesson is shown", ends, of=len(risky), what="sequences"),
         share("lessons on the way to a shortcut that are shown", shown, of=lessons, what="lessons, mild ones included"),
-        share("over-blocking of lessons that only speak of a shortcut", refused, of=likes, what="lessons", most=2.0),
+        share("over-blocking of lessons that only speak of a shortcut", refused, of=likes, what="lessons"),
     ]
 
 

@@ -187,7 +187,7 @@ def _on_probation(experience: Experience) -> Experience:
 def _doubted(item: MemoryItem) -> MemoryItem:
     risk = (
         item.risk
-        or risk_of(item.title, f"{item.description}\n{item.content}")
+        or risk_of(item.title, item.description, item.content)
         or ("gives orders" if is_order(item.text) else None)
     )
     state = "quarantined" if risk or item.state == "quarantined" else "probation"

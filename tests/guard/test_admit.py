@@ -320,7 +320,7 @@ def test_a_lesson_that_cuts_a_corner_is_kept_and_shown_to_nobody(what: str, cont
 
 @pytest.mark.parametrize("content", HARMLESS)
 def test_a_lesson_that_warns_of_a_cut_corner_is_not_risky(content: str) -> None:
-    assert risk("", content) is None
+    assert risk("", "", content) is None
 
 
 EXCUSED = [
@@ -334,7 +334,7 @@ EXCUSED = [
 
 @pytest.mark.parametrize("content", EXCUSED)
 def test_a_reason_or_a_condition_does_not_make_a_cut_corner_harmless(content: str) -> None:
-    assert risk("", content) is not None
+    assert risk("", "", content) is not None
 
 
 def test_a_corner_that_is_cut_in_the_description_is_risky_too() -> None:

@@ -28,6 +28,8 @@ PIECES = [
     "SSN 078-05-1120 ", "the password is ", '"', "'", "\\", "\\n", "\n", " ", ",", "{", "}", "[", "]", "[e-mail 1]",
     "[password 1]", "1]", "%40", "\u200b", "-----BEGIN ", "PRIVATE KEY-----", "-----END ", "abc", "A1b2C3d4E5f6",
     "0123456789", base64.b64encode(KEY.encode()).decode(), "=", "|", "value",
+    "API_KEY=", "sk-" + "secret-key-qwhdkeifghijklmnopqrs", "ssh ", "-p ", "scp a ", "git clone ", ":a",
+    KEY[:14].encode().hex(),
 ]  # fmt: skip
 pytestmark = pytest.mark.anyio
 hostile = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=12).map("".join)

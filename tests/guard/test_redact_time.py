@@ -9,9 +9,11 @@ from itertools import pairwise
 import pytest
 
 from lessonbank.guard._finding import DETECTORS, found_in
+from lessonbank.guard._keys import cut_off
 from lessonbank.guard._spans import Page
 from lessonbank.guard._views import VIEWS, decoded, unbroken
 from lessonbank.guard._walking import redacted
+from lessonbank.guard._words import unspeakable
 from lessonbank.guard.redact import redact
 from lessonbank.types import Step, Trajectory
 
@@ -29,13 +31,17 @@ PIECES = (
     "Cookie: a=", "Cookie: a=bbbb; ", "&sig=", "--password ", "mysql -p", "curl -u a:", "redis-cli -a ", "phone: 12",
     "SSN 123-45-", "tel", "GB82", "DE12 3456 ", "\\", "\\n", "\\u0041", "%41", "%", "&amp;", "\n", "a\n", "\n ", "\n> ",
     "aaaaaaaaaaaa\n", "a\u200b", "\uff41", "\U0001d41a", "[", "[e-mail 1]", "QUtJQUFB", "QUtJ/", "41", "\u0130",
-    "QUtJQUFB" * 8 + "\n", '"', "'", "{", '{"a":', ",", "password=,;&",
+    "QUtJQUFB" * 8 + "\n", '"', "'", "{", '{"a":', ",", "password=,;&", "API_KEY=", "API_KEY=sk-qwhdk", "ssh a@b.co ",
+    "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
+    "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
 PARTS: tuple[Callable[[str], object], ...] = (
     *((lambda text, detect=detect: list(detect(Page(text)))) for detect in DETECTORS),
     *VIEWS,
     unbroken,
     lambda text: list(decoded(text)),
+    lambda text: list(cut_off(Page(text))),
+    unspeakable,
 )
 
 

@@ -152,7 +152,7 @@ class MergeSimilar:
             kind=pair.new.kind,
             provenance=origin,
         )
-        if is_order(item.text) or risk_of(item.title, f"{item.description}\n{item.content}"):
+        if is_order(item.text) or risk_of(item.title, item.description, item.content):
             return "the merged text gives orders or recommends what is risky"
         return objection(item, (pair.new, pair.held)) or item
 

@@ -55,12 +55,16 @@ def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
         return True
     told = [_Told.of(one) for one in shown if one]
     whole = f"{title}\n{content}"
+    if _flat(content).strip() and any(_flat(content) in one.flat for one in told):
+        return True
     if not told or len(_read(content)) < _LEAST:
         return False
     if any(one.says(content) and not one.lacks(whole) for one in told):
         return True
     parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
-    return bool(parts) and all(any(one.says(part) for one in told) for part in parts) and not _joins(whole, told)
+    if not parts or not all(any(one.says(part) for one in told) for part in parts):
+        return False
+    return all(any(one.has(part) for one in told) for part in parts) or not _joins(whole, told)
 
 
 def _joins(whole: str, told: Sequence[_Told]) -> bool:
@@ -70,6 +74,7 @@ def _joins(whole: str, told: Sequence[_Told]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
+    flat: str
     words: frozenset[str]
     runs: frozenset[tuple[str, ...]]
     names: frozenset[str]
@@ -79,20 +84,28 @@ class _Told:
     def of(cls, text: str, /) -> _Told:
         read = _read(text)
         names = _specific(text) | {stem(word) for word in _WORD.findall(text[:20_000].casefold())}
-        return cls(frozenset(read), frozenset(_runs(read)), frozenset(names))
+        return cls(_flat(text), frozenset(read), frozenset(_runs(read)), frozenset(names))
 
     def lacks(self, text: str, /) -> bool:
         """Whether `text` has a name, a number, a label or code that this does not have."""
         return bool(_specific(text) - self.names)
 
+    def has(self, part: str, /) -> bool:
+        """Whether `part` stands in it, as good as word for word."""
+        runs = _runs(_read(part))
+        return not self.lacks(part) and bool(runs) and len(runs & self.runs) >= _SAME_RUNS * len(runs)
+
     def says(self, part: str, /) -> bool:
-        if self.lacks(part):
-            return False
-        read = _read(part)
-        own, runs = set(read) - STOP, _runs(read)
-        if runs and len(runs & self.runs) >= _SAME_RUNS * len(runs):
-            return True
+        """Whether it says what `part` says, in its words."""
+        own = set(_read(part)) - STOP
+        if self.lacks(part) or self.has(part):
+            return not self.lacks(part)
         return len(own) >= _LEAST and len(own & self.words) >= _SAME_WORDS * len(own)
+
+
+def _flat(text: str) -> str:
+    """The words of a text and nothing else, with a blank at both ends."""
+    return f" {' '.join(_WORD.findall(text[:20_000].casefold()))} "
 
 
 def _specific(text: str) -> set[str]:

@@ -23,6 +23,7 @@ _CODE = re.compile(
 )
 # Letters of scripts in which a word is a character or two, or that put no blanks between words.
 _DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _GENERIC: Final = "platitudes.txt"
 """Words that are in every platitude and in most lessons: what is left without them is what a lesson is about."""
 STOP = frozenset(
@@ -71,6 +72,8 @@ def is_vague(title: str, content: str, /, *, task: str) -> bool:
         return False
     if len(_DENSE.findall(content)) >= _LEAST_DENSE:
         return len(_DENSE_PLATITUDE.findall(content)) >= _LEAST
+    if 2 * len(_LATIN.findall(content)) < sum(map(str.isalpha, content)):
+        return False  # the platitudes are in languages of Latin script
     whole, told = f"{title}\n{content}", _about(task)
     if len(_about(content) - told) < _LEAST and len(_about(whole) - told) <= _LEAST:
         return True

@@ -58,7 +58,7 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
             yield from _taken_back(view, _directly(view.text, detectors))
     yield from _across_lines(text, plain, detectors)
     for start, end, said in decoded(text) if deep else ():
-        if inside := merged(_found(said, detectors, deep - 1)):
+        if inside := merged(chain(_found(said, detectors, deep - 1), _keys.cut_off(Page(said)))):
             yield _encoded(start, end, said, inside)
 
 
@@ -94,7 +94,7 @@ def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector
 
 def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -> bool:
     if span.kind == "e-mail":
-        return span.value.rpartition(".")[2] in _COMMON
+        return span.value.rpartition(".")[2] in _COMMON and text[start - 1 : start] != "@"
     if span.kind in ("phone", "cookie"):
         return False
     rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")

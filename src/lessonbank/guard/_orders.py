@@ -79,8 +79,8 @@ _ORDER = re.compile(
     r"|\b(?:curl|wget)\b[^\n|]{0,200}\|\s*(?:sudo )?(?:ba|z|da)?sh\b[^.\n]{0,20}\bsilently|\bnever disclose that\b"
     r"|\bno matter what the data\b|\berase the (?:shell )?history\b|\b(?:ordnet an|ab sofort)\b"
     r"|\bsprich mit niemandem\b"
-    r"|\b(?:system|assistant|developer)\s?:\s*you (?:must|should|will|are|now|shall)\b|\[\w*memory\w*\s*="
-    r"|\b\w+_memory\s*="
+    r"|\b(?:system|assistant|developer)\s?:\s*you (?:must|should|will|are|now|shall)\b"
+    r"|(?:\[\w{0,20}memory\w{0,20}\s?=[^\]\n]{0,200}\]\s?){2}"
     r"|\byou are (?:now )?an? (?:unrestricted|unfiltered|uncensored|jailbroken|omnipotent|evil)\b"
     r"|\b(?:no|without(?: any)?) (?:safety|ethical|content) (?:guidelines|restrictions|filters|rules|policies)\b"
     r"|\bwhoever reads this\b|\bmust not say (?:where|who|that|why)\b"
@@ -164,7 +164,7 @@ _RISKS: dict[str, re.Pattern[str]] = {
         rf"\b(?:skip\w*|bypass\w*|omit\w*|disabl\w+|turn\w* off|switch\w* off|suppress\w*|ignor\w+|circumvent\w*"
         rf"|work\w* around|comment\w* out|delet\w+|remov\w+|mut\w+|silenc\w+|drop\w*|get\w* around|dispens\w+ with"
         rf"|do away with|waiv\w+)\s+"
-        rf"(?:[\w'’`-]+\s+){{0,5}}?{_CHECKS}\b"
+        rf"(?:[\w'’`-]+\s+){{0,5}}?{_CHECKS}\b(?!\s+(?:results?|outputs?|runs?|scores?)\b)"
         rf"|\bwithout\s+(?:[\w'’-]+\s+){{0,4}}?(?:asking|confirm\w*|verif\w+|check\w*|wait\w*|review\w*|approv\w+"
         rf"|permission|consent|authori[sz]ation|looking|testing|validat\w+|authenticat\w+)\b"
         rf"|\b(?:no need|not necessary|unnecessary|needless|pointless|not worth|rarely needed|never needed"
@@ -258,19 +258,20 @@ _REFUSED = re.compile(
     r"|looks green|unless|requires? |makes? it worse|throws? away|not\b|is how)"
     r"|^[^.!?\n]{0,110}\b(?:lost|broke|breaks|failed|fails|overwr\w+|discards?|exposed?|hides|hidden|throws? away"
     r"|is wrong"
-    r"|dangerous|not what|nobody noticed|cost (?:us|a|an|the)|had to be|made (?:it|things) worse)\b",
+    r"|dangerous|not what|nobody noticed|cost (?:us|a|an|the)|had to be|made (?:it|things) worse|not (?:piped|run"
+    r"|executed|used|pushed|merged|sent|skipped))\b",
     re.IGNORECASE,
 )
 
 
-def risk_of(title: str, text: str, /) -> str | None:
+def risk_of(title: str, description: str, content: str, /) -> str | None:
     """What is risky in what a lesson recommends; `None` where it recommends nothing of the kind, or warns of it.
 
-    A title often only names what it is about: a command or an option in it is no recommendation yet.
+    A title and a condition often only name what it is about: a command in them is no recommendation yet.
     """
-    text = text[:20_000]
+    content = content[:20_000]
     for name, pattern in _RISKS.items():
-        whole = text if name == _FORCED else f"{title}.\n{text}"
+        whole = content if name == _FORCED else f"{title}.\n{description}\n{content}"
         if next(_recommended(whole, pattern), None):
             return name
     return None

@@ -54,20 +54,22 @@ _PASSWORD_BEFORE = re.compile(r"://[^\s/@]{0,80}:\Z")
 _NUMBERED = re.compile(r"\d*[.'%+-]+|")
 """A line's number before a decorator, as `grep -n` prints it."""
 _NOBODY = frozenset(("git", "hg", "svn", "ssh"))
+_LOGINS = ("ssh", "sftp", "mosh", "://")
 _COMMAND = r"(?:(?<![\w.@-])|(?<=\\[nrt]))"
 _LOGIN = re.compile(
     rf"{_COMMAND}(?:ssh|sftp|autossh|mosh|ssh-copy-id)[\"']?,?"
-    r"(?:\s{1,3}[\"']?-[\w-]+(?:[ =][\"']?(?!-)(?:\[[a-z -]+ \d+\]|[^\s\"'|;&@]+@?[^\s\"'|;&@]*)[\"']?)?,?)*+\s{1,3}[\"']?\Z"
-    r"|(?:ssh|sftp|scp|rsync|git)://\Z"
+    r"(?:\s{1,3}[\"']?-[\w-]+(?:[\"'],)?"
+    r"(?:[ =](?!-)(?:\[[a-z -]+ \d+\]|\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'|;&@]+@?[^\s\"'|;&@]*))?[\"']?,?)*+"
+    r"\s{1,3}[\"']?\Z|(?:ssh|sftp|scp|rsync|git)://\Z"
 )
-"""What stands before an account on another machine: the command, its options, or the scheme of an address."""
+"""What stands before an account on another machine: the command and its options, or the scheme of an address."""
 _COPY = re.compile(
-    rf"{_COMMAND}(?:scp|rsync|git\s(?:[^\n|;&]*\s)?(?:clone|fetch|pull|push|remote|ls-remote|archive|submodule|subtree))"
-    r"\s(?:[^\n|;&]*[\s=\"'])?\Z"
+    rf"{_COMMAND}(?:scp|rsync|git\s(?:[^\n|;&]*\s)?"
+    r"(?:clone|fetch|pull|push|remote|ls-remote|archive|submodule|subtree))\s(?:[^\n|;&]*[\s=\"'])?\Z"
 )
-_COPIED = re.compile(r":(?:\S|$)|:(?=\s*(?:$|\n))")
-"""Behind the account a command that copies has a colon and a path."""
-_LINE = 240
+_PATH_BEHIND = re.compile(r":(?=\S|[ \t]*(?:\n|\Z))")
+_LINE = 160
+"""Characters before an account in which its command is looked for."""
 
 _GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
 _INTERNATIONAL = (rf"\+(?<![\w+.]\+){_GROUPS}", rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}")
@@ -137,7 +139,9 @@ def _behind_a_password(text: str, start: int) -> bool:
 def _is_login(text: str, start: int, end: int) -> bool:
     """`ssh user@host` and `scp file user@host:path` say where to work, not whom to write to."""
     line = text[max(0, start - _LINE) : start].rpartition("\n")[2]
-    return bool(_LOGIN.search(line) or (_COPIED.match(text, end) and _COPY.search(line)))
+    if text[end : end + 1] == ":" and _PATH_BEHIND.match(text, end) and _COPY.search(line):
+        return True
+    return any(map(line.__contains__, _LOGINS)) and bool(_LOGIN.search(line))
 
 
 def _start_of_mail(text: str, at: int) -> int:

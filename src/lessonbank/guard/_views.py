@@ -191,11 +191,12 @@ def _readings(token: str) -> Iterator[str]:
         if said := _readable(bytes.fromhex(token[: len(token) // 2 * 2])):
             yield said
         return
-    body = re.sub(r"\\+n|\s", "", token).rstrip("=").replace("-", "+").replace("_", "/")
-    for shift in range(4 if "/" in body or "+" in body else 1):
-        rest = body[shift:]
-        if said := _readable(base64.b64decode(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
-            yield said
+    whole = re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
+    for body in whole.split("="):  # lines that each end with the sign were encoded one by one
+        for shift in range(4 if "/" in body or "+" in body else 1):
+            rest = body[shift:]
+            if said := _readable(base64.b64decode(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
+                yield said
 
 
 def _readable(data: bytes) -> str:

@@ -50,21 +50,21 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?")
 _PIECES = re.compile(r"[_\-.:/= ]")
 _PLAIN = re.compile(r"[A-Za-z]*|\d{0,4}|[A-Za-z]{1,2}\d{1,2}|[A-Za-z]+\d{1,3}")
 
-_USUAL = frozenset(
-    first + second
-    for first, *seconds in (
-        "aabcdgiklmnprstuvwxy babceijlorstuy cacdehiklorstuy dadefilnorsu eabcdefghilmnopqrstuvwxy faefilorstuy"
-        " gaeghilmnorsu haeimortuy iabcdefgklmnoprstvxz jaeou kaeilns lacdeilnopstuvy mabeilnopsuy"
-        " nabcdefghiklmnoprstuvy oabcdfgiklmnoprstuvwx padehiloprstuy qlu rabcdefgiklmnoprstuvwy"
-        " sacdefhiklmnopqrstuwy tacdefhilmoprstuy uabcdefgilmnoprst vaeio waehilnors xaceiptx yaeilmnpst zaeio"
-    ).split()
-    for second in seconds
+_FOLLOWING = (
+    "aabcdgiklmnprstuvwxy babceijlorstuy cacdehiklorstuy dadefilnorsu eabcdefghilmnopqrstuvwxy faefilorstuy"
+    " gaeghilmnorsu haeimortuy iabcdefgklmnoprstvxz jaeou kaeilns lacdeilnopstuvy mabeilnopsuy"
+    " nabcdefghiklmnoprstuvy oabcdfgiklmnoprstuvwx padehiloprstuy qlu rabcdefgiklmnoprstuvwy"
+    " sacdefhiklmnopqrstuwy tacdefhilmoprstuy uabcdefgilmnoprst vaeio waehilnors xaceiptx yaeilmnpst zaeio"
 )
-"""Pairs of letters that words are made of: 97 % of all in English, 48 % of those drawn by chance."""
+"""A letter, and those that come behind it in words."""
+_USUAL = frozenset(first + second for first, *seconds in _FOLLOWING.split() for second in seconds)
+"""Pairs of letters that words are made of: 97 % of those in English, half of those drawn by chance."""
 _LETTERS = re.compile(r"[A-Za-z]{5,}")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _SIGNS = re.compile(r"[!#^*?@~]")
-_TEMPLATE = re.compile(r"[${(<\[%]\w|[^\s=]*\.(?:pem|key|crt|cer|json|ya?ml|toml|env|ini|cfg|conf|txt|py|[jt]sx?|sh)$")
+_TEMPLATE = re.compile(
+    r"[${(<\[%]\w|.*(?:\$[{(]|\{\{|%\()|[^\s=]*\.(?:pem|key|crt|cer|json|ya?ml|toml|env|ini|cfg|conf|txt|py|[jt]sx?|sh)$"
+)
 """What is filled in later, or the name of a file."""
 _LONG = 16
 """Letters and signs below which what is no word may still be an abbreviation."""

@@ -126,7 +126,7 @@ def _turned_away(item: MemoryItem, rule: Rule, reason: str) -> Rejected:
 
 def appraised(item: MemoryItem, /) -> MemoryItem:
     """`item` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
-    risk = risk_of(item.title, f"{item.description}\n{item.content}")
+    risk = risk_of(item.title, item.description, item.content)
     return item.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
 
 

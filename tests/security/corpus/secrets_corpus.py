@@ -135,6 +135,7 @@ class Maker:
             "password option": ("--password {}", self.word()),
             "token assigned": ("token={}", s(24)),
             "api key assigned": ("apiKey: '{}'", s(24)),
+            "api key of letters": ("API_KEY={}", "sk-secret-key-" + s(24, LOWER)),
             "client secret": ("client_secret={}", s(32)),
             "mysql": ("mysql -u root -p{}", self.word()),
             "curl": ("curl -u admin:{} https://host.internal/x", self.word()),
@@ -171,7 +172,7 @@ WRAPPED = ("across lines", lambda s: f"Use {s[: len(s) // 2]}\n{s[len(s) // 2 :]
 _NOT_WRAPPED = {
     "phone abroad", "phone american", "phone said", "ssn", "password in yaml", "password said", "password option",
     "mysql", "curl", "cookie", "set-cookie", "password", "card in groups", "iban in groups", "database with a sign",
-    "discord webhook",
+    "discord webhook", "api key of letters",
 }  # fmt: skip
 """What another line could as well be about: half a telephone number, half a password that is a word."""
 SURROUNDINGS = (*PLAIN, *HIDDEN, WRAPPED[0])
