@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,8 +18,8 @@ from lessonbank.guard._words import unspeakable
 from lessonbank.guard.redact import redact
 from lessonbank.types import Step, Trajectory
 
-SIZE = 50_000
-SLACK = 4
+SIZE = 50_000 if "LESSONBANK_SOAK" in os.environ else 25_000
+SLACK = 6
 """A machine that does other things as well is slower than the promise: 50 ms for 100,000 characters and a pattern."""
 LIMIT = 0.05 * SIZE / 100_000 * SLACK
 DASHES = "-" * 5

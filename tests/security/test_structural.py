@@ -32,7 +32,8 @@ from lessonbank.prompts import load
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Attempt, Experience, Found, Match, MemoryItem, Observation, Step, Trajectory, Verdict
 
-HOSTILE = read("structural")
+HOSTILE = read("structural")[:: 1 if "LESSONBANK_SOAK" in os.environ else 2]
+"""Every other case; all of them with `LESSONBANK_SOAK`, and always in `bench/security.py`."""
 SHORT = [case for case in HOSTILE if case.kind != "large"]
 BENIGN = read("structural_benign")
 TOKENS = template_tokens(structural.TOKENS)
