@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from _trouble import files, opened
 
-from lessonbank.stores._packing import _FIRST, _NAMES
+from lessonbank.stores._packing import _MARK, _NAMES
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing._store_purging import SECRET, lived_in
 from lessonbank.testing._store_samples import MINE, added, collected, experience, item, towards
@@ -32,10 +32,10 @@ def said(path: Path) -> str:
     """Everything that can be read out of the files of a bank, from whatever byte on."""
     found: list[str] = []
     for data in (file.read_bytes() for file in files(path)):
-        at = data.find(_FIRST)
+        at = data.find(_MARK)
         while at >= 0:
             found.append(inflated(data[at + 1 : at + 4097]))
-            at = data.find(_FIRST, at + 1)
+            at = data.find(_MARK, at + 1)
         found.append(data.decode("latin-1"))
     return "\n".join(found).lower()
 

@@ -17,7 +17,7 @@ from lessonbank.stores._packing import packed, unpacked
 from lessonbank.testing._store_samples import experience
 from lessonbank.types import Add
 
-KEPT = bytes.fromhex("01")
+KEPT = bytes.fromhex("02")
 """Mark of the first dictionary."""
 
 
@@ -38,12 +38,13 @@ def test_records_of_earlier_releases_are_plain_zlib() -> None:
     assert unpacked(zlib.compress(b'{"id":"x"}')) == b'{"id":"x"}'
 
 
-def test_the_dictionary_is_the_one_that_files_were_written_with() -> None:
+def test_the_dictionaries_are_those_that_files_were_written_with() -> None:
     """Whoever changes a byte of it makes every kept record unreadable: a new one needs a new mark."""
     assert packed("")[:1] == KEPT
-    assert digest(_packing._NAMES.decode()) == "6f5b154b20ade240ba2d3f4d955f3970a240e05e357a4b44d2c1d89d2c5e6720"
-    kept = bytes.fromhex("01c35f2427a214c849c08a0c58242ad50200")
-    assert unpacked(kept) == b'{"kind":"retire","item_ids":["a"],"reason":"because"}'
+    assert digest(_packing._NAMES.decode()) == "96f2fc72193bcef69fa9cc5ac44426b7b31035ab80f6b87447ff18689d375323"
+    assert digest(_packing._FIRST_NAMES.decode()) == "6f5b154b20ade240ba2d3f4d955f3970a240e05e357a4b44d2c1d89d2c5e6720"
+    for kept in map(bytes.fromhex, ("01c35f2427a214c849c08a0c58242ad50200", "02c35fdc27a214f649c04a1258dc2ad50200")):
+        assert unpacked(kept) == b'{"kind":"retire","item_ids":["a"],"reason":"because"}'
 
 
 def test_a_record_that_was_cut_off_is_refused_wherever_that_was() -> None:
@@ -53,7 +54,7 @@ def test_a_record_that_was_cut_off_is_refused_wherever_that_was() -> None:
             unpacked(whole[:length])
 
 
-@pytest.mark.parametrize("data", [b"", b"\x01", b"\x02abc", b"\x78\x9c", b"{}", b"\xff" * 40])
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x03abc", b"\x78\x9c", b"{}", b"\xff" * 40])
 def test_what_was_never_packed_is_refused(data: bytes) -> None:
     with pytest.raises(StoreUnavailable, match="restore a backup"):
         unpacked(data)

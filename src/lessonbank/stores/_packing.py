@@ -7,12 +7,12 @@ from typing import Final
 
 from lessonbank.errors import StoreUnavailable
 
-_FIRST: Final = b"\x01"
-"""Names the dictionary below. Another dictionary needs another mark: what is packed must be readable for ever."""
+_MARK: Final = b"\x02"
+"""Names the present dictionary. Another dictionary needs another mark: what is packed must be readable for ever."""
 _ZLIB: Final = b"\x78"
 """How records of earlier releases begin: plain zlib."""
 
-_NAMES: Final = (
+_FIRST_NAMES: Final = (
     b'"text":"","text_digest":"","items":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],'
     b'"candidates":[{"item_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,'
     b'"probability":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default",'
@@ -33,6 +33,10 @@ _NAMES: Final = (
     b'"learn","method":"llm","trajectory_ids":[],"verdict":"unknown","verdict_source":"judge","prompts":[],"model":null,'
     b'"package_version":"","evidence":[]}}],"attempts":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
 )
+_NAMES: Final = _FIRST_NAMES.replace(b'"retired":false,', b'"retired":false,"state":"probation","risk":null,').replace(
+    b'],"created_at"', b'],"rejected":[],"created_at"'
+)
+_DICTIONARIES: Final = {b"\x01": _FIRST_NAMES, _MARK: _NAMES}
 
 
 _LONG: Final = 8192
@@ -47,7 +51,7 @@ def packed(text: str, /) -> bytes:
         deflate = _short.copy()
     else:
         deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8, zlib.Z_DEFAULT_STRATEGY, _NAMES)
-    return b"".join((_FIRST, deflate.compress(data), deflate.flush()))
+    return b"".join((_MARK, deflate.compress(data), deflate.flush()))
 
 
 def unpacked(data: bytes, /) -> bytes:
@@ -59,10 +63,10 @@ def unpacked(data: bytes, /) -> bytes:
     try:
         if data[:1] == _ZLIB:
             return zlib.decompress(data)
-        inflate = zlib.decompressobj(-15, _NAMES)
+        inflate = zlib.decompressobj(-15, _DICTIONARIES.get(data[:1], _NAMES))
         text = inflate.decompress(data[1:])
     except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
         raise StoreUnavailable(f"a kept record cannot be unpacked ({error}): restore a backup") from None
-    if data[:1] != _FIRST or not inflate.eof:
+    if data[:1] not in _DICTIONARIES or not inflate.eof:
         raise StoreUnavailable("a kept record cannot be unpacked (it is cut off): restore a backup")
     return text
