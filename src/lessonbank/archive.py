@@ -101,7 +101,8 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved
     await to_thread.run_sync(_check, path)
     added, lines = 0, _lines(path)
     while batch := await to_thread.run_sync(lambda: [_parse(line, path) for line in _some(lines)]):
-        added += await _add(store, batch, scope=scope, writer=writer)
+        doubted = await to_thread.run_sync(_doubting, batch)
+        added += await _add(store, doubted, scope=scope, writer=writer)
         if approved_by:
             await _vouch(store, _of(batch, Experience, scope), by=approved_by)
     return added
@@ -166,7 +167,7 @@ async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: s
     added = len(await store.keep(_of(records, Trajectory, None), scope=scope))
     for recall in _of(records, Recall, scope):
         added += await _add_recall(store, recall)
-    added += await _add_experiences(store, [_on_probation(e) for e in _of(records, Experience, scope)], scope, writer)
+    added += await _add_experiences(store, _of(records, Experience, scope), scope, writer)
     for settlement in _of(records, Settlement, scope):
         added += await _add_settlement(store, settlement, writer)
     return added
@@ -176,6 +177,10 @@ def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
     """The records of one kind, moved to `scope`."""
     found = [record for record in records if isinstance(record, kind)]
     return found if scope is None else [record.model_copy(update={"scope": scope}) for record in found]
+
+
+def _doubting(records: Sequence[Record], /) -> list[Record]:
+    return [_on_probation(record) if isinstance(record, Experience) else record for record in records]
 
 
 def _on_probation(experience: Experience) -> Experience:
