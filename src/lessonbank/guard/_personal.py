@@ -141,7 +141,10 @@ def _is_login(text: str, start: int, end: int) -> bool:
     line = text[max(0, start - _LINE) : start].rpartition("\n")[2]
     if text[end : end + 1] == ":" and _PATH_BEHIND.match(text, end) and _COPY.search(line):
         return True
-    return any(map(line.__contains__, _LOGINS)) and bool(_LOGIN.search(line))
+    # Of several commands in a line the last one is the account's, or the one before it: `ssh -i ~/.ssh/id`.
+    last = max(map(line.rfind, _LOGINS))
+    before = max(line.rfind(word, 0, max(last, 0)) for word in _LOGINS)
+    return last >= 0 and bool(_LOGIN.search(line, max(0, (before if before >= 0 else last) - len("auto"))))
 
 
 def _start_of_mail(text: str, at: int) -> int:
