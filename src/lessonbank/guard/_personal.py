@@ -122,12 +122,13 @@ def _is_account(number: str) -> bool:
 def addresses(page: Page, /) -> Iterator[Span]:
     """E-mail addresses. Files, services and packages are written with the sign, too."""
     text = page.text
+    works_elsewhere = any(word in page.low for word in (*_LOGINS, "scp", "rsync", "git"))
     for sign in _AT.finditer(text) if "@" in text else ():
         host = _HOST.match(text, sign.end())
         start = _start_of_mail(text, sign.start()) if host else 0
         if not host or not _is_mail(text[start : sign.start()], host):
             continue
-        if not _behind_a_password(text, start) and not _is_login(text, start, host.end()):
+        if not _behind_a_password(text, start) and not (works_elsewhere and _is_login(text, start, host.end())):
             yield Span(start, host.end(), "e-mail", text[start : host.end()].casefold())
 
 
@@ -143,8 +144,10 @@ def _is_login(text: str, start: int, end: int) -> bool:
         return True
     # Of several commands in a line the last one is the account's, or the one before it: `ssh -i ~/.ssh/id`.
     last = max(map(line.rfind, _LOGINS))
-    before = max(line.rfind(word, 0, max(last, 0)) for word in _LOGINS)
-    return last >= 0 and bool(_LOGIN.search(line, max(0, (before if before >= 0 else last) - len("auto"))))
+    if last < 0:
+        return False
+    before = max(line.rfind(word, 0, last) for word in _LOGINS)
+    return bool(_LOGIN.search(line, max(0, (before if before >= 0 else last) - len("auto"))))
 
 
 def _start_of_mail(text: str, at: int) -> int:
