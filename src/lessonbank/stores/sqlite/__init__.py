@@ -8,12 +8,14 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from lessonbank._concurrency import breathing
 from lessonbank._runs import is_brief
@@ -30,7 +32,6 @@ from lessonbank.types import (
     JournalEntry,
     Match,
     Recall,
-    Record,
     Settle,
     Settlement,
     Trajectory,
@@ -38,6 +39,8 @@ from lessonbank.types import (
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
+from ._entries import BRIEF, MANY, SMALL, are_small, each_packed, hurried_apply, ready
+from ._inline import Crowd, Lengthy, Pace
 from ._rewinding import rewind
 from ._rows import experience_of
 
@@ -46,28 +49,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-Kept = TypeVar("Kept", bound=Record)
+Work = Callable[[sqlite3.Connection], T]
 
 _PORTION: Final = 200
 """Records a scan fetches at a time."""
-_SMALL: Final = 2
-"""Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
-_MANY: Final = 128
-"""Changes from which a second thread is worth its start."""
-_BRIEF: Final = 16_384
-"""Characters of a record that is made ready there: a megabyte would stop the loop for tens of milliseconds."""
 
 
 class SqliteStore:
     """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
 
-    All blocking work is done in threads, one that writes and a few that read, so that a long write never keeps a read
-    waiting. Writes that wait at the same moment share one commit. Works in any thread or event loop, and after `fork`.
+    Blocking work is done in threads, one that writes and a few that read, so that a long write never keeps a read
+    waiting; but calls that are over in a millisecond and wait for nobody are made at once, in the event loop. Writes
+    that wait at the same moment share one commit. Works in any thread or event loop, and after `fork`.
     """
 
     def __init__(self, database: Database, /) -> None:
         self._database = database
         self._matrices = _ranking.Matrices()
+        self._writes = Crowd()
+        self._ranking, self._searching, self._finding = Pace(), Pace(), Pace()
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
@@ -86,19 +86,19 @@ class SqliteStore:
         where, runs = checked_scope(scope), tuple(trajectories)
         rows = await self._off_loop(
             lambda: [(clean.id, packed(text)) for clean, text in map(dumped, breathing(runs))],
-            small=0 < len(runs) <= _SMALL and all(is_brief(run, most=_BRIEF) for run in runs),
+            small=0 < len(runs) <= SMALL and all(is_brief(run, most=BRIEF) for run in runs),
         )
         return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
         ids = tuple(trajectory_ids)
-        return await self._read(lambda file: _reading.learned(file, checked_scope(scope), ids))
+        return await self._find(lambda file: _reading.learned(file, checked_scope(scope), ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
         ids = tuple(trajectory_ids)
-        return await self._read(lambda file: _reading.holding(file, checked_scope(scope), ids))
+        return await self._find(lambda file: _reading.holding(file, checked_scope(scope), ids))
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
@@ -141,15 +141,15 @@ class SqliteStore:
         rollback = lone_rollback(changes, vectors, settlement)
         if rollback is not None:
             return await self._write(lambda file: rewind(file, batch, rollback))
-        return await self._write(lambda file: _writing.apply(file, batch))
+        return await self._write(lambda file: _writing.apply(file, batch), hurried=hurried_apply(batch))
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._read(lambda file: _reading.experience(file, checked_scope(scope), id))
+        return await self._find(lambda file: _reading.experience(file, checked_scope(scope), id))
 
     async def owner(self, item_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._read(lambda file: _reading.owner(file, checked_scope(scope), item_id))
+        return await self._find(lambda file: _reading.owner(file, checked_scope(scope), item_id))
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -163,7 +163,7 @@ class SqliteStore:
             _ranking.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
         query = unit(vector, what="the query")
-        return await self._read(lambda file: find(file, self._matrices, query))
+        return await self._rank(partial(find, matrices=self._matrices, query=query))
 
     async def nearest_unless_missing(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, items: bool = False
@@ -177,12 +177,16 @@ class SqliteStore:
             items=items,
         )
         query = unit(vector, what="the query")
-        return await self._read(lambda file: find(file, self._matrices, query))
+        return await self._rank(partial(find, matrices=self._matrices, query=query))
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
         find = partial(_words.search, scope=checked_scope(scope), limit=limit, exclude=exclude)
-        return await self._read(lambda file: find(file, query))
+        return await self._read(
+            lambda file: find(file, query),
+            pace=self._searching,
+            hurried=lambda file: _words.check_few(file, scope) or find(file, query),
+        )
 
     async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
@@ -202,14 +206,17 @@ class SqliteStore:
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        clean, blob = await self._off_loop(
-            lambda: _packed(recall.model_copy(update={"items": ()})), small=len(recall.text) + len(recall.task) < _BRIEF
-        )
-        await self._write(lambda file: _writing.record(file, clean, blob))
+        small = len(recall.text) + len(recall.task) < BRIEF
+        clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"items": ()})), small=small)
+
+        def record(file: sqlite3.Connection) -> None:
+            _writing.record(file, clean, blob)
+
+        await self._write(record, hurried=record if small else None)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._read(lambda file: _reading.recall(file, checked_scope(scope), id))
+        return await self._find(lambda file: _reading.recall(file, checked_scope(scope), id))
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
@@ -218,7 +225,7 @@ class SqliteStore:
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._read(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
+        return await self._find(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
@@ -241,7 +248,7 @@ class SqliteStore:
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._read(lambda file: _reading.setting(file, encodable(key)))
+        return await self._find(lambda file: _reading.setting(file, encodable(key)))
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
@@ -282,19 +289,42 @@ class SqliteStore:
 
     async def _all_packed(self, entries: Sequence[Change | Settle]) -> Sequence[tuple[Change | Settle, bytes]]:
         """Each as it is kept, and packed; many by two threads, because deflating leaves the interpreter free."""
-        if len(entries) <= _SMALL and all(map(_brief, entries)):
-            return list(map(_packed, entries))
-        half = len(entries) // 2 if len(entries) >= _MANY else len(entries)
+        if are_small(entries):
+            return list(map(ready, entries))
+        half = len(entries) // 2 if len(entries) >= MANY else len(entries)
         under_way = [
-            self._database.reading(partial(_each_packed, part)) for part in (entries[:half], entries[half:]) if part
+            self._database.reading(partial(each_packed, part)) for part in (entries[:half], entries[half:]) if part
         ]
         return [entry for part in under_way for entry in await _result(part)]
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await _result(self._database.writing(work))
+    async def _write(self, work: Work[T], *, hurried: Work[T] | None = None) -> T:
+        """What `work` returns. `hurried` does the same where it is short, or raises Lengthy."""
+        if hurried is None:
+            return await _result(self._database.writing(work))
+        with self._writes.joined():
+            await checkpoint()
+            if self._writes.is_one and self._database.pace.is_short:
+                with suppress(Lengthy):
+                    return self._database.pace.timed(lambda: self._database.write_hurried(hurried))
+            return await _result(self._database.writing(work))
 
-    async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._off_loop(lambda: self._database.read(work))
+    async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
+        """What `work` finds. `hurried` finds the same where that is short by the `pace` of late, or raises Lengthy."""
+        if pace is None or hurried is None:
+            return await self._off_loop(lambda: self._database.read(work))
+        if pace.is_short:
+            await checkpoint()
+            with suppress(Lengthy):
+                return pace.timed(lambda: self._database.read(hurried, hurried=True))
+        return await self._off_loop(lambda: pace.timed(lambda: self._database.read(work)))
+
+    async def _find(self, work: Work[T]) -> T:
+        """What a look at a few rows finds."""
+        return await self._read(work, pace=self._finding, hurried=work)
+
+    async def _rank(self, find: Callable[..., T]) -> T:
+        """What is found with a matrix."""
+        return await self._read(find, pace=self._ranking, hurried=partial(find, hurried=True))
 
     async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
         """The result of a call that takes a while. A `small` one is quicker made here."""
@@ -338,20 +368,3 @@ def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
         database.close()
         raise
     return database
-
-
-def _brief(entry: Change | Settle) -> bool:
-    """Whether an entry is quickly packed, as far as a glance tells."""
-    experience = getattr(entry, "experience", None)
-    if not isinstance(experience, Experience):
-        return True
-    return len(experience.task) + sum(len(item.text) for item in experience.items) < _BRIEF
-
-
-def _packed(record: Kept) -> tuple[Kept, bytes]:
-    clean, text = dumped(record)
-    return clean, packed(text)
-
-
-def _each_packed(entries: Sequence[Change | Settle]) -> list[tuple[Change | Settle, bytes]]:
-    return list(map(_packed, breathing(entries)))

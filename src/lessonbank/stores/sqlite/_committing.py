@@ -5,11 +5,15 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, Final, TypeVar
+
+from ._causes import is_busy
+from ._inline import Pace
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -32,15 +36,19 @@ class Committer:
     """One thread that does what is handed to it in order. `turn` gives it the connection for one commit.
 
     A write that fails takes nothing with it: the others of its commit are done without it. When the commit itself
-    fails, each write is tried once more by itself, so that every caller learns the fate of its own.
+    fails, each write is tried once more by itself, so that every caller learns the fate of its own. `pace` learns how
+    long a commit of one write took, and the wait for its turn.
     """
 
-    def __init__(self, turn: Callable[[], AbstractContextManager[sqlite3.Connection]], /) -> None:
-        self._turn = turn
+    def __init__(
+        self, turn: Callable[[], AbstractContextManager[sqlite3.Connection]], pace: Pace | None = None, /
+    ) -> None:
+        self._turn, self._pace = turn, pace or Pace()
         self._state = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._thread: threading.Thread | None = None
         self._idle = _IDLE
+        self._committing = False
 
     def submit(self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False) -> Future[T]:
         """The future result of `work`, there once everything it wrote is on disk; cancelled while it still waits, it
@@ -61,6 +69,11 @@ class Committer:
             self._state.notify_all()
         return job.future
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return not (self._jobs or self._committing)
+
     def stop(self) -> None:
         """Wait until what was handed in is done, and let the thread end."""
         with self._state:
@@ -71,8 +84,12 @@ class Committer:
     def _run(self) -> None:
         while jobs := self._next():
             live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+            begun = perf_counter()
             if live:
                 self._commit(live)
+            if len(live) == 1 and not live[0].bare:
+                self._pace.took(perf_counter() - begun)
+            self._committing = False
 
     def _next(self) -> list[_Job]:
         with self._state:
@@ -83,6 +100,7 @@ class Committer:
                 self._state.notify_all()
                 return []
             taken = [self._jobs.popleft()]
+            self._committing = True
             while self._jobs and len(taken) < _MOST and not (taken[0].bare or self._jobs[0].bare):
                 taken.append(self._jobs.popleft())
             return taken
@@ -101,17 +119,12 @@ class Committer:
                 job.future.set_exception(error)
 
     def _failed(self, jobs: Sequence[_Job], error: BaseException) -> None:
-        if len(jobs) == 1 or _is_busy(error):
+        if len(jobs) == 1 or is_busy(error.__cause__):  # one wait is enough for all
             for job in jobs:
                 job.future.set_exception(error)
             return
         for job in jobs:
             self._commit([job])
-
-
-def _is_busy(error: BaseException) -> bool:
-    """Whether somebody else held the lock all the time: one wait is enough for all."""
-    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 _Outcome = tuple[Any, BaseException | None]
@@ -122,10 +135,9 @@ def _bare(connection: sqlite3.Connection, job: _Job) -> _Outcome:
 
 
 def _together(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> list[_Outcome]:
-    with _transaction(connection):
-        if len(jobs) == 1:
-            return [(jobs[0].work(connection), None)]
-        return [_part(connection, job) for job in jobs]
+    if len(jobs) == 1:
+        return [(transacted(connection, jobs[0].work), None)]
+    return transacted(connection, lambda connection: [_part(connection, job) for job in jobs])
 
 
 def _part(connection: sqlite3.Connection, job: _Job) -> _Outcome:
@@ -142,14 +154,15 @@ def _part(connection: sqlite3.Connection, job: _Job) -> _Outcome:
     return result, None
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+def transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], /) -> T:
+    """What `work` returns, once all it wrote is on disk; if anything fails, nothing was written."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        yield
+        done = work(connection)
         connection.execute("COMMIT")
     except BaseException:
         # SQLite has ended it already after some failures, such as a full disk.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+    return done

@@ -16,7 +16,9 @@ from typing import Any, Final, TypeVar
 
 from lessonbank.errors import StoreUnavailable, UsageError
 
-from ._committing import Committer
+from ._causes import is_busy, unavailable
+from ._committing import Committer, transacted
+from ._inline import Lengthy, Pace
 from ._queue import PATIENCE, Queue
 from ._schema import check_version, prepare
 
@@ -27,6 +29,10 @@ _FORK_PATIENCE: Final = 5.0
 """Seconds a fork waits for the calls of other threads."""
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
+_PAGES: Final = 1000
+"""Pages of the log after which a commit moves them to the file: what SQLite does by itself."""
+_COMMITS: Final = 64
+"""Hurried commits after which a thread does it: they are small, and do not do it themselves."""
 
 _SHARED: Final = ("PRAGMA trusted_schema = OFF",)
 _WRITER: Final = (
@@ -38,34 +44,20 @@ _WRITER: Final = (
 # Little, because there are several readers, and every write to the file, a receipt's too, empties the caches of all.
 _READER: Final = (*_SHARED, "PRAGMA cache_size = -2048", "PRAGMA query_only = ON")
 
-_CAUSES: Final = {
-    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
-    sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
-    sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
-    sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
-    sqlite3.SQLITE_IOERR: "{path} cannot be read or written ({error}): check the disk and its free space",
-    sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its folder exists and may be written",
-    sqlite3.SQLITE_PERM: "{path} may not be opened: check its permissions",
-    sqlite3.SQLITE_CORRUPT: "{path} is damaged ({error}): rebuild its indexes, or restore a backup",
-    sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file",
-}
-
-
-def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
-    """One sentence for what SQLite said."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if "no such module: fts5" in str(error):
-        return StoreUnavailable("this Python's SQLite was built without FTS5: use another Python build")
-    if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
-        return StoreUnavailable(f"{path} lacks what every bank has ({error}): it is damaged; restore a backup")
-    cause = _CAUSES.get(code, "{path} cannot be used: {error}")
-    return StoreUnavailable(cause.format(path=path, error=error))
-
 
 class _Connection(sqlite3.Connection):
     """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
 
     log: tuple[int, int] | None = None
+    hurried: bool = False
+    """Whether it gives up where it would have to wait, and leaves it to others to empty the log."""
+
+    def hurry(self, hurried: bool, /, *, busy_timeout: float) -> None:
+        """Wait for no lock from now on, or for `busy_timeout` seconds again."""
+        if self.hurried is not hurried:
+            self.execute(f"PRAGMA busy_timeout = {0 if hurried else round(busy_timeout * 1e3)}")
+            self.execute(f"PRAGMA wal_autocheckpoint = {0 if hurried else _PAGES}")
+            self.hurried = hurried
 
 
 class Stream:
@@ -111,7 +103,8 @@ class Stream:
 
 
 class Database:
-    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread.
+    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread; but for
+    those that are `hurried`, which raise Lengthy where they would have to wait.
 
     Readers are opened `query_only`, so that nothing that ranks can ever write. Nothing is left open across a fork,
     because SQLite's locks do not survive one.
@@ -137,7 +130,11 @@ class Database:
         self._leased = 0
         self._paused = False
         self._queue = Queue(self.path)
-        self._committer = Committer(self._turn)
+        self._hurry = threading.Lock()
+        self._hurried_queue = Queue(self.path)
+        self._hurried_commits = 0
+        self.pace = Pace()
+        self._committer = Committer(self._turn, self.pace)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
     def open(self) -> None:
@@ -155,9 +152,9 @@ class Database:
             self._identity = _identity(self.path)
         _databases.add(self)
 
-    def read(self, work: Callable[[sqlite3.Connection], T], /) -> T:
+    def read(self, work: Callable[[sqlite3.Connection], T], /, *, hurried: bool = False) -> T:
         """What `work` finds in one snapshot."""
-        with self._lease(self._readers) as connection:
+        with self._lease(self._readers, hurried=hurried) as connection:
             connection.execute("BEGIN")
             try:
                 return work(connection)
@@ -173,6 +170,24 @@ class Database:
     def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
         return self._begun(self._committer.submit, partial(self._present, work))
+
+    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /) -> T:
+        """What `work` returns, once all it wrote is on disk; if anything fails, nothing was written.
+
+        Raises:
+            Lengthy: somebody else is writing.
+        """
+        if not self._committer.is_idle or not self._hurry.acquire(blocking=False):
+            raise Lengthy
+        try:
+            with self._lease(self._writers, hurried=True) as connection, self._hurried_queue.turn_at_once():
+                done = transacted(connection, partial(self._present, work))
+            self._hurried_commits = (self._hurried_commits + 1) % _COMMITS
+            if not self._hurried_commits:
+                self._begun(partial(self._committer.submit, bare=True), _empty_log)
+        finally:
+            self._hurry.release()
+        return done
 
     def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         """`work` on a file that no newer release has taken over since it was opened."""
@@ -234,6 +249,9 @@ class Database:
         """Wait for calls under way, then close every connection."""
         self._closed = True
         self._committer.stop()
+        if self._hurried_commits:
+            with suppress(StoreUnavailable), self._lease(self._writers, ending=True) as connection:
+                _empty_log(connection)
         with self._state:
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
@@ -243,16 +261,19 @@ class Database:
 
     @contextmanager
     def _lease(
-        self, idle: list[_Connection], *, keep: bool = True, ending: bool = False
+        self, idle: list[_Connection], *, keep: bool = True, ending: bool = False, hurried: bool = False
     ) -> Generator[sqlite3.Connection]:
-        self._enter(ending=ending)
+        self._enter(ending=ending, hurried=hurried)
         connection: _Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
+            connection.hurry(hurried, busy_timeout=self._busy_timeout)
             yield connection
             sound = True
         except sqlite3.Error as error:
+            if hurried and is_busy(error):
+                raise Lengthy from None
             raise unavailable(error, self.path) from error
         except BaseException:
             sound = connection is not None and not connection.in_transaction
@@ -260,9 +281,11 @@ class Database:
         finally:
             self._leave(connection, idle, sound=sound, keep=keep)
 
-    def _enter(self, *, ending: bool) -> None:
+    def _enter(self, *, ending: bool, hurried: bool) -> None:
         """Begin a call; one that was under way when the store was closed may still end."""
         with self._state:
+            if self._paused and hurried:
+                raise Lengthy
             self._state.wait_for(lambda: not self._paused)
             if not ending:
                 self.check_open()
@@ -310,6 +333,7 @@ class Database:
         self._readers.clear()
         self._writers.clear()
         self._queue.close()
+        self._hurried_queue.close()
 
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""
@@ -331,6 +355,11 @@ class Database:
         _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
+
+
+def _empty_log(connection: sqlite3.Connection) -> None:
+    """Move what is in the log to the file, as far as no reader needs it."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

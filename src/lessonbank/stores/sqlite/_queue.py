@@ -17,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from ._inline import Lengthy
+
 try:
     import fcntl as _fcntl
 except ImportError:
@@ -38,6 +40,8 @@ _NUMBERS: Final = struct.Struct("<QQ")
 """The next number to be drawn, and the last one whose turn came."""
 _REQUEST: Final = struct.Struct("hhqqi4x")
 """`struct flock`: what, from where, first byte, how many, whose."""
+_TO_THE_END: Final = 0
+"""How many bytes, where all that follow are meant."""
 _LAST: Final = 1 << 62
 """No number is larger, unless the file is damaged: then counting begins anew."""
 _STEP: Final = 0.0001
@@ -62,6 +66,25 @@ class Queue:
         finally:
             if number is not None:
                 self._free(_FIRST + number)
+
+    @contextmanager
+    def turn_at_once(self) -> Generator[None]:
+        """Write without a number where nobody writes or waits: as long as it lasts, nobody else can draw one either.
+
+        Raises:
+            Lengthy: somebody does.
+        """
+        try:
+            if self._opened() and not self._is_first():
+                raise Lengthy
+            yield
+        finally:
+            self._free_all()
+
+    def _is_first(self) -> bool:
+        with contextlib.suppress(OSError):
+            return self._ask(_DESK, _locks.F_WRLCK) and self._ask(_FIRST + self._numbers()[0] - 1, _locks.F_WRLCK)
+        return True
 
     def close(self) -> None:
         """Leave for good."""
@@ -118,8 +141,13 @@ class Queue:
         with contextlib.suppress(OSError):
             self._ask(byte, _locks.F_UNLCK)
 
-    def _ask(self, byte: int, what: int) -> bool:
-        request = _REQUEST.pack(what, os.SEEK_SET, byte, 1, 0)
+    def _free_all(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._file is not None:
+                self._ask(_DESK, _locks.F_UNLCK, many=_TO_THE_END)
+
+    def _ask(self, byte: int, what: int, *, many: int = 1) -> bool:
+        request = _REQUEST.pack(what, os.SEEK_SET, byte, many, 0)
         try:
             _locks.fcntl(self._fd, _locks.F_OFD_SETLK, request)
         except (BlockingIOError, PermissionError):

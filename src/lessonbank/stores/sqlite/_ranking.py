@@ -21,6 +21,7 @@ from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
 from lessonbank.types import Experience, Match
 
+from ._inline import Lengthy
 from ._rows import (
     AMONG,
     PARTS,
@@ -37,6 +38,10 @@ from ._rows import (
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
+_ROWS: Final = 20_000
+"""Rows that are compared within a fraction of a millisecond."""
+_FEW: Final = 32
+"""Changes that a slot is brought up to in no time."""
 _BUDGET: Final = 1 << 30
 """Bytes of matrices kept between queries; the one in use may be larger."""
 
@@ -78,8 +83,12 @@ class Matrices:
         self._bytes = 0
 
     @contextmanager
-    def slot(self, scope: str, space: str, /) -> Generator[Slot]:
-        """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back."""
+    def slot(self, scope: str, space: str, /, *, hurried: bool = False) -> Generator[Slot]:
+        """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back.
+
+        Raises:
+            Lengthy: `hurried`, and somebody else has it.
+        """
         turn = self._turns.setdefault(os.getpid(), threading.Lock())
         with turn:
             if self._process != os.getpid():
@@ -88,8 +97,12 @@ class Matrices:
             if slot is None:
                 slot = self._slots[scope, space] = Slot()
             self._slots.move_to_end((scope, space))
-        with slot.turn:
+        if not slot.turn.acquire(blocking=not hurried):
+            raise Lengthy
+        try:
             yield slot
+        finally:
+            slot.turn.release()
         with turn:
             self._trim(scope, space)
 
@@ -114,22 +127,24 @@ class Matrices:
 
 def nearest(
     connection: sqlite3.Connection,
+    /,
     matrices: Matrices,
     query: Vectors,
-    /,
     *,
     scope: str,
     space: str,
     limit: int,
     exclude: Collection[str],
+    hurried: bool = False,
 ) -> list[Match]:
     """The closest active rows by cosine; `query` is a unit row.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
+        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space) as slot:
-        here, there = _brought_up(connection, slot, scope, space)
+    with matrices.slot(scope, space, hurried=hurried) as slot:
+        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
         sight = _sight(slot, query, there, space)
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
     return _matches(connection, sight, query, limit=limit, exclude=left_out.values()) if sight else []
@@ -147,37 +162,52 @@ def unindexed(
 
 def nearest_unless_missing(
     connection: sqlite3.Connection,
+    /,
     matrices: Matrices,
     query: Vectors,
-    /,
     *,
     scope: str,
     space: str,
     limit: int,
     items: bool,
+    hurried: bool = False,
 ) -> list[Match] | None:
     """What `nearest` finds; `None` where something has no vector yet, so that there is something to be done first.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
+        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space) as slot:
-        here, there = _brought_up(connection, slot, scope, space)
+    with matrices.slot(scope, space, hurried=hurried) as slot:
+        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
+        if hurried and slot.checked < 0 and here.documents > _FEW:
+            raise Lengthy
         if _missing(connection, slot, here, there, limit=1, items=items):
             return None
         sight = _sight(slot, query, there, space)
     return _matches(connection, sight, query, limit=limit) if sight else []
 
 
-def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
+def _brought_up(
+    connection: sqlite3.Connection, slot: Slot, scope: str, space: str, *, hurried: bool = False
+) -> tuple[ScopeRow, SpaceRow | None]:
     """Scope and space as they are now, the slot brought up to them."""
     here = find_scope(connection, scope)
     there = find_space(connection, here, space)
+    if hurried and there is not None:
+        _check_short(slot, here, there)
     if there is None or there.dimensions is None:
         slot.start_afresh()
     else:
         refresh(connection, slot, here, there)
     return here, there
+
+
+def _check_short(slot: Slot, scope: ScopeRow, space: SpaceRow) -> None:
+    """Raise Lengthy where the slot is large, or much is to be read to bring it up to the file."""
+    behind = scope.sequence - slot.sequence + space.revision - slot.revision
+    if slot.epoch != space.epoch or slot.matrix.wasted or behind > _FEW or len(slot.matrix) > _ROWS:
+        raise Lengthy
 
 
 def _sight(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> Sight | None:

@@ -15,6 +15,7 @@ from lessonbank.stores._records import encodable
 from lessonbank.types import Match
 
 from ._derived import upto
+from ._inline import Lengthy
 from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of, term
 
 _SHORT: Final = 512
@@ -23,6 +24,8 @@ _BATCH: Final = 64
 """Tasks whose text is read at once, the most promising first."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
+_FEW: Final = 256
+"""Tasks of a scope in which every search is short."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -90,6 +93,12 @@ def search(
     usable = ((score, known.tasks[number][2], number) for number, score in found.items() if known.usable(number))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
+
+
+def check_few(connection: sqlite3.Connection, scope: str, /) -> None:
+    """Raise Lengthy where a question with many words would take milliseconds."""
+    if find_scope(connection, scope).documents > _FEW:
+        raise Lengthy
 
 
 def _all(known: _Field, asked: list[str]) -> dict[int, float]:

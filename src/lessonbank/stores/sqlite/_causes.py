@@ -1,0 +1,40 @@
+"""What the failures of SQLite mean, in one sentence each."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from lessonbank.errors import StoreUnavailable
+
+_CAUSES: Final = {
+    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
+    sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
+    sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
+    sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
+    sqlite3.SQLITE_IOERR: "{path} cannot be read or written ({error}): check the disk and its free space",
+    sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its folder exists and may be written",
+    sqlite3.SQLITE_PERM: "{path} may not be opened: check its permissions",
+    sqlite3.SQLITE_CORRUPT: "{path} is damaged ({error}): rebuild its indexes, or restore a backup",
+    sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file",
+}
+
+
+def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
+    """One sentence for what SQLite said."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if "no such module: fts5" in str(error):
+        return StoreUnavailable("this Python's SQLite was built without FTS5: use another Python build")
+    if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
+        return StoreUnavailable(f"{path} lacks what every bank has ({error}): it is damaged; restore a backup")
+    cause = _CAUSES.get(code, "{path} cannot be used: {error}")
+    return StoreUnavailable(cause.format(path=path, error=error))
+
+
+def is_busy(error: BaseException | None, /) -> bool:
+    """Whether somebody else held a lock all the time."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY
+
+
+_BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

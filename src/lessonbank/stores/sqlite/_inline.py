@@ -1,0 +1,72 @@
+"""Calls so short that the event loop makes them itself: a thread would take longer to begin than they to end.
+
+Handing a call to a thread and its result back costs as much as the search of a small bank. So a call that was short
+lately is made where it was asked for, unless it would have to wait for somebody or turns out to have much to do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+_SHORT: Final = 0.001_5
+"""Seconds a call may take in an event loop: it should never stand still for two milliseconds."""
+_IN_A_ROW: Final = 4
+"""Short calls after which the next is taken to be short."""
+
+
+class Lengthy(Exception):  # noqa: N818 - not an error: the call is made in a thread instead
+    """A call begun in the event loop is one for a thread. It has changed nothing."""
+
+
+class Pace:
+    """Whether calls of one kind are short here and now: that depends on the disk, the machine and the bank."""
+
+    def __init__(self) -> None:
+        self._short = 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the last ones were."""
+        return self._short >= _IN_A_ROW
+
+    def timed(self, call: Callable[[], T], /) -> T:
+        """The result of a call, which counts."""
+        begun = perf_counter()
+        try:
+            return call()
+        finally:
+            self.took(perf_counter() - begun)
+
+    def took(self, seconds: float, /) -> None:
+        """Count a call."""
+        self._short = self._short + 1 if seconds < _SHORT else 0
+
+
+class Crowd:
+    """How many writes wait at this moment: those of several share a commit, which a thread makes for all of them."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._waiting = 0
+
+    @contextmanager
+    def joined(self) -> Generator[None]:
+        """Be one of them."""
+        with self._turn:
+            self._waiting += 1
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._waiting -= 1
+
+    @property
+    def is_one(self) -> bool:
+        """Whether nobody else waits."""
+        return self._waiting == 1
