@@ -212,7 +212,7 @@ class SqliteStore:
         def record(file: sqlite3.Connection) -> None:
             _writing.record(file, clean, blob)
 
-        await self._write(record, hurried=record if small else None)
+        await self._write(record, hurried=record if small else None, synced=False)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -297,16 +297,17 @@ class SqliteStore:
         ]
         return [entry for part in under_way for entry in await _result(part)]
 
-    async def _write(self, work: Work[T], *, hurried: Work[T] | None = None) -> T:
+    async def _write(self, work: Work[T], *, hurried: Work[T] | None = None, synced: bool = True) -> T:
         """What `work` returns. `hurried` does the same where it is short, or raises Lengthy."""
         if hurried is None:
-            return await _result(self._database.writing(work))
+            return await _result(self._database.writing(work, synced=synced))
+        pace = self._database.pace(synced=synced)
         with self._writes.joined():
             await checkpoint()
-            if self._writes.is_one and self._database.pace.is_short:
+            if self._writes.is_one and pace.is_short:
                 with suppress(Lengthy):
-                    return self._database.pace.timed(lambda: self._database.write_hurried(hurried))
-            return await _result(self._database.writing(work))
+                    return pace.timed(lambda: self._database.write_hurried(hurried, synced=synced))
+            return await _result(self._database.writing(work, synced=synced))
 
     async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
         """What `work` finds. `hurried` finds the same where that is short by the `pace` of late, or raises Lengthy."""

@@ -29,35 +29,39 @@ class _Job:
     work: Work
     bare: bool
     """Whether it goes alone, and outside of a transaction."""
+    synced: bool
+    """Whether it waits for the disk."""
     future: Future[Any] = field(default_factory=Future)
 
 
 class Committer:
-    """One thread that does what is handed to it in order. `turn` gives it the connection for one commit.
+    """One thread that does what is handed to it in order. `turn` gives it the connection for one commit, which is to
+    wait for the disk or not.
 
     A write that fails takes nothing with it: the others of its commit are done without it. When the commit itself
-    fails, each write is tried once more by itself, so that every caller learns the fate of its own. `pace` learns how
-    long a commit of one write took, and the wait for its turn.
+    fails, each write is tried once more by itself, so that every caller learns the fate of its own.
     """
 
-    def __init__(
-        self, turn: Callable[[], AbstractContextManager[sqlite3.Connection]], pace: Pace | None = None, /
-    ) -> None:
-        self._turn, self._pace = turn, pace or Pace()
+    def __init__(self, turn: Callable[[bool], AbstractContextManager[sqlite3.Connection]], /) -> None:
+        self._turn = turn
+        self.paces = {True: Pace(), False: Pace()}
+        """How long commits of one write took lately, the wait for their turn included: with the disk and without."""
         self._state = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._thread: threading.Thread | None = None
         self._idle = _IDLE
         self._committing = False
 
-    def submit(self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False) -> Future[T]:
-        """The future result of `work`, there once everything it wrote is on disk; cancelled while it still waits, it
-        is not done at all.
+    def submit(
+        self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False, synced: bool = True
+    ) -> Future[T]:
+        """The future result of `work`, there once everything it wrote is committed, and on disk if it is `synced`;
+        cancelled while it still waits, it is not done at all.
 
         Raises:
             RuntimeError: it was stopped, or no thread can be started; nothing was handed in.
         """
-        job = _Job(work, bare)
+        job = _Job(work, bare, synced)
         with self._state:
             if not self._idle:
                 raise RuntimeError("stopped")
@@ -88,7 +92,7 @@ class Committer:
             if live:
                 self._commit(live)
             if len(live) == 1 and not live[0].bare:
-                self._pace.took(perf_counter() - begun)
+                self.paces[live[0].synced].took(perf_counter() - begun)
             self._committing = False
 
     def _next(self) -> list[_Job]:
@@ -107,7 +111,7 @@ class Committer:
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
         try:
-            with self._turn() as connection:
+            with self._turn(any(job.synced for job in jobs)) as connection:
                 outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             self._failed(jobs, error)

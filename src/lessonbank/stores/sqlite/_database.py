@@ -18,9 +18,12 @@ from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._causes import is_busy, unavailable
 from ._committing import Committer, transacted
+from ._connecting import Connection, connect
 from ._inline import Lengthy, Pace
 from ._queue import PATIENCE, Queue
 from ._schema import check_version, prepare
+from ._syncing import Syncing
+from ._syncing import synced as wait_for_disk
 
 T = TypeVar("T")
 
@@ -29,35 +32,8 @@ _FORK_PATIENCE: Final = 5.0
 """Seconds a fork waits for the calls of other threads."""
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
-_PAGES: Final = 1000
-"""Pages of the log after which a commit moves them to the file: what SQLite does by itself."""
 _COMMITS: Final = 64
 """Hurried commits after which a thread does it: they are small, and do not do it themselves."""
-
-_SHARED: Final = ("PRAGMA trusted_schema = OFF",)
-_WRITER: Final = (
-    *_SHARED,
-    "PRAGMA cache_size = -8192",
-    "PRAGMA synchronous = FULL",
-    "PRAGMA journal_size_limit = 67108864",
-)
-# Little, because there are several readers, and every write to the file, a receipt's too, empties the caches of all.
-_READER: Final = (*_SHARED, "PRAGMA cache_size = -2048", "PRAGMA query_only = ON")
-
-
-class _Connection(sqlite3.Connection):
-    """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
-
-    log: tuple[int, int] | None = None
-    hurried: bool = False
-    """Whether it gives up where it would have to wait, and leaves it to others to empty the log."""
-
-    def hurry(self, hurried: bool, /, *, busy_timeout: float) -> None:
-        """Wait for no lock from now on, or for `busy_timeout` seconds again."""
-        if self.hurried is not hurried:
-            self.execute(f"PRAGMA busy_timeout = {0 if hurried else round(busy_timeout * 1e3)}")
-            self.execute(f"PRAGMA wal_autocheckpoint = {0 if hurried else _PAGES}")
-            self.hurried = hurried
 
 
 class Stream:
@@ -124,8 +100,8 @@ class Database:
 
     def _begin_afresh(self) -> None:
         self._state = threading.Condition()
-        self._writers: list[_Connection] = []
-        self._readers: list[_Connection] = []
+        self._writers: list[Connection] = []
+        self._readers: list[Connection] = []
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
@@ -133,8 +109,8 @@ class Database:
         self._hurry = threading.Lock()
         self._hurried_queue = Queue(self.path)
         self._hurried_commits = 0
-        self.pace = Pace()
-        self._committer = Committer(self._turn, self.pace)
+        self._syncing = Syncing(partial(wait_for_disk, self._log))
+        self._committer = Committer(self._turn)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
     def open(self) -> None:
@@ -167,27 +143,48 @@ class Database:
         """The future result of a call that reads, in a thread of its own."""
         return self._begun(self._pool.submit, call)
 
-    def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
-        """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
-        return self._begun(self._committer.submit, partial(self._present, work))
+    def writing(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> Future[T]:
+        """The future result of `work`, there once all it wrote is committed; if anything fails, nothing was written.
 
-    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /) -> T:
-        """What `work` returns, once all it wrote is on disk; if anything fails, nothing was written.
+        `synced`: it is on disk by then. Otherwise it is within a tenth of a second: what the death of this process does
+        not lose, a power cut can.
+        """
+        return self._begun(partial(self._committer.submit, synced=synced), partial(self._present, work))
+
+    def pace(self, *, synced: bool) -> Pace:
+        """How long such writes took lately."""
+        return self._committer.paces[synced]
+
+    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> T:
+        """What `work` returns, once it is written as `writing` says.
 
         Raises:
-            Lengthy: somebody else is writing.
+            Lengthy: somebody else is writing; nothing was written.
         """
         if not self._committer.is_idle or not self._hurry.acquire(blocking=False):
             raise Lengthy
         try:
-            with self._lease(self._writers, hurried=True) as connection, self._hurried_queue.turn_at_once():
+            with self._hurried_turn(synced) as connection:
                 done = transacted(connection, partial(self._present, work))
-            self._hurried_commits = (self._hurried_commits + 1) % _COMMITS
-            if not self._hurried_commits:
-                self._begun(partial(self._committer.submit, bare=True), _empty_log)
+            self._hurried_commits += 1
         finally:
             self._hurry.release()
+        if self._hurried_commits >= _COMMITS:
+            with suppress(StoreUnavailable):
+                self._begun(partial(self._committer.submit, bare=True), self._empty_log)
         return done
+
+    @contextmanager
+    def _hurried_turn(self, synced: bool) -> Generator[sqlite3.Connection]:
+        with self._lease(self._writers, hurried=True, synced=synced) as connection, self._hurried_queue.turn_at_once():
+            yield connection
+        if not synced:
+            self._syncing.due()
+
+    def _empty_log(self, connection: sqlite3.Connection) -> None:
+        """Move what is in the log to the file, as far as no reader needs it."""
+        self._hurried_commits = 0
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         """`work` on a file that no newer release has taken over since it was opened."""
@@ -218,10 +215,12 @@ class Database:
             )
 
     @contextmanager
-    def _turn(self) -> Generator[sqlite3.Connection]:
+    def _turn(self, synced: bool) -> Generator[sqlite3.Connection]:
         """The writing connection, when this process's turn has come."""
-        with self._lease(self._writers, ending=True) as connection, self._queue.turn(self._patience):
+        with self._lease(self._writers, ending=True, synced=synced) as connection, self._queue.turn(self._patience):
             yield connection
+        if not synced:
+            self._syncing.due()
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
@@ -249,9 +248,10 @@ class Database:
         """Wait for calls under way, then close every connection."""
         self._closed = True
         self._committer.stop()
+        self._syncing.stop()
         if self._hurried_commits:
             with suppress(StoreUnavailable), self._lease(self._writers, ending=True) as connection:
-                _empty_log(connection)
+                self._empty_log(connection)
         with self._state:
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
@@ -261,14 +261,20 @@ class Database:
 
     @contextmanager
     def _lease(
-        self, idle: list[_Connection], *, keep: bool = True, ending: bool = False, hurried: bool = False
+        self,
+        idle: list[Connection],
+        *,
+        keep: bool = True,
+        ending: bool = False,
+        hurried: bool = False,
+        synced: bool = True,
     ) -> Generator[sqlite3.Connection]:
         self._enter(ending=ending, hurried=hurried)
-        connection: _Connection | None = None
+        connection: Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
-            connection.hurry(hurried, busy_timeout=self._busy_timeout)
+            connection.suit(hurried=hurried, synced=synced, busy_timeout=self._busy_timeout)
             yield connection
             sound = True
         except sqlite3.Error as error:
@@ -291,7 +297,7 @@ class Database:
                 self.check_open()
             self._leased += 1
 
-    def _connection(self, idle: list[_Connection]) -> _Connection:
+    def _connection(self, idle: list[Connection]) -> Connection:
         if self._identity not in (None, _identity(self.path)):
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
         log = _identity(self._log)
@@ -302,22 +308,10 @@ class Database:
         except IndexError:
             return self._connect(writing=idle is self._writers)
 
-    def _connect(self, *, writing: bool) -> _Connection:
-        mode = "rwc" if self._identity is None else "rw"
-        connection = sqlite3.connect(
-            f"{self.path.as_uri()}?mode={mode}",
-            uri=True,
-            timeout=self._busy_timeout,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-            factory=_Connection,
-        )
-        for pragma in _WRITER if writing else _READER:
-            connection.execute(pragma)
-        return connection
+    def _connect(self, *, writing: bool) -> Connection:
+        return connect(self.path, writing=writing, may_make=self._identity is None, busy_timeout=self._busy_timeout)
 
-    def _leave(self, connection: _Connection | None, idle: list[_Connection], *, sound: bool, keep: bool) -> None:
+    def _leave(self, connection: Connection | None, idle: list[Connection], *, sound: bool, keep: bool) -> None:
         with self._state:
             self._leased -= 1
             if connection is not None and sound and keep:
@@ -355,11 +349,6 @@ class Database:
         _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
-
-
-def _empty_log(connection: sqlite3.Connection) -> None:
-    """Move what is in the log to the file, as far as no reader needs it."""
-    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

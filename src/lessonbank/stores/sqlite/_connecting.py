@@ -1,0 +1,55 @@
+"""How a connection to a bank file is opened, and what can be asked of it from one call to the next."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+_SHARED: Final = ("PRAGMA trusted_schema = OFF",)
+_WRITER: Final = (
+    *_SHARED,
+    "PRAGMA cache_size = -8192",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA journal_size_limit = 67108864",
+)
+# Little, because there are several readers, and every write to the file, a receipt's too, empties the caches of all.
+_READER: Final = (*_SHARED, "PRAGMA cache_size = -2048", "PRAGMA query_only = ON")
+_PAGES: Final = 1000
+"""Pages of the log after which a commit moves them to the file: what SQLite does by itself."""
+
+
+class Connection(sqlite3.Connection):
+    """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
+
+    log: tuple[int, int] | None = None
+    hurried: bool = False
+    """Whether it gives up where it would have to wait, and leaves it to others to empty the log."""
+    synced: bool = True
+    """Whether its commits wait for the disk."""
+
+    def suit(self, *, hurried: bool, synced: bool, busy_timeout: float) -> None:
+        """Be so from now on; `busy_timeout`: seconds to wait for a lock."""
+        if self.hurried is not hurried:
+            self.execute(f"PRAGMA busy_timeout = {0 if hurried else round(busy_timeout * 1e3)}")
+            self.execute(f"PRAGMA wal_autocheckpoint = {0 if hurried else _PAGES}")
+            self.hurried = hurried
+        if self.synced is not synced:
+            self.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+            self.synced = synced
+
+
+def connect(path: Path, /, *, writing: bool, may_make: bool, busy_timeout: float) -> Connection:
+    """A connection to the file, which is made where there is none if it `may_make` it; `busy_timeout` in seconds."""
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode={'rwc' if may_make else 'rw'}",
+        uri=True,
+        timeout=busy_timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+        factory=Connection,
+    )
+    for pragma in _WRITER if writing else _READER:
+        connection.execute(pragma)
+    return connection
