@@ -46,10 +46,14 @@ def check(report: dict[str, Any]) -> None:
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_half_written_when_processes_are_killed() -> None:
-    with quick_folder() as folder:
-        report = soak("--kills", 15, "--minutes", 0.03, "--readers", 2, "--folder", folder)
-    check(report)
-    assert report["kills"] >= 5, "of 15: the time decides where the machine is busy"
+    report: dict[str, Any] = {}
+    for minutes in (0.03, 0.1, 0.5):  # a busy machine needs longer to come to the first write
+        with quick_folder() as folder:
+            report = soak("--kills", 15, "--minutes", minutes, "--readers", 2, "--folder", folder)
+        check(report)
+        assert report["kills"] >= 5, "of 15: the time decides where the machine is busy"
+        if report["acknowledged"] and report["under_way"]:
+            break
     assert report["acknowledged"] > 0
     assert report["under_way"] > 0
 

@@ -88,11 +88,8 @@ class Committer:
     def _run(self) -> None:
         while jobs := self._next():
             live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            begun = perf_counter()
             if live:
                 self._commit(live)
-            if len(live) == 1 and not live[0].bare:
-                self.paces[live[0].synced].took(perf_counter() - begun)
             self._committing = False
 
     def _next(self) -> list[_Job]:
@@ -110,12 +107,16 @@ class Committer:
             return taken
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
+        begun = perf_counter()
         try:
             with self._turn(any(job.synced for job in jobs)) as connection:
                 outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             self._failed(jobs, error)
             return
+        if len(jobs) == 1 and not jobs[0].bare:
+            self.paces[jobs[0].synced].took(perf_counter() - begun)
+        self._committing = False  # before anybody hears of it: who goes on with another write must not find this one
         for job, (result, error) in zip(jobs, outcomes, strict=True):
             if error is None:
                 job.future.set_result(result)
