@@ -9,13 +9,14 @@ Vectors have 384 dimensions and lie around 500 centres; every experience has a t
 Figures are medians of wall (and CPU) time over `--calls` calls, taken by turns with the raw operation, after a few
 that are not counted; no question is asked twice. Ratios can be compared between machines, milliseconds cannot. Parts:
 
-    retrieve     the bank's retrieve, payload and durable receipt included, beside one float32 pass of numpy; recall@5
+    retrieve     the bank's retrieve, payload and receipt included, beside one float32 pass of numpy; recall@5
     write        a durable change beside a commit of the same bytes; 1 to 8 tasks, 4 and 8 processes at once
     bulk         batches of 1,000 with vectors; export and import
     open         a fresh process to its first answer, file in the page cache; memory it then holds
     size         the file, text excluded
     loop         how late a task comes that wants to run every millisecond, while the store works: the longest gap of a
-                 window, median of three windows; `?` where an idle loop misses the target too
+                 window, median of three windows; `?` where an idle loop misses the target too. Where the system allows
+                 it (root on Linux), the loop goes before other programs, so that only the store holds it up
     retrievers   what each way to search costs over the same store
     peers        the same work done by reasoning-bank, Chroma and LanceDB: needs --peers
 

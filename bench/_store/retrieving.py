@@ -1,4 +1,4 @@
-"""Retrieval: through the bank with payload and durable receipt, and the store's two calls alone."""
+"""Retrieval: through the bank with payload and receipt, and the store's two calls alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Asking:
         return self.queries.take(1)[0]
 
     async def retrieve(self) -> Recall:
-        """The whole call: search, payload, receipt on disk."""
+        """The whole call: search, payload, receipt kept."""
         self.embedder.query = self.take()
         return await self.bank.retrieve(next(self.tasks))
 
