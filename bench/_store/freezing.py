@@ -122,7 +122,7 @@ async def freezing(path: Path, items: int, *, seconds: float, everything: bool) 
 def _before_others() -> bool:
     """Let the loop's thread, and no other, run as soon as it can: then a gap is the store's, not another program's."""
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     except (AttributeError, OSError):
         return False
     return True
