@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -104,14 +104,31 @@ async def built(path: Path, parts: Sequence[Part], *, reuse: bool = False) -> Bu
     return Built(path, tuple(parts), *figures)
 
 
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """Experiences of one scope with their vectors, ready to be added in one durable call."""
+
+    changes: Sequence[Add]
+    named: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, new: Sequence[Experience], vectors: np.ndarray) -> Adding:
+        """Those, each with its row."""
+        return cls([Add(experience=each) for each in new], {each.id: vectors[i] for i, each in enumerate(new)})
+
+    async def into(self, store: SqliteStore) -> None:
+        """The call, and nothing else."""
+        scope = self.changes[0].experience.scope
+        await store.apply(self.changes, scope=scope, writer="bench", vectors=self.named, space=SPACE)
+
+
 async def add(
     store: SqliteStore, new: Sequence[Experience], vectors: np.ndarray, *, watch: Stopwatch | None = None
 ) -> None:
-    """Add experiences of one scope with their vectors, in one durable call. `watch` times the call and nothing else."""
-    changes = [Add(experience=each) for each in new]
-    named = {each.id: vectors[i] for i, each in enumerate(new)}
+    """Add experiences of one scope with their vectors. `watch` times the call and nothing else."""
+    adding = Adding.of(new, vectors)
     with watch or Stopwatch():
-        await store.apply(changes, scope=new[0].scope, writer="bench", vectors=named, space=SPACE)
+        await adding.into(store)
 
 
 @contextmanager

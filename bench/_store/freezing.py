@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Experience, Step, Trajectory
+from lessonbank.types import Step, Trajectory
 
-from .banks import BATCH, Part, add, experience, portions
+from .banks import BATCH, Adding, Part, experience, portions
 from .figures import Figure, Target
 from .retrieving import Asking
 from .workload import SCOPE, SPACE, TOP, Queries, Text, texts
@@ -152,18 +152,18 @@ def _plain_python() -> int:
 def _calls(asking: Asking) -> list[Watched]:
     """Everything that is written is made before, so that the loop does nothing else meanwhile."""
     store = asking.bank.store
-    single, batches = New(60_000_000, 1500), [_batch(40_000_000 + BATCH * number) for number in range(15)]
+    single = New(60_000_000, 1500).ready(1500)
+    batches = [_batch(40_000_000 + BATCH * number) for number in range(15)]
     runs = [_run(text) for text in texts(70_000_000, 400)]
 
     async def search() -> None:
         await store.search(next(asking.tasks), scope=SCOPE, limit=TOP)
 
     async def apply() -> None:
-        each, row = single.take()
-        await add(store, [each], row)
+        await next(single).into(store)
 
     async def apply_many() -> None:
-        await add(store, *batches.pop())
+        await batches.pop().into(store)
 
     async def keep() -> None:
         await store.keep([runs.pop()], scope=SCOPE)
@@ -189,9 +189,9 @@ def _whole(asking: Asking) -> list[Watched]:
     return [Watched("verify", store.verify, most=1), Watched("rebuild", store.rebuild, most=1)]
 
 
-def _batch(start: int) -> tuple[list[Experience], np.ndarray]:
+def _batch(start: int) -> Adding:
     said, vectors = next(portions(Part(BATCH, start=start)))
-    return [experience(text) for text in said], vectors
+    return Adding.of([experience(text) for text in said], vectors)
 
 
 def _run(text: Text) -> Trajectory:

@@ -8,6 +8,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Experience
 
 from . import processes
-from .banks import add, experience
+from .banks import Adding, experience
 from .clock import WARM, Call, alternate
 from .figures import Figure, Target
 from .retrieving import timing
@@ -40,6 +41,10 @@ class New:
     def take(self) -> tuple[Experience, np.ndarray]:
         """The next one, and its vector as one row."""
         return next(self._left)
+
+    def ready(self, many: int) -> Iterator[Adding]:
+        """The next so many, each to be added by a call of its own."""
+        return iter([Adding.of([each], row) for each, row in islice(self._left, many)])
 
 
 def raw_file(path: Path) -> sqlite3.Connection:
@@ -68,12 +73,12 @@ def committing(raw: sqlite3.Connection, start: int, size: int) -> Call:
 async def writing(path: Path, items: int, folder: Path, *, calls: int, seconds: float) -> list[Figure]:
     """Every figure of writes to the bank at `path`, which holds `items`."""
     raw = raw_file(folder / f"raw-{items}.db")
-    store, new = await SqliteStore.open(path), New(10_000_000, calls + WARM)
+    store = await SqliteStore.open(path)
+    new = New(10_000_000, calls + WARM).ready(calls + WARM)
     commit = committing(raw, 11_000_000, calls + WARM)
 
     async def apply() -> None:
-        each, row = new.take()
-        await add(store, [each], row)
+        await next(new).into(store)
 
     timed = await alternate({"apply": apply, "raw": commit}, calls)
     single = timing("durable single write", items, timed["apply"], timed["raw"], Target(1.5, "ratio"), under=COMMIT)
@@ -110,11 +115,11 @@ async def _together(store: SqliteStore, items: int, commit: float, each: int) ->
 
 
 async def _round(store: SqliteStore, new: New, writers: int, each: int) -> float:
-    given = [[new.take() for _ in range(each)] for _ in range(writers)]
+    given = [new.ready(each) for _ in range(writers)]
 
-    async def write(mine: list[tuple[Experience, np.ndarray]]) -> None:
-        for new_one, row in mine:
-            await add(store, [new_one], row)
+    async def write(mine: Iterator[Adding]) -> None:
+        for adding in mine:
+            await adding.into(store)
 
     start = time.perf_counter()
     await asyncio.gather(*(write(mine) for mine in given))
@@ -149,13 +154,13 @@ async def _apart(path: Path, items: int, many: int, seconds: float) -> list[Figu
 
 async def _write_for(path: str, number: int, seconds: float) -> dict[str, object]:
     waits, errors = list[float](), 0
-    store, new = await SqliteStore.open(path), New(20_000_000 + number * 1_000_000, int(8000 * seconds))
+    most = int(8000 * seconds)
+    store, new = await SqliteStore.open(path), New(20_000_000 + number * 1_000_000, most).ready(most)
     processes.wait_for_start()
     until = time.perf_counter() + seconds
     while (start := time.perf_counter()) < until:
-        each, row = new.take()
         try:
-            await add(store, [each], row)
+            await next(new).into(store)
         except LessonbankError:
             errors += 1
         else:
