@@ -113,7 +113,7 @@ class Experience(Record):
     @property
     def active_items(self) -> tuple[MemoryItem, ...]:
         """The items that may be shown."""
-        return tuple(item for item in self.items if not item.hidden)
+        return tuple([item for item in self.items if not (item.retired or item.state == "quarantined")])
 
 
 class Match(Record):
