@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ._ids import digest
-from .guard import canonical, canonical_line, fence_lines, prefixed
+from .guard import canonical, canonical_line, fence_lines, is_prose, prefixed
 from .ledger.withholding import Assignment
 from .prompts import Prompt
 from .rendering import BYTES_PER_TOKEN, width
@@ -111,6 +111,8 @@ def _distinct(items: Sequence[MemoryItem]) -> Sequence[MemoryItem]:
 
 def _placed(items: Sequence[MemoryItem], sizes: Mapping[str, int], room: int) -> frozenset[str]:
     """The items that have a place in `room` bytes: the best guardrail that fits, then best first."""
+    if sum([sizes[item.id] for item in items]) <= room:
+        return frozenset([item.id for item in items])
     reserved = [i for i in items if i.kind == "guardrail" and sizes[i.id] <= room][:1]
     placed: set[str] = set()
     for item in (*reserved, *items):
@@ -128,12 +130,18 @@ def _items(match: Match) -> Sequence[MemoryItem]:
 
 def _body(item: MemoryItem, style: Style) -> str:
     """What is shown of an item, behind its number: whatever its fields hold stands in the first line or is indented."""
-    title = canonical_line(item.title)
-    content = canonical(item.content).strip().replace("\n", "\n  ")
+    title, when, content = _in_form(item)
+    content = content.strip().replace("\n", "\n  ")
     if style == "paper":
         return f"{title}\n  {content}"
-    when = canonical_line(item.description)
     return f"{item.kind}: {title}\n  when: {when}\n  {content}" if when else f"{item.kind}: {title}\n  {content}"
+
+
+def _in_form(item: MemoryItem) -> tuple[str, str, str]:
+    """Title, description and content in the one form of a memory: they mostly have it."""
+    if is_prose(item.text):
+        return " ".join(item.title.split()), " ".join(item.description.split()), item.content
+    return canonical_line(item.title), canonical_line(item.description), canonical(item.content)
 
 
 def _size(lines: str, front: int) -> int:

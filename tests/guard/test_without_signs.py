@@ -9,7 +9,7 @@ from lessonbank.guard._characters import folded, plain, shadow, with_blanks
 from lessonbank.guard._code import find_code, outside
 from lessonbank.guard._links import links
 from lessonbank.guard._tokens import inner, turns
-from lessonbank.guard.sanitise import _is_prose, canonical  # pyright: ignore[reportPrivateUsage]
+from lessonbank.guard.sanitise import is_prose, canonical
 
 SIGNS = ["<", ">", "[", "]", "(", ")", ":", "&", "!", "`", "~~~", "|", "#", "### ", "\n", "    ", ".", "/", "//", "\\"]
 WORDS = ["User", "www", "WWW", "x", "im_end", "think", "Instruction", "Response", "https", "b", "org", "amp;", "Human"]
@@ -32,14 +32,14 @@ def at_length(text: str) -> str:
 def test_prose_is_its_own_form(pieces: list[str]) -> None:
     for text in ("".join(pieces), " ".join(pieces), f"{': '.join(pieces)}:"):
         assert canonical(text) == at_length(text)
-        if _is_prose(text):
+        if is_prose(text):
             assert at_length(text) == text
 
 
 def test_sentences_are_prose_and_every_sign_counts() -> None:
-    assert _is_prose("Open the orders page first (it is `slow`), then filter by date; don't reload it!")
-    assert _is_prose("Prüfe zuerst: die Größe — “vorher” — zählt. The user may wait: it’s slow.")
+    assert is_prose("Open the orders page first (it is `slow`), then filter by date; don't reload it!")
+    assert is_prose("Prüfe zuerst: die Größe — “vorher” — zählt. The user may wait: it’s slow.")
     for sign in ("<", "[", "]", "&", "wWw", ":x", "*:", "\r", "\u202e", "\u0301", "\uff21"):
-        assert not _is_prose(f"Open the page{sign}")
+        assert not is_prose(f"Open the page{sign}")
     for speaker in ("Human", "human", "Assistant", "User", "System", "DEVELOPER", "### Response", "# Instruction"):
-        assert not _is_prose(f"{speaker}: go")
+        assert not is_prose(f"{speaker}: go")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, TypeVar
 
 import anyio
@@ -45,7 +46,7 @@ def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise ModelError(f"{name} gave vectors of shape {rows.shape} for {count} texts")
     norms = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
-    if not norms.min() > 0.0 or not norms.max() < np.inf:
+    if not all(0.0 < norm < inf for norm in norms.ravel().tolist()):
         raise ModelError(f"{name} gave {_unfit(norms)}")
     return (rows / norms).astype(np.float32)
 

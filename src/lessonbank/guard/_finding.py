@@ -64,14 +64,13 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
 
 
 def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    told = _promising(page) if detectors is DETECTORS else detectors
-    return list(chain.from_iterable(detect(page) for detect in told))
-
-
-def _promising(page: Page) -> Iterator[Detector]:
-    """Those of the `DETECTORS` that may find something, in their order: mostly few."""
-    for part in _PARTS:
-        yield from part(page)
+    if detectors is not DETECTORS:
+        return list(chain.from_iterable(detect(page) for detect in detectors))
+    found: list[Span] = []
+    for promising in _PARTS:
+        for detect in promising(page):
+            found += detect(page)
+    return found
 
 
 def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:

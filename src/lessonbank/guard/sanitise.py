@@ -47,7 +47,7 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    if _is_prose(text):
+    if is_prose(text):
         return text
     text = plain(text)
     if not text.isascii():
@@ -57,8 +57,11 @@ def _form(text: str) -> str:
     return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
 
 
-def _is_prose(text: str) -> bool:
-    """Whether it is its own form, told at a glance: no sign is in it but colons of sentences. Most lessons are so."""
+def is_prose(text: str, /) -> bool:
+    """Whether it is `canonical` as it is, and every part of it too, told at a glance: most lessons are so.
+
+    No sign is in it but colons of sentences. What is not prose may be canonical as well.
+    """
     if text.isascii():
         others = text.encode().translate(None, _PROSE)
         if others and others.strip(b":"):
