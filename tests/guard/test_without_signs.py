@@ -9,7 +9,7 @@ from lessonbank.guard._characters import folded, plain, shadow, with_blanks
 from lessonbank.guard._code import find_code, outside
 from lessonbank.guard._links import links
 from lessonbank.guard._tokens import inner, turns
-from lessonbank.guard.sanitise import is_prose, canonical
+from lessonbank.guard.sanitise import canonical, is_prose
 
 SIGNS = ["<", ">", "[", "]", "(", ")", ":", "&", "!", "`", "~~~", "|", "#", "### ", "\n", "    ", ".", "/", "//", "\\"]
 WORDS = ["User", "www", "WWW", "x", "im_end", "think", "Instruction", "Response", "https", "b", "org", "amp;", "Human"]
