@@ -10,12 +10,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.guard._caseless import Caseless
+from lessonbank.guard._empty import CHATTER, SUBMISSION
 from lessonbank.guard._needed import alternatives, needed
 from lessonbank.guard._orders import ORDERS, RISKS
 
-ALL = {"orders": ORDERS, **RISKS}
+ALL = {"orders": ORDERS, "chatter": CHATTER, "submission": SUBMISSION, **RISKS}
 WORDS = sorted({word for each in ALL.values() for word in re.findall(r"[a-zA-Zа-я]{2,}", each.source)})
-SIGNS = [*(" " * 3), ". ", "\n", ": ", "'", "’", "<|", "|>", "[", "]", '{"name": "', "--", "@x.org", " | ", *"ıſİé"]
+SIGNS = [
+    *(" " * 3),
+    ". ",
+    "\n",
+    ": ",
+    "'",
+    "’",
+    "<|",
+    "|>",
+    "[",
+    "]",
+    '{"name": "',
+    "--",
+    "@x.org",
+    " | ",
+    *"ıſİé",
+    "(",
+    ")",
+    "##",
+    "&&",
+    "`",
+]
 PIECES = st.one_of(
     st.sampled_from(WORDS),
     st.sampled_from(WORDS).map(str.upper),
@@ -26,8 +48,7 @@ PIECES = st.one_of(
 
 
 def usual(pattern: Caseless) -> re.Pattern[str]:
-    flags = re.IGNORECASE | (re.MULTILINE if pattern is ORDERS else re.NOFLAG)
-    return re.compile(pattern.source, flags)
+    return re.compile(pattern.source, re.IGNORECASE | pattern.flags)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -90,5 +111,5 @@ def test_a_pattern_needs_the_words_that_it_cannot_leave_out(source: str, words: 
 def test_whatever_the_gate_finds_has_the_words_that_its_alternative_needs(data: st.DataObject) -> None:
     part = data.draw(st.sampled_from([part for each in ALL.values() for part in alternatives(each.source)]))
     text = data.draw(st.from_regex(part))
-    for found in re.compile(part, re.MULTILINE).finditer(text):
+    for found in re.compile(part, re.MULTILINE | re.DOTALL).finditer(text):
         assert all(any(word in found[0] for word in words) for words in needed(part))

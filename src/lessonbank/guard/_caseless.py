@@ -28,19 +28,19 @@ class Caseless:
     """
 
     def __init__(self, source: str, /, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self.source, self._flags = source, flags
+        self.source, self.flags = source, flags
 
     @cached_property
     def _small(self) -> re.Pattern[str]:
-        return re.compile(_CAPITAL.sub(_in_small, _from_edges(self.source)), self._flags)
+        return re.compile(_CAPITAL.sub(_in_small, _from_edges(self.source)), self.flags)
 
     @cached_property
     def _any(self) -> re.Pattern[str]:
-        return re.compile(self.source, self._flags | re.IGNORECASE)
+        return re.compile(self.source, self.flags | re.IGNORECASE)
 
     @cached_property
     def _parts(self) -> Sequence[_Part]:
-        return [_Part(part, self._flags) for part in alternatives(_CAPITAL.sub(_in_small, self.source))]
+        return [_Part(part, self.flags) for part in alternatives(_CAPITAL.sub(_in_small, self.source))]
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]] | None:
@@ -59,6 +59,10 @@ class Caseless:
         numbers = {number for word, several in self._by_word.items() if word in small for number in several}
         parts = [part for number in sorted(numbers) if (part := self._parts[number]).may_be_in(small)]
         return self._small.finditer(small) if len(parts) > _FEW else _one_by_one(parts, small)
+
+    def is_in(self, text: str, /) -> bool:
+        """Whether there is a match."""
+        return any(True for _ in self.spans(text))
 
     def spans(self, text: str, /) -> Iterator[tuple[int, int]]:
         """Where the matches are."""
