@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ._ids import digest
-from .guard import canonical, canonical_line, fence_lines, prefixed
+from .guard import canonical, canonical_line, fence_lines, is_prose, prefixed
 from .ledger.withholding import Assignment
 from .prompts import Prompt
 from .rendering import BYTES_PER_TOKEN, width
-from .types import Candidate, Found, Match, MemoryItem, Recall
+from .types import Found, Match, MemoryItem, Recall
 
 _NOTHING = Assignment()
 Style = Literal["full", "paper"]
@@ -44,24 +44,27 @@ class Injector:
         ranked = [(match, item) for match in found.matches for item in _items(match)]
         held = frozenset(item.id for _, item in ranked) if assigned.control else assigned.withheld
         shown, text, left_out = self._fit([item for _, item in ranked], held, nonce=digest(id)[:8])
-        return Recall(
-            id=id,
-            scope=scope,
-            task=task,
-            text=text,
-            text_digest=digest(text),
-            items=tuple(item for _, item in ranked),
-            candidates=tuple(
-                _candidate(match, item, rank, shown=shown, left_out=left_out, assigned=assigned)
-                for rank, (match, item) in enumerate(ranked, 1)
+        told: dict[str, object] = {
+            "id": id,
+            "scope": scope,
+            "task": task,
+            "text": text,
+            "text_digest": digest(text),
+            "items": tuple([item for _, item in ranked]),
+            "candidates": tuple(
+                [
+                    _candidate(match, item, rank, shown=shown, left_out=left_out, assigned=assigned)
+                    for rank, (match, item) in enumerate(ranked, 1)
+                ]
             ),
-            holdout=assigned.usual,
-            control=assigned.control,
-            control_probability=assigned.control_probability,
-            retriever=retriever,
-            space=space,
-            notes=found.notes,
-        )
+            "holdout": assigned.usual,
+            "control": assigned.control,
+            "control_probability": assigned.control_probability,
+            "retriever": retriever,
+            "space": space,
+            "notes": found.notes,
+        }
+        return Recall.model_validate(told)
 
     def _fit(
         self, items: Sequence[MemoryItem], held: frozenset[str], *, nonce: str
@@ -75,20 +78,21 @@ class Injector:
         before, after = self._frame(nonce)
         room = self.budget * BYTES_PER_TOKEN - width(before) - width(after) + 1
         bodies = {item.id: _body(item, self.style) for item in items}
-        sizes = {id: width(_numbered(len(items), body, nonce)) + 1 for id, body in bodies.items()}
-        distinct = list({item.wording: item for item in reversed(items)}.values())[::-1]
+        front = len(prefixed("", nonce=nonce))
+        sizes = {id: _size(f"[{len(items)}] {body}", front) for id, body in bodies.items()}
+        distinct = _distinct(items)
         placed = _placed(distinct, sizes, room)
         shown = [item.id for item in items if item.id in placed and item.id not in held]
-        lines = "\n".join(_numbered(number, bodies[id], nonce) for number, id in enumerate(shown, 1))
-        repeated = {item.id for item in items} - {item.id for item in distinct}
+        lines = "\n".join([f"[{number}] {bodies[id]}" for number, id in enumerate(shown, 1)])
+        repeated = bodies.keys() - {item.id for item in distinct}
         left_out = {
-            item.id: "says the same as an item above it"
-            if item.id in repeated
+            id: "says the same as an item above it"
+            if id in repeated
             else f"does not fit the budget of {self.budget} tokens"
-            for item in items
-            if item.id not in placed
+            for id in bodies
+            if id not in placed
         }
-        return frozenset(shown), f"{before}{lines}{after}" if shown else "", left_out
+        return frozenset(shown), f"{before}{prefixed(lines, nonce=nonce)}{after}" if shown else "", left_out
 
     def _frame(self, nonce: str) -> tuple[str, str]:
         """What stands before and after the lines of the items."""
@@ -97,8 +101,18 @@ class Injector:
         return before, after
 
 
+def _distinct(items: Sequence[MemoryItem]) -> Sequence[MemoryItem]:
+    """`items` without those that say the same as one before them. Wordings are compared where they begin alike."""
+    begin = {(item.kind, *item.title.casefold().split(maxsplit=1)[:1]) for item in items}
+    if len(begin) == len(items) and all(len(kind_and_word) == 2 for kind_and_word in begin):
+        return items
+    return list({item.wording: item for item in reversed(items)}.values())[::-1]
+
+
 def _placed(items: Sequence[MemoryItem], sizes: Mapping[str, int], room: int) -> frozenset[str]:
     """The items that have a place in `room` bytes: the best guardrail that fits, then best first."""
+    if sum([sizes[item.id] for item in items]) <= room:
+        return frozenset([item.id for item in items])
     reserved = [i for i in items if i.kind == "guardrail" and sizes[i.id] <= room][:1]
     placed: set[str] = set()
     for item in (*reserved, *items):
@@ -110,21 +124,29 @@ def _placed(items: Sequence[MemoryItem], sizes: Mapping[str, int], room: int) ->
 
 def _items(match: Match) -> Sequence[MemoryItem]:
     """The item that a match names, or every item of its experience; a retired one never."""
-    return [item for item in match.experience.active_items if match.item_id in (None, item.id)]
+    items, one = match.experience.active_items, match.item_id
+    return items if one is None else [item for item in items if item.id == one]
 
 
 def _body(item: MemoryItem, style: Style) -> str:
     """What is shown of an item, behind its number: whatever its fields hold stands in the first line or is indented."""
-    title = canonical_line(item.title)
-    content = canonical(item.content).strip().replace("\n", "\n  ")
+    title, when, content = _in_form(item)
+    content = content.strip().replace("\n", "\n  ")
     if style == "paper":
         return f"{title}\n  {content}"
-    when = canonical_line(item.description)
     return f"{item.kind}: {title}\n  when: {when}\n  {content}" if when else f"{item.kind}: {title}\n  {content}"
 
 
-def _numbered(number: int, body: str, nonce: str) -> str:
-    return prefixed(f"[{number}] {body}", nonce=nonce)
+def _in_form(item: MemoryItem) -> tuple[str, str, str]:
+    """Title, description and content in the one form of a memory: they mostly have it."""
+    if is_prose(item.text):
+        return " ".join(item.title.split()), " ".join(item.description.split()), item.content
+    return canonical_line(item.title), canonical_line(item.description), canonical(item.content)
+
+
+def _size(lines: str, front: int) -> int:
+    """Bytes that the lines of an item take with `front` bytes before each, and the break behind them."""
+    return width(lines) + front * (lines.count("\n") + 1) + 1
 
 
 def _candidate(
@@ -135,23 +157,24 @@ def _candidate(
     shown: frozenset[str],
     left_out: Mapping[str, str],
     assigned: Assignment,
-) -> Candidate:
+) -> dict[str, object]:
+    """What a `Candidate` is made of: the recall makes all of them at once."""
     origin = (
         f"its task scored {match.score:.3f}" if match.item_id is None else f"found with a score of {match.score:.3f}"
     )
     odds = assigned.probability.get(item.id, 0.0)
     drawn = item.id in assigned.withheld and item.id not in left_out
-    return Candidate(
-        item_id=item.id,
-        experience_id=match.experience.id,
-        score=match.score,
-        rank=rank,
-        shown=item.id in shown,
-        placed=item.id not in left_out,
-        withheld=drawn,
-        probability=odds,
-        why=left_out.get(item.id) or _why(origin, odds if drawn else None, assigned),
-    )
+    return {
+        "item_id": item.id,
+        "experience_id": match.experience.id,
+        "score": match.score,
+        "rank": rank,
+        "shown": item.id in shown,
+        "placed": item.id not in left_out,
+        "withheld": drawn,
+        "probability": odds,
+        "why": left_out.get(item.id) or _why(origin, odds if drawn else None, assigned),
+    }
 
 
 def _why(origin: str, odds: float | None, assigned: Assignment) -> str:

@@ -113,7 +113,10 @@ class Experience(Record):
     @property
     def active_items(self) -> tuple[MemoryItem, ...]:
         """The items that may be shown."""
-        return tuple(item for item in self.items if not item.hidden)
+        for item in self.items:
+            if item.retired or item.state == "quarantined":
+                return tuple([item for item in self.items if not item.hidden])
+        return self.items
 
 
 class Match(Record):

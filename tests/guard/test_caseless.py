@@ -9,12 +9,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard._caseless import Caseless, alternatives
+from lessonbank.guard._caseless import Caseless
+from lessonbank.guard._empty import CHATTER, SUBMISSION
+from lessonbank.guard._needed import alternatives, needed
 from lessonbank.guard._orders import ORDERS, RISKS
 
-ALL = {"orders": ORDERS, **RISKS}
+ALL = {"orders": ORDERS, "chatter": CHATTER, "submission": SUBMISSION, **RISKS}
 WORDS = sorted({word for each in ALL.values() for word in re.findall(r"[a-zA-Zа-я]{2,}", each.source)})
-SIGNS = [*(" " * 3), ". ", "\n", ": ", "'", "’", "<|", "|>", "[", "]", '{"name": "', "--", "@x.org", " | ", *"ıſİé"]
+SIGNS = [
+    *(" " * 3),
+    ". ",
+    "\n",
+    ": ",
+    "'",
+    "’",
+    "<|",
+    "|>",
+    "[",
+    "]",
+    '{"name": "',
+    "--",
+    "@x.org",
+    " | ",
+    *"ıſİé",
+    "(",
+    ")",
+    "##",
+    "&&",
+    "`",
+]
 PIECES = st.one_of(
     st.sampled_from(WORDS),
     st.sampled_from(WORDS).map(str.upper),
@@ -25,8 +48,7 @@ PIECES = st.one_of(
 
 
 def usual(pattern: Caseless) -> re.Pattern[str]:
-    flags = re.IGNORECASE | (re.MULTILINE if pattern is ORDERS else re.NOFLAG)
-    return re.compile(pattern.source, flags)
+    return re.compile(pattern.source, re.IGNORECASE | pattern.flags)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -68,3 +90,26 @@ def test_alternatives_are_told_from_what_groups_and_classes_hold() -> None:
 
 def test_the_first_alternative_that_fits_still_wins() -> None:
     assert list(Caseless(r"\bab|\babc|x\d|\bab").spans("ABC abc X1")) == [(0, 2), (4, 6), (8, 10)]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (r"\bkeep (?:this|it) out\b", [{" out"}, {"keep "}, {"this", "it"}]),
+        (r"a?bcd*e+\s(?:never )?\|x", [{"|x"}, {"bc"}, {"e"}]),
+        (r"(?:ab|c\w*d|[xy])z{0,3}", []),
+        (r"(?<=before)(?!not)(?:one(?: or)?|two){1,2}", [{"one", "two"}]),
+        (r"\n{2}\{\s*[\"'](?:name|\(tool\))", [{"name", "(tool)"}, {"{"}]),
+        (r"(?P<it>very long) [^.\n]{0,30}\b(?:a(?:b|c)d|e)", [{"very long"}, {"a", "e"}]),
+    ],
+)
+def test_a_pattern_needs_the_words_that_it_cannot_leave_out(source: str, words: list[set[str]]) -> None:
+    assert sorted(map(sorted, needed(source))) == sorted(map(sorted, words))
+
+
+@given(st.data())
+def test_whatever_the_gate_finds_has_the_words_that_its_alternative_needs(data: st.DataObject) -> None:
+    part = data.draw(st.sampled_from([part for each in ALL.values() for part in alternatives(each.source)]))
+    text = data.draw(st.from_regex(part))
+    for found in re.compile(part, re.MULTILINE | re.DOTALL).finditer(text):
+        assert all(any(word in found[0] for word in words) for words in needed(part))

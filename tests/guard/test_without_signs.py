@@ -1,29 +1,45 @@
-"""Prose that is passed over at a glance is prose in which nothing would have been found."""
+"""Prose that is passed over at a glance is prose in which nothing would have been found, and nothing changed."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lessonbank.guard._code import find_code
+from lessonbank.guard._characters import folded, plain, shadow, with_blanks
+from lessonbank.guard._code import find_code, outside
 from lessonbank.guard._links import links
 from lessonbank.guard._tokens import inner, turns
-from lessonbank.guard.sanitise import _without_signs, canonical  # pyright: ignore[reportPrivateUsage]
+from lessonbank.guard.sanitise import canonical, is_prose
 
 SIGNS = ["<", ">", "[", "]", "(", ")", ":", "&", "!", "`", "~~~", "|", "#", "### ", "\n", "    ", ".", "/", "//", "\\"]
 WORDS = ["User", "www", "WWW", "x", "im_end", "think", "Instruction", "Response", "https", "b", "org", "amp;", "Human"]
+ODD = ["é", "e\u0301", "\u0301", "\u202e", "\ufb01", "\uff21", "\u2460", "½", "²", "—", "’", "ß", "ſ", "İ", "東", "한"]
+ODD += ["\u1112\u1161", "\r", "\x1b[31m", "\x00", "\u2028", "\u037e", "\u212b", "\u0340", "\u00a0", "\u2011", "\ud800"]
+TEXTS = st.lists(st.sampled_from([*SIGNS, *WORDS, *ODD]) | st.characters(), max_size=12)
 
 
-@given(st.lists(st.sampled_from([*SIGNS, *WORDS]), max_size=12))
-def test_nothing_is_found_where_none_of_the_signs_stands(pieces: list[str]) -> None:
-    for text in ("".join(pieces), " ".join(pieces)):
-        found = [*turns(text), *inner(text), *links(text, find_code(text).marked)]
-        assert not (found and _without_signs(text))
-        if _without_signs(text):
-            assert canonical(text) == text
+def at_length(text: str) -> str:
+    """The form of a text, reached by every step."""
+    text = plain(text)
+    parts = list(outside(find_code(text).exact, len(text)))
+    text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
+    seen = shadow(text)
+    return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
 
 
-def test_prose_has_none_and_every_sign_counts() -> None:
-    assert _without_signs("Open the orders page first (it is `slow`), then filter by date; don't reload it!")
-    for sign in ("<", "[", "]", ":", "&", "wWw", "é"):
-        assert not _without_signs(f"Open the page{sign}")
+@given(TEXTS)
+@example(["café: x", "\u037e"])
+def test_prose_is_its_own_form(pieces: list[str]) -> None:
+    for text in ("".join(pieces), " ".join(pieces), f"{': '.join(pieces)}:"):
+        assert canonical(text) == at_length(text)
+        if is_prose(text):
+            assert at_length(text) == text
+
+
+def test_sentences_are_prose_and_every_sign_counts() -> None:
+    assert is_prose("Open the orders page first (it is `slow`), then filter by date; don't reload it!")
+    assert is_prose("Prüfe zuerst: die Größe — “vorher” — zählt. The user may wait: it’s slow.")
+    for sign in ("<", "[", "]", "&", "wWw", ":x", "*:", "\r", "\u202e", "\u0301", "\uff21"):
+        assert not is_prose(f"Open the page{sign}")
+    for speaker in ("Human", "human", "Assistant", "User", "System", "DEVELOPER", "### Response", "# Instruction"):
+        assert not is_prose(f"{speaker}: go")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import numpy as np
 from anyio.lowlevel import RunVar
+from numpy.typing import NDArray
 
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Vectors
@@ -43,9 +45,13 @@ def unit_rows(raw: Iterable[Any], /, *, count: int, name: str) -> Vectors:
         return np.zeros((0, rows.shape[1] if rows.ndim == 2 else 0), dtype=np.float32)
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise ModelError(f"{name} gave vectors of shape {rows.shape} for {count} texts")
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    if not np.isfinite(norms).all():
-        raise ModelError(f"{name} gave a vector with a value that is not a finite number")
-    if not (norms > 0.0).all():
-        raise ModelError(f"{name} gave a zero vector, which is similar to nothing")
+    norms = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
+    if not all(0.0 < norm < inf for norm in norms.ravel().tolist()):
+        raise ModelError(f"{name} gave {_unfit(norms)}")
     return (rows / norms).astype(np.float32)
+
+
+def _unfit(norms: NDArray[np.float64]) -> str:
+    if not np.isfinite(norms).all():
+        return "a vector with a value that is not a finite number"
+    return "a zero vector, which is similar to nothing"

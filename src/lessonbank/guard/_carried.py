@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ._spans import Detector, Page, Span, compiled
@@ -20,10 +20,15 @@ class Place:
     source: str
     holds: Callable[[str], bool]
 
-    def __call__(self, page: Page, /) -> Iterator[Span]:
-        if not any(word in page.low for word in self.words):
-            return
-        for found in compiled(self.source).finditer(page.text):
+    def __call__(self, page: Page, /) -> Iterable[Span]:
+        low = page.low
+        for word in self.words:
+            if word in low:
+                return self._found(page.text)
+        return ()
+
+    def _found(self, text: str) -> Iterator[Span]:
+        for found in compiled(self.source).finditer(text):
             if len(found["it"]) > 2 and not harmless(found["it"]) and self.holds(found["it"]):
                 yield Span(*found.span("it"), self.kind, found["it"], typed=False)
 
@@ -132,6 +137,22 @@ DETECTORS: tuple[Detector, ...] = (
     Place("password", ("pass:",), rf"-pass(?:in|out)?[ \t]{{1,4}}pass:(?P<it>{_WORD}{{3,200}})", _any),
     options,
 )  # fmt: skip
+_WORDS = frozenset(
+    word
+    for words in (*(each.words for each in DETECTORS if isinstance(each, Place)), *(words for words, _ in _OPTIONS))
+    for word in words
+)
+_NEEDED = tuple(sorted(word for word in _WORDS if not any(other in word for other in _WORDS - {word})))
+"""Words of which one is in every text that one of the detectors finds something in."""
+
+
+def promising(page: Page, /) -> Sequence[Detector]:
+    """The detectors that may find something: none where no word of any of them is there."""
+    low = page.low
+    for word in _NEEDED:
+        if word in low:
+            return DETECTORS
+    return ()
 
 
 def _asks(commands: tuple[str, ...], line: str) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
+
+from ._caseless import Caseless
 
 _NOTHING = re.compile(
     r"(?:n/?a|none|null|nil|nothing|empty|tbd|todo|unknown|undefined|placeholder|insert .*|<[^>]*>|\[[^\]]*\]"
@@ -47,6 +49,8 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _LEAST_DENSE = 8
+_USUAL = 24
+"""Letters of a word above which it hardly comes again."""
 _DENSE_PLATITUDE = re.compile(
     "认真|仔细|合理|灵活|总结|经验|提高|效率|努力|耐心|全面|谨慎|細心|丁寧|慎重|しっかり|注意深く|頑張|落ち着"
     "|꼼꼼|신중|최선|노력|주의 깊게"
@@ -90,11 +94,17 @@ def _platitudes() -> frozenset[str]:
 
 
 def _is_generic(word: str) -> bool:
+    if word.isalpha():
+        return word in _platitudes()
     return word in _platitudes() or all(part in _platitudes() for part in re.split(r"['’-]", word) if len(part) > 1)
 
 
 def stem(word: str, /) -> str:
     """`word` without the endings that English puts to one meaning."""
+    return _remembered_stem(word) if len(word) <= _USUAL else _stem(word)
+
+
+def _stem(word: str, /) -> str:
     if word.endswith("ies") and len(word) > 5:
         return f"{word[:-3]}y"
     for ending in ("ations", "ation", "ings", "ing", "edly", "ed", "es", "ly", "s", "e"):
@@ -103,11 +113,14 @@ def stem(word: str, /) -> str:
     return word
 
 
+_remembered_stem = lru_cache(maxsize=8192)(_stem)
+
+
 def _folded(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-_CHATTER = re.compile(
+CHATTER = Caseless(
     r"\A\W{0,4}(?:sure|certainly|of course|absolutely|great question|okay|ok|alright|happy to help|as requested"
     r"|claro|por supuesto"
     r"|nat(?:ü|ue)rlich|gerne|selbstverst(?:ä|ae)ndlich|bien s(?:û|u)r|voici|aqu(?:í|i) (?:tienes|est)|hier (?:ist"
@@ -142,9 +155,9 @@ _CHATTER = re.compile(
     r"|\bnote to self\b|\bthe (?:user|prompt) (?:asked|asks|wants) (?:me )?(?:for|to) (?:json|markdown|memory"
     r"|extract|output)"
     r"|\[(?:\d|insert|add|write|put|describe|your) [^\]]{3,120}\]",
-    re.IGNORECASE | re.MULTILINE,
+    re.MULTILINE,
 )
-_SUBMIT = re.compile(
+SUBMISSION = Caseless(
     r"\b(?:finish|task_done|send_msg_to_user|submit\w*|done\(\)|final answer|end_task|report_done"
     r"|stop action)\b[^.\n]{0,80}\b(?:(?:to )?(?:complete|ends?|finish\w*|close)"
     r" (?:the|this|your) (?:task|run|episode|session|trajectory)|so (?:that )?(?:the|your) (?:run|task|episode|work"
@@ -160,7 +173,7 @@ _SUBMIT = re.compile(
     r"|submit)\s*[\[(].{0,300}[\])]\s*$"
     r"|\bthoughts?:.{0,200}\baction(?: \d+)?:|^\s*exit \d\s*\Z|^\s*mark_\w+\(|\A\s*\w+\s*&&\s*(?:exit|submit)\s*\Z"
     r"|\A\s*`{0,3}[a-z_]{3,30}\((?:\s*[\"'][^\"'()]{0,80}[\"']\s*,?)*\)`{0,3}\s*\Z",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -169,9 +182,9 @@ _JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
 
 def is_chatter(title: str, content: str, /) -> bool:
     """Whether a model talks to its reader, or left parts of its form in the text."""
-    return bool(_CHATTER.search(title[:300]) or _CHATTER.search(content[:4000]) or _JSON.fullmatch(content[:4000]))
+    return CHATTER.is_in(title[:300]) or CHATTER.is_in(content[:4000]) or bool(_JSON.fullmatch(content[:4000]))
 
 
 def is_submission(title: str, content: str, /) -> bool:
     """Whether it is a command that ends a run, or hands in an answer, and no lesson."""
-    return bool(_SUBMIT.search(title[:300]) or _SUBMIT.search(content[:4000]))
+    return SUBMISSION.is_in(title[:300]) or SUBMISSION.is_in(content[:4000])

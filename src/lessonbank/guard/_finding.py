@@ -7,13 +7,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from . import _carried, _keys, _personal
-from ._named import named
+from . import _carried, _keys, _named, _personal
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
-from ._views import VIEWS, View, decoded, unbroken
+from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_carried.DETECTORS, named, *_personal.DETECTORS)
+DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_carried.DETECTORS, _named.named, *_personal.DETECTORS)
+_PARTS = (_keys.promising, _carried.promising, _named.promising, _personal.promising)
 _DEEP = 2
 """How often something may be encoded."""
 _COMMON = frozenset(
@@ -51,20 +51,26 @@ def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
 
 
 def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span]:
-    plain = _directly(text, detectors)
+    page = Page(text)
+    plain = _directly(page, detectors)
     yield from plain
     for look in VIEWS:
         if view := look(text):
-            yield from _taken_back(view, _directly(view.text, detectors))
+            yield from _taken_back(view, _directly(Page(view.text), detectors))
     yield from _across_lines(text, plain, detectors)
-    for start, end, said in decoded(text) if deep else ():
+    for start, end, said in decoded(text) if deep and (page.long is None or legible(page.long)) else ():
         if inside := merged(chain(_found(said, detectors, deep - 1), _keys.cut_off(Page(said)))):
             yield _encoded(start, end, said, inside)
 
 
-def _directly(text: str, detectors: Sequence[Detector]) -> list[Span]:
-    page = Page(text)
-    return list(chain.from_iterable(detect(page) for detect in detectors))
+def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
+    if detectors is not DETECTORS:
+        return list(chain.from_iterable(detect(page) for detect in detectors))
+    found: list[Span] = []
+    for promising in _PARTS:
+        for detect in promising(page):
+            found += detect(page)
+    return found
 
 
 def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
@@ -85,7 +91,7 @@ def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector
     if view is None:
         return
     ends = [span.end for span in merged(plain)]
-    for span in _directly(view.text, detectors):
+    for span in _directly(Page(view.text), detectors):
         start, end = view.back(span.start, span.end)
         before = _BEFORE if span.typed else 0
         if view.seams(max(0, span.start - before), span.end) and _goes_on(text, span, start, end, ends):

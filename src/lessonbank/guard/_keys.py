@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ._spans import Detector, Form, Page, Span, compiled
 
@@ -168,3 +168,12 @@ def _end(text: str, start: int, limit: int) -> int:
 
 
 DETECTORS: tuple[Detector, ...] = (*FORMS, bots, private_keys)
+_SHORTEST = 15
+"""Characters of the shortest one, or of its longest part where blanks stand in it. Private keys have lines of words."""
+
+
+def promising(page: Page, /) -> Sequence[Detector]:
+    """The detectors that may find something: none where no word is as long as the shortest key."""
+    if page.long is None or any(len(word) >= _SHORTEST for word in page.long):
+        return DETECTORS
+    return (private_keys,) if "PRIVATE KEY" in page.text or "Private-Lines" in page.text else ()

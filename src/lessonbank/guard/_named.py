@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ._spans import Page, Span, places
+from ._spans import Detector, Page, Span, places
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
+_PARTS = ("pass", "pw", "secret", "token", "credential", "key")
+"""One of them is in every name that promises a secret."""
 _LONG = 512
 """Characters in which the quote behind a value must come."""
 _LEAST = 4
@@ -53,6 +55,15 @@ class _Value(NamedTuple):
     start: int
     end: int
     quoted: bool
+
+
+def promising(page: Page, /) -> Sequence[Detector]:
+    """`named`, where a name of some secret may be there."""
+    low = page.low
+    for part in _PARTS:
+        if part in low:
+            return (named,)
+    return ()
 
 
 def named(page: Page, /) -> Iterator[Span]:

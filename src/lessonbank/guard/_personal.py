@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ._spans import Detector, Page, Span, compiled, places
 
@@ -72,7 +72,11 @@ _LINE = 160
 """Characters before an account in which its command is looked for."""
 
 _GROUPS = r"[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\))?(?:[ ./-]?\d{2,5}){1,5}(?![\w-])(?!\.\d)"
-_INTERNATIONAL = (rf"\+(?<![\w+.]\+){_GROUPS}", rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}")
+_INTERNATIONAL = {
+    "+": rf"\+(?<![\w+.]\+){_GROUPS}",
+    "00": rf"00(?<![\w+.]00)(?=[1-9]\d{{0,2}}[ .(/-]){_GROUPS}",
+}
+"""By the sign that they begin with."""
 _LAST_FOUR = r"-\d{4}(?![\w-])(?!\.\d)"
 _BEFORE_THEM = r"(?<![\w.+-])(?:1[ -])?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}-)\d{3}\Z"
 _CALLED = ("phone", "mobile", "tel", "téléphone", "teléfono", "fax", "whatsapp", "sms", "handy")
@@ -122,8 +126,10 @@ def _is_account(number: str) -> bool:
 def addresses(page: Page, /) -> Iterator[Span]:
     """E-mail addresses. Files, services and packages are written with the sign, too."""
     text = page.text
+    if "@" not in text:
+        return
     works_elsewhere = any(word in page.low for word in (*_LOGINS, "scp", "rsync", "git"))
-    for sign in _AT.finditer(text) if "@" in text else ():
+    for sign in _AT.finditer(text):
         host = _HOST.match(text, sign.end())
         start = _start_of_mail(text, sign.start()) if host else 0
         if not host or not _is_mail(text[start : sign.start()], host):
@@ -164,13 +170,15 @@ def _is_mail(local: str, host: re.Match[str]) -> bool:
 
 def phones(page: Page, /) -> Iterator[Span]:
     """Telephone numbers: international, American in groups, or beside a word that says so."""
-    yield from (_number(page.text, *span) for span in _american(page.text))
-    for pattern in _INTERNATIONAL:
-        found = compiled(pattern).finditer(page.text)
-        yield from (_number(page.text, *n.span()) for n in found if _is_international(page.text, n))
+    text = page.text
+    if "-" in text:
+        yield from (_number(text, *span) for span in _american(text))
+    for sign, pattern in _INTERNATIONAL.items():
+        found = compiled(pattern).finditer(text) if sign in text else ()
+        yield from (_number(text, *n.span()) for n in found if _is_international(text, n))
     for at in places(page, _CALLED):
         if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
-            yield _number(page.text, *named.span("it"))
+            yield _number(text, *named.span("it"))
 
 
 def _american(text: str) -> Iterator[tuple[int, int]]:
@@ -194,7 +202,7 @@ def _number(text: str, start: int, end: int) -> Span:
 
 def social_numbers(page: Page, /) -> Iterator[Span]:
     """US social security numbers that may have been issued, near a word that says so."""
-    if not any(word in page.low for word in ("ssn", "social")):
+    if "ssn" not in page.low and "social" not in page.low:
         return
     for found in compiled(_SOCIAL).finditer(page.text):
         if _INSURED.search(page.text, max(0, found.start() - 48), found.end() + 24):
@@ -202,3 +210,16 @@ def social_numbers(page: Page, /) -> Iterator[Span]:
 
 
 DETECTORS: tuple[Detector, ...] = (cards, accounts, addresses, phones, social_numbers)
+_LEAST: dict[Detector, int] = {cards: 15, accounts: 2, phones: 7, social_numbers: 9}
+"""Digits of the shortest one."""
+_NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
+
+
+def promising(page: Page, /) -> Sequence[Detector]:
+    """The detectors that may find something, by how many digits there are."""
+    if not page.text.isascii():
+        return DETECTORS
+    digits = len(page.text.encode().translate(None, _NO_DIGITS))
+    if digits < 2:
+        return (addresses,) if "@" in page.text else ()
+    return [detect for detect in DETECTORS if digits >= _LEAST.get(detect, 0)]

@@ -25,16 +25,26 @@ class Span(NamedTuple):
     """Whether its form alone gives it away; else what stands beside it does."""
 
 
+LONG = 12
+"""Characters without a blank among them below which a word is neither a key nor something encoded."""
+_BRIEF = 4096
+"""Characters of a text above which some word is nearly always long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A text, and the same in small letters at the same places, so that a word is looked for without a pattern."""
 
     text: str
     low: str = field(init=False)
+    long: Sequence[str] | None = field(init=False)
+    """What stands between blanks and has 12 characters or more; `None` where the text is too long to look."""
 
     def __post_init__(self) -> None:
         # The one letter that grows when it is made small would move everything behind it.
         object.__setattr__(self, "low", self.text.replace("\u0130", "I").lower())
+        brief = len(self.text) <= _BRIEF
+        object.__setattr__(self, "long", [w for w in self.text.split() if len(w) >= LONG] if brief else None)
 
 
 Detector: TypeAlias = Callable[[Page], Iterable[Span]]

@@ -33,6 +33,11 @@ _SPEAKER = re.compile(
     r"|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+(?=:)|^[ \t]{0,8}+#{2,4} (?:Instruction|Response)(?=:)",
     re.MULTILINE,
 )
+_SPEAKERS = (
+    *("Human", "human", "Assistant", "assistant", "User", "System", "Developer", "HUMAN", "ASSISTANT", "USER"),
+    *("SYSTEM", "DEVELOPER", "*", "_", "# Instruction", "# Response"),
+)
+_SPEAKS = re.compile(rf":(?:(?=\S)|{'|'.join(rf'(?<={re.escape(end)}:)' for end in _SPEAKERS)})")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
 
 
@@ -46,6 +51,11 @@ def turns(seen: str, /) -> list[int]:
     if ":" in seen:
         places += [match.end() for match in _SPEAKER.finditer(seen)]
     return places
+
+
+def speaks(seen: str, /) -> bool:
+    """Whether a colon of `seen` may be one behind a speaker, or inside of an address: most end a word of a sentence."""
+    return _SPEAKS.search(seen) is not None
 
 
 def inner(seen: str, /) -> list[int]:

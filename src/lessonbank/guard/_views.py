@@ -178,6 +178,11 @@ def decoded(text: str, /) -> Iterator[tuple[int, int, str]]:
         yield from ((start, end, said) for said in _readings(text[start:end]))
 
 
+def legible(words: Iterable[str], /) -> bool:
+    """Whether one of the long words of a text may be something encoded, so that it is worth to look for it."""
+    return any(_may_be_text(found[0]) for word in words for found in _RUN.finditer(word))
+
+
 def _may_be_text(token: str) -> bool:
     """Text in base64 has capitals and small letters, and hardly ever no digit: a path or a name has not."""
     return bool(_HEX.fullmatch(token)) or (

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import secrets
+import unicodedata
 
-from ._characters import folded, plain, shadow, with_blanks
+from ._characters import folded, is_plain_letter, plain, shadow, with_blanks
 from ._code import find_code, outside
 from ._links import links
-from ._tokens import inner, turns
+from ._tokens import inner, speaks, turns
 
 _CUT = " …[cut]"
+_PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})
+"""What neither changes nor is a sign without which `turns`, `inner` and `links` find nothing."""
+_LETTERS = frozenset(_PROSE.decode())
 
 
 def clean(text: str, /, *, limit: int | None = None) -> str:
@@ -43,9 +47,9 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    text = plain(text)
-    if _without_signs(text):
+    if is_prose(text):
         return text
+    text = plain(text)
     if not text.isascii():
         parts = outside(find_code(text).exact, len(text))
         text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
@@ -53,11 +57,20 @@ def _form(text: str) -> str:
     return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
 
 
-def _without_signs(text: str) -> bool:
-    """Whether it has none of the signs without which `turns`, `inner` and `links` find nothing: most prose has none."""
-    if "<" in text or "[" in text or "]" in text or ":" in text or "&" in text or not text.isascii():
-        return False
-    return "www" not in text.lower()
+def is_prose(text: str, /) -> bool:
+    """Whether it is `canonical` as it is, and every part of it too, told at a glance: most lessons are so.
+
+    No sign is in it but colons of sentences. What is not prose may be canonical as well.
+    """
+    if text.isascii():
+        others = text.encode().translate(None, _PROSE)
+        if others and others.strip(b":"):
+            return False
+    else:
+        others = set(text) - _LETTERS - {":"}
+        if not all(map(is_plain_letter, others)) or not unicodedata.is_normalized("NFC", text):
+            return False
+    return not (":" in text and speaks(text)) and "www" not in text.lower()
 
 
 def _shortened(text: str, limit: int | None) -> str:

@@ -8,8 +8,9 @@ separated by commas.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -124,7 +125,15 @@ def _file(id: str, /) -> Path | None:
 
 
 def _fill(template: str, slots: dict[str, str], /) -> str:
-    return _SLOT.sub(lambda match: slots[match.group(1).strip()], template)
+    texts, names = _pieces(template)
+    return texts[0] + "".join(slots[name] + text for name, text in zip(names, texts[1:], strict=True))
+
+
+@lru_cache(maxsize=64)
+def _pieces(template: str, /) -> tuple[Sequence[str], Sequence[str]]:
+    """What stands before, between and behind the slots, and the names of the slots."""
+    pieces = _SLOT.split(template)
+    return pieces[::2], [name.strip() for name in pieces[1::2]]
 
 
 def _parse(raw: str, /, *, where: str) -> Prompt:
