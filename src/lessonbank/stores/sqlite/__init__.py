@@ -38,6 +38,7 @@ from lessonbank.types import (
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
+from ._preparing import all_packed
 from ._rewinding import rewind
 from ._rows import experience_of
 
@@ -52,8 +53,6 @@ _PORTION: Final = 200
 """Records a scan fetches at a time."""
 _SMALL: Final = 2
 """Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
-_MANY: Final = 128
-"""Changes from which a second thread is worth its start."""
 _BRIEF: Final = 16_384
 """Characters of a record that is made ready there: a megabyte would stop the loop for tens of milliseconds."""
 
@@ -281,14 +280,10 @@ class SqliteStore:
         return done
 
     async def _all_packed(self, entries: Sequence[Change | Settle]) -> Sequence[tuple[Change | Settle, bytes]]:
-        """Each as it is kept, and packed; many by two threads, because deflating leaves the interpreter free."""
+        """Each as it is kept, and packed."""
         if len(entries) <= _SMALL and all(map(_brief, entries)):
             return list(map(_packed, entries))
-        half = len(entries) // 2 if len(entries) >= _MANY else len(entries)
-        under_way = [
-            self._database.reading(partial(_each_packed, part)) for part in (entries[:half], entries[half:]) if part
-        ]
-        return [entry for part in under_way for entry in await _result(part)]
+        return await self._off_loop(partial(all_packed, entries, beside=self._database.reading))
 
     async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         return await _result(self._database.writing(work))
@@ -351,7 +346,3 @@ def _brief(entry: Change | Settle) -> bool:
 def _packed(record: Kept) -> tuple[Kept, bytes]:
     clean, text = dumped(record)
     return clean, packed(text)
-
-
-def _each_packed(entries: Sequence[Change | Settle]) -> list[tuple[Change | Settle, bytes]]:
-    return list(map(_packed, breathing(entries)))

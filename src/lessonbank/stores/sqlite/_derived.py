@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from lessonbank._concurrency import breathing
@@ -55,15 +56,20 @@ def upto(connection: sqlite3.Connection, /) -> int:
     return int(row[0]) if row else 0
 
 
-def index_tail(connection: sqlite3.Connection, last: int, known: Mapping[int, Sequence[str]], /, *, done: int) -> None:
-    """Index the words of the newest tasks, from behind number `done` up to `last`, once there are enough.
+def index_tail(
+    connection: sqlite3.Connection, scope: int, known: Mapping[int, Sequence[str]], /, *, before: int, done: int
+) -> None:
+    """Index the words of the newest tasks, those behind number `done`, once there are enough.
 
-    `known` has the words of some.
+    `known` has the words of some of `scope`, in the order of their numbers; `before`: the last number there was
+    before these were written. Those up to it are read again.
     """
+    last = max((before, *known))
     if last - done < TAIL:
         return
-    rows = connection.execute(f"{_TASKS} WHERE e.number > ?", (done,)).fetchall()
-    _index(connection, ((n, scope, known[n] if n in known else words(task)) for n, scope, task in rows))
+    rows = connection.execute(f"{_TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
+    waiting = ((n, of, known[n] if n in known else words(task)) for n, of, task in rows)
+    _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
 

@@ -72,10 +72,16 @@ class Present:
         self._unowned = self._not_in("items", [i.id for e in new for i in e.items]) if many else frozenset[str]()
 
     def _not_in(self, table: str, ids: Sequence[str]) -> frozenset[str]:
+        # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order, too.
+        last = self._connection.execute(f"SELECT max(id) FROM {table} WHERE scope = ?", (self._scope.number,))
+        greatest = last.fetchone()[0]
+        doubtful = [] if greatest is None else [id for id in ids if id <= greatest]
+        if not doubtful:
+            return frozenset(ids)
         rows = self._connection.execute(
-            f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}", (self._scope.number, among_ids(ids))
+            f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}", (self._scope.number, among_ids(doubtful))
         )
-        return frozenset(ids) - {id for (id,) in rows}
+        return frozenset(ids).difference(id for (id,) in rows)
 
     def knows(self, id: str, /) -> bool:
         """See `View.knows`."""
@@ -203,13 +209,14 @@ def journal(
     """
     # Through microseconds and back, so that the entry returned equals the entry read later.
     at = microseconds(now())
+    told = moment(at)
     first = scope.sequence + 1
     nothing: Mapping[int, bool] = {}
     places = [*touched, *[nothing] * (len(batch.entries) - len(touched))]
     connection.executemany(
         "INSERT INTO journal (number, at, kind, writer, whole, part, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (journal_number(scope.number, s), at, entry.kind, batch.writer, _those(t, True), _those(t, False), blob)
+            (journal_number(scope.number, s), at, entry.kind, batch.writer, *_parted(t), blob)
             for s, (entry, blob), t in breathing(zip(count(first), batch.entries, places, strict=False))
         ],
     )
@@ -218,16 +225,19 @@ def journal(
         (len(batch.entries), *grown, scope.number),
     )
     return [
-        JournalEntry(sequence=s, at=moment(at), scope=batch.scope, writer=batch.writer, entry=entry)
+        JournalEntry(sequence=s, at=told, scope=batch.scope, writer=batch.writer, entry=entry)
         for s, (entry, _) in breathing(enumerate(batch.entries, first))
     ]
 
 
-def _those(touched: Mapping[int, bool], whole: bool) -> str | None:
-    if not touched:
-        return None
-    numbers = [number for number, held in touched.items() if held is whole]
-    return f"[{numbers[0]}]" if len(numbers) == 1 else among(numbers) if numbers else None
+def _parted(touched: Mapping[int, bool]) -> tuple[str | None, str | None]:
+    """What an entry holds whole, and what it changes without holding it, as the journal's columns have them."""
+    if len(touched) == 1:
+        ((number, held),) = touched.items()
+        return (f"[{number}]", None) if held else (None, f"[{number}]")
+    whole = [number for number, held in touched.items() if held]
+    part = [number for number, held in touched.items() if not held]
+    return among(whole) if whole else None, among(part) if part else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +286,7 @@ def write(
     _put(connection, scope, written, numbers, old=old, lengths=lengths)
     derive(connection, scope.number, {numbers[id]: e for id, e in written.experiences.items()})
     _change_tasks(connection, scope, old, written)
-    index_tail(connection, max(last, *numbers.values()), tasks, done=indexed or 0)
+    index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
     before = sum(row.words for id, row in old.items() if id not in written.added)
     trajectories.update(attempt.trajectory_id for e in written.experiences.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
@@ -332,7 +342,7 @@ def _put(
         entry, whole = written.entries[id]
         values = (
             microseconds(experience.created_at),
-            any(not item.hidden for item in experience.items),
+            _shows(experience),
             lengths[id],
             entry,
             None if whole else packed(experience.model_dump_json()),
@@ -347,6 +357,14 @@ def _put(
     connection.executemany(_INSERT, new)
     tasks = [(numbers[id], experience.task) for id, experience in written.experiences.items()]
     connection.executemany("INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)", tasks)
+
+
+def _shows(experience: Experience) -> bool:
+    """Whether it has an item that may be shown; said without a generator, because it is asked of every row."""
+    for item in experience.items:  # noqa: SIM110
+        if not item.hidden:
+            return True
+    return False
 
 
 _UPDATE: Final = "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ? WHERE number = ?"
