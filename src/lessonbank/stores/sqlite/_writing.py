@@ -54,9 +54,11 @@ class Present:
         self._unknown = self._not_in("experiences", last, [e.id for e in new])
         self._unowned = self._not_in("items", last_item, [i.id for e in new for i in e.items])
 
-    def _not_in(self, table: str, last: str | None, ids: Sequence[str]) -> frozenset[str]:
-        # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order, too.
-        doubtful = [] if last is None else [id for id in ids if id <= last]
+    def _not_in(self, table: str, last: object, ids: Sequence[str]) -> frozenset[str]:
+        doubtful = ids
+        if isinstance(last, str | None):
+            # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order too.
+            doubtful = [] if last is None else [id for id in ids if id <= last]
         if not doubtful:
             return frozenset(ids)
         rows = self._connection.execute(
