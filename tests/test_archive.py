@@ -64,6 +64,20 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
         assert copy.verify() == ()
 
 
+@pytest.mark.parametrize("held", [0, 2_000, 1_000_000])
+@pytest.mark.parametrize("portion", [1, 2, 512])
+def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, portion: int
+) -> None:
+    monkeypatch.setattr("lessonbank.archive._LARGE", held)
+    monkeypatch.setattr("lessonbank.archive._ADDED", portion)
+    with filled(":memory:") as source, lessonbank.connect(tmp_path / "b.db", scope="from", **OPTIONS) as copy:
+        original = contents(source, tmp_path / "a.jsonl")
+        assert copy.import_(tmp_path / "a.jsonl") == len(original)
+        assert contents(copy, tmp_path / "b.jsonl") == original
+        assert not copy.verify()
+
+
 def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path) -> None:
     with filled(":memory:") as source, lessonbank.connect(tmp_path / "to.db", scope="from", **OPTIONS) as copy:
         source.export(tmp_path / "a.jsonl")

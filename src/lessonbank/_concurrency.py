@@ -14,8 +14,8 @@ from .errors import NotFound, UsageError
 T = TypeVar("T")
 
 _STRETCH: Final = 0.000_7
-_PAUSE: Final = 0.000_05
-"""Seconds a thread works without a pause, and how long that is."""
+_PAUSE: Final = 0.000_01
+"""Seconds a thread works without a pause, and how long that is at least: Linux adds 50 microseconds."""
 
 
 class Turn:

@@ -7,8 +7,9 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -36,7 +37,7 @@ _ADDED = 512
 _AT_ONCE = 64
 """Receipts or settlements that are handed to the store at the same time."""
 _LARGE = 8_000_000
-"""Characters of lines after which no more are added in the same transaction."""
+"""Characters of lines after which no more are added in the same transaction, nor held to be read only once."""
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -100,14 +101,37 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved
     """
     if approved_by is not None:
         check_person(approved_by, call="import_(approved_by=…)", of="the file")
-    await to_thread.run_sync(_check, path)
-    added, lines = 0, _lines(path)
-    while batch := await to_thread.run_sync(lambda: [_parse(line, path) for line in breathing(_some(lines))]):
-        doubted = await to_thread.run_sync(_doubting, batch)
-        added += await _add(store, doubted, scope=scope, writer=writer)
+    following = partial(to_thread.run_sync, partial(_portion, await to_thread.run_sync(_checked, path), scope))
+    added, portion = 0, await following()
+
+    async def write() -> None:
+        nonlocal added
+        added += await _add(store, portion.doubted, scope=scope, writer=writer)
         if approved_by:
-            await _vouch(store, _of(batch, Experience, scope), by=approved_by)
+            await _vouch(store, _of(portion.told, Experience, scope), by=approved_by)
+
+    async def prepare() -> None:
+        nonlocal ahead
+        ahead = await following()
+
+    while portion.told:
+        ahead = portion
+        await gather((write, prepare))
+        portion = ahead
     return added
+
+
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Records that are added together: as the file tells them, and as they may be kept in the scope."""
+
+    told: Sequence[Record]
+    doubted: Sequence[Record]
+
+
+def _portion(records: Iterator[tuple[Record, int]], scope: str) -> _Portion:
+    told = list(_some(breathing(records)))
+    return _Portion(told, [_doubting(record, scope) for record in breathing(told)])
 
 
 async def _vouch(store: Store, experiences: Iterable[Experience], /, *, by: str) -> None:
@@ -161,22 +185,29 @@ async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: s
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
     """The records of one kind, moved to `scope`."""
     found = [record for record in records if isinstance(record, kind)]
-    return found if scope is None else [record.model_copy(update={"scope": scope}) for record in found]
+    return found if scope is None else [_moved(record, scope) for record in found]
 
 
-def _doubting(records: Sequence[Record], /) -> list[Record]:
-    return [_on_probation(record) if isinstance(record, Experience) else record for record in breathing(records)]
+def _moved(record: R, scope: str) -> R:
+    return record if getattr(record, "scope", scope) == scope else record.model_copy(update={"scope": scope})
 
 
-def _on_probation(experience: Experience) -> Experience:
+def _doubting(record: Record, scope: str) -> Record:
+    return _on_probation(record, scope) if isinstance(record, Experience) else _moved(record, scope)
+
+
+def _on_probation(experience: Experience, scope: str) -> Experience:
     """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
     items = tuple(map(_doubted, experience.items))
-    return experience.model_copy(update={"items": items, "metadata": {**experience.metadata, IMPORTED: True}})
+    metadata = {**experience.metadata, IMPORTED: True}
+    return experience.model_copy(update={"scope": scope, "items": items, "metadata": metadata})
 
 
 def _doubted(item: MemoryItem) -> MemoryItem:
     risk = item.risk or doubt(item)
     state = "quarantined" if risk or item.state == "quarantined" else "probation"
+    if (item.state, item.risk) == (state, risk):
+        return item
     return item.model_copy(update={"state": state, "risk": risk})
 
 
@@ -236,16 +267,32 @@ def _lines(path: Path) -> Iterator[str]:
             held = line
 
 
-def _some(lines: Iterator[str]) -> Iterator[str]:
+def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
+    """The next ones that are added together; each comes with the characters of its line."""
     room = _LARGE
-    for line in islice(lines, _ADDED):
-        yield line
-        room -= len(line)
+    for record, size in islice(records, _ADDED):
+        yield record
+        room -= size
         if room < 0:
             return
 
 
+def _checked(path: Path) -> Iterator[tuple[Record, int]]:
+    """The records of a file in which all is well, each with the characters of its line."""
+    _check(path)
+    known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
+    for line in breathing(_lines(path)):
+        record = _parse(line, path)
+        if why := known.misfit(record):
+            raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
+        if room > 0:
+            held.append((record, len(line)))
+            room -= len(line)
+    return chain(held, ((_parse(line, path), len(line)) for line in islice(_lines(path), len(held), None)))
+
+
 def _check(path: Path) -> None:
+    """Refuse what is no export, or not a whole one."""
     try:
         with path.open(encoding="utf-8") as file:
             head = _object(file.readline())
@@ -264,10 +311,6 @@ def _check(path: Path) -> None:
         raise FormatError(f"{str(path)!r} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{str(path)!r} is cut short or was changed after it was written; nothing was imported")
-    known = _Known()
-    for line in breathing(_lines(path)):
-        if why := known.misfit(_parse(line, path)):
-            raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
 
 
 class _Known:

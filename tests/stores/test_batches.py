@@ -10,7 +10,7 @@ import pytest
 from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, item, towards
-from lessonbank.types import Add
+from lessonbank.types import Add, Replace, Rollback
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +33,60 @@ async def test_a_batch_with_one_known_experience_or_item_or_one_of_them_twice_wr
     free = elsewhere.model_copy(update={"scope": MINE})  # ids are a scope's own
     await added(store, *(experience(f"new {n}") for n in range(20)), free)
     assert (await store.counts(scope=MINE)).experiences == 22
+    await store.close()
+
+
+ODD_IDS = ("", "\0", "a\0b", "a", "A", "ä", "\uffff", "\U0001f600", "zz", "\x01a")
+
+
+@pytest.mark.parametrize("known", ODD_IDS)
+async def test_an_id_that_is_known_is_found_wherever_it_stands_among_those_of_a_batch(path: Path, known: str) -> None:
+    """Ids need not be of this library, nor begin with a time."""
+    store = await SqliteStore.open(path)
+    await added(store, experience("known").model_copy(update={"id": known}), experience("another"))
+    for all_new in ([id for id in ODD_IDS if id != known], ODD_IDS):
+        batch = [experience(f"task {n}").model_copy(update={"id": id}) for n, id in enumerate(all_new)]
+        if known in all_new:
+            with pytest.raises(Conflict, match="is in this scope already"):
+                await added(store, *batch)
+        else:
+            await added(store, *batch)
+    for id in ODD_IDS:
+        assert (await store.get(id, scope=MINE)).id == id
+    await store.close()
+
+
+async def test_what_a_batch_tells_of_its_entries_is_what_the_journal_says(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await added(store, experience("earlier"))
+    entries = await store.apply([Add(experience=experience(f"{n}")) for n in range(5)], scope=MINE, writer="tests")
+    kept = await collected(store.journal(scope=MINE, since=1))
+    assert (len(entries), entries[0], entries[-1], entries[1:3]) == (5, kept[0], kept[-1], kept[1:3])
+    assert list(entries) == kept
+    with pytest.raises(IndexError):
+        entries[5]
+    await store.close()
+
+
+async def test_words_that_waited_are_indexed_with_those_of_a_batch_whatever_became_of_their_tasks(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await added(store, experience("amber waits elsewhere", scope="other"), scope="other")
+    await added(store, waiting := experience("amber waits"), experience("amber goes"))
+    await store.apply([Replace(experience=waiting.model_copy(update={"task": "amber stays"}))], scope=MINE, writer="t")
+    await added(store, back := experience("amber comes back"))
+    await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
+    await added(store, *(experience(f"amber number {n}") for n in range(100)))
+    await added(store, back)
+
+    async def told() -> list[tuple[str, float]]:
+        asked = [("amber stays", MINE), ("comes back", MINE), ("waits", MINE), ("waits", "other"), ("number 7", MINE)]
+        found = [await store.search(query, scope=scope, limit=200) for query, scope in asked]
+        return [(match.experience.id, match.score) for matches in found for match in matches]
+
+    before = await told()
+    await store.rebuild()
+    assert await told() == before
+    assert await store.verify() == []
     await store.close()
 
 

@@ -14,6 +14,7 @@ from lessonbank.stores._vectors import (
     keys_from_blob,
     keys_to_blob,
     packed_rows,
+    placeable,
     row_size,
     to_blobs,
     unit,
@@ -46,6 +47,21 @@ def test_a_packed_row_is_two_bytes_a_number_and_four_more() -> None:
     assert np.array_equal(shorts, rows[0])
     assert np.array_equal(factors, rows[1])
     assert keys_from_blob(keys_to_blob([1, 2**60])).tolist() == [1, 2**60]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    dimensions=st.sampled_from([1, 2, 8, 384, 1536]),
+    kind=st.sampled_from(["<f2", "<f4", "<f8"]),
+    size=st.sampled_from([1.0, 1e-3, 1e4]),
+)
+def test_a_vector_alone_is_packed_to_the_bytes_it_has_among_others(
+    seed: int, dimensions: int, kind: str, size: float
+) -> None:
+    rows = (np.random.default_rng(seed).normal(size=(3, dimensions)) * size).astype(kind)
+    together = to_blobs(placeable({str(n): row for n, row in enumerate(rows)}, space="s", dimensions=None)[1])
+    alone = [to_blobs(placeable({"x": row}, space="s", dimensions=None)[1])[0] for row in rows]
+    assert alone == together
 
 
 @given(seed=st.integers(0, 2**32), dimensions=st.sampled_from([2, 8, 384]))

@@ -87,8 +87,8 @@ def _encodable_value(value: Any) -> Any:
 
 def microseconds(moment: datetime, /) -> int:
     """Microseconds since 1970 in UTC, exactly; a moment without a zone is taken as UTC."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(microseconds=1)
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
 def moment(microseconds: int, /) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -82,6 +83,9 @@ def _packed_together(vectors: Sequence[Any]) -> Rows | None:
         return None
     if floats.ndim != 2 or not floats.size:
         return None
+    if len(floats) == 1:  # most writes have one, and every call of numpy costs more than its numbers
+        alone = np.abs(floats).max()
+        return _packed(floats, alone) if 0 < alone < np.inf else None
     largest = np.abs(floats).max(axis=1, keepdims=True)
     if not np.isfinite(largest).all() or not largest.all():
         return None
@@ -128,6 +132,8 @@ def _packed(floats: Any, largest: Any) -> Rows:
 def to_blobs(rows: Rows, /) -> list[bytes]:
     """Each row as bytes, little-endian: its factor as float32, then its numbers as int16."""
     shorts, factors = rows
+    if len(shorts) == 1:
+        return [factors.astype("<f4", copy=False).tobytes() + shorts.astype("<i2", copy=False).tobytes()]
     whole = np.empty(len(shorts), dtype=_row_type(shorts.shape[1]))
     whole["factor"], whole["row"] = factors, shorts
     data, size = whole.tobytes(), whole.dtype.itemsize
@@ -159,5 +165,6 @@ def keys_from_blob(blob: bytes, /) -> Ints:
     return np.frombuffer(blob, dtype="<i8")
 
 
+@lru_cache(maxsize=16)
 def _row_type(dimensions: int) -> np.dtype[Any]:
     return np.dtype([("factor", "<f4"), ("row", "<i2", (dimensions,))])

@@ -39,8 +39,9 @@ from lessonbank.types import (
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
-from ._entries import BRIEF, MANY, SMALL, are_small, each_packed, hurried_apply, ready
+from ._entries import BRIEF, SMALL, are_small, hurried_apply
 from ._inline import Crowd, Lengthy, Pace
+from ._preparing import all_packed, ready
 from ._rewinding import rewind
 from ._rows import experience_of
 
@@ -288,14 +289,10 @@ class SqliteStore:
         return done
 
     async def _all_packed(self, entries: Sequence[Change | Settle]) -> Sequence[tuple[Change | Settle, bytes]]:
-        """Each as it is kept, and packed; many by two threads, because deflating leaves the interpreter free."""
+        """Each as it is kept, and packed."""
         if are_small(entries):
             return list(map(ready, entries))
-        half = len(entries) // 2 if len(entries) >= MANY else len(entries)
-        under_way = [
-            self._database.reading(partial(each_packed, part)) for part in (entries[:half], entries[half:]) if part
-        ]
-        return [entry for part in under_way for entry in await _result(part)]
+        return await self._off_loop(partial(all_packed, entries, beside=self._database.reading))
 
     async def _write(self, work: Work[T], *, hurried: Work[T] | None = None, synced: bool = True) -> T:
         """What `work` returns. `hurried` does the same where it is short, or raises Lengthy."""

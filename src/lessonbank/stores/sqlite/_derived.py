@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Final
 
 from lessonbank._concurrency import breathing
@@ -22,15 +23,16 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
     """Items and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
         "INSERT INTO items (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
-        [
+        (
             (scope, item.id, number, place, mark(item))
-            for number, e in experiences.items()
+            for number, e in breathing(experiences.items())
             for place, item in enumerate(e.items, 1)
-        ],
+        ),
     )
     attempts = [
         (scope, trajectory_id, number, waiting)
         for number, experience in experiences.items()
+        if experience.attempts
         for trajectory_id, waiting in open_attempts(experience).items()
     ]
     if attempts:
@@ -55,22 +57,27 @@ def upto(connection: sqlite3.Connection, /) -> int:
     return int(row[0]) if row else 0
 
 
-def index_tail(connection: sqlite3.Connection, last: int, known: Mapping[int, Sequence[str]], /, *, done: int) -> None:
-    """Index the words of the newest tasks, from behind number `done` up to `last`, once there are enough.
+def index_tail(
+    connection: sqlite3.Connection, scope: int, known: Mapping[int, str], /, *, before: int, done: int
+) -> None:
+    """Index the words of the newest tasks, those behind number `done`, once there are enough.
 
-    `known` has the words of some.
+    `known` has the words of some of `scope`, joined, in the order of their numbers; `before`: the last number there was
+    before these were written. Those up to it are read again.
     """
+    last = max((before, *known))
     if last - done < TAIL:
         return
-    rows = connection.execute(f"{_TASKS} WHERE e.number > ?", (done,)).fetchall()
-    _index(connection, ((n, scope, known[n] if n in known else words(task)) for n, scope, task in rows))
+    rows = connection.execute(f"{_TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
+    waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
+    _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
 
 
 def index_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
     """Make a task findable by its words, if it is not among those that wait."""
     if number <= upto(connection):
-        _index(connection, [(number, scope, words(task))])
+        _index(connection, [(number, scope, " ".join(words(task)))])
 
 
 def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task: str, /) -> None:
@@ -92,15 +99,16 @@ def reindex_words(connection: sqlite3.Connection, /) -> None:
     """Make the word index of every scope anew."""
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute(_TASKS)
-    _index(connection, ((number, scope, words(task)) for number, scope, task in rows))
+    _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")
 
 
-def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
-    marked = ((number, terms(scope, task)) for number, scope, task in breathing(rows))
+def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]]) -> None:
+    """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
-        "INSERT INTO word_index (rowid, words) VALUES (?, ?)", [(number, text) for number, text in marked if text]
+        "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
+        ((number, terms(scope, said)) for number, scope, said in breathing(rows) if said),
     )
 
 

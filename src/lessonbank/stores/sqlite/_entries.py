@@ -1,28 +1,22 @@
-"""Entries of the journal made ready to be written, and which of them are so few and small that it is done at once."""
+"""Which entries of the journal are so few and small that they are written at once."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
-from lessonbank._concurrency import breathing
-from lessonbank.stores._packing import packed
-from lessonbank.stores._records import dumped
 from lessonbank.timeline import Entry
-from lessonbank.types import Add, Change, Experience, JournalEntry, Record, Settle
+from lessonbank.types import Add, Experience, JournalEntry, Settle
 
 from ._derived import TAIL
 from ._inline import Lengthy
+from ._journalling import Batch
 from ._placing import FRESH
-from ._writing import Batch, apply
-
-Kept = TypeVar("Kept", bound=Record)
+from ._writing import apply
 
 SMALL: Final = 2
 """Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
-MANY: Final = 128
-"""Changes from which a second thread is worth its start."""
 BRIEF: Final = 16_384
 """Characters of a record that is made ready there: a megabyte would stop the loop for tens of milliseconds."""
 _VECTORS: Final = 16
@@ -32,17 +26,6 @@ _DUE: Final = (
     "SELECT (SELECT coalesce(max(number), 0) FROM experiences) - (SELECT upto FROM indexed),"
     " (SELECT p.revision FROM spaces p JOIN scopes s ON s.number = p.scope WHERE s.name = ? AND p.name = ?)"
 )
-
-
-def ready(record: Kept, /) -> tuple[Kept, bytes]:
-    """A record as it is kept, and packed."""
-    clean, text = dumped(record)
-    return clean, packed(text)
-
-
-def each_packed(entries: Sequence[Change | Settle], /) -> list[tuple[Change | Settle, bytes]]:
-    """Each as it is kept, and packed; for a thread."""
-    return list(map(ready, breathing(entries)))
 
 
 def are_small(entries: Sequence[Entry], /) -> bool:
@@ -57,7 +40,7 @@ def _brief(entry: Entry) -> bool:
     return len(experience.task) + sum(len(item.text) for item in experience.items) < BRIEF
 
 
-def hurried_apply(batch: Batch, /) -> Callable[[sqlite3.Connection], list[JournalEntry]] | None:
+def hurried_apply(batch: Batch, /) -> Callable[[sqlite3.Connection], Sequence[JournalEntry]] | None:
     """`apply`, where that may be short: little is new, and nothing that was there before is written anew."""
     entries = [entry for entry, _ in batch.entries]
     new = sum(isinstance(entry, Add) for entry in entries)
@@ -66,7 +49,7 @@ def hurried_apply(batch: Batch, /) -> Callable[[sqlite3.Connection], list[Journa
     if len(batch.vectors) > _VECTORS or not are_small(entries):
         return None
 
-    def write(connection: sqlite3.Connection) -> list[JournalEntry]:
+    def write(connection: sqlite3.Connection) -> Sequence[JournalEntry]:
         _check_nothing_due(connection, batch, new)
         return apply(connection, batch)
 

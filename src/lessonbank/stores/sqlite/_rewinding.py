@@ -27,7 +27,7 @@ class _Version:
     whole: bool
 
 
-def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> list[JournalEntry]:
+def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
     """Make the experiences of a scope what they were after entry `rollback.to`.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -155,9 +155,8 @@ def term(scope: int, word: str, /) -> str:
     return f"{scope}z{word.encode().hex()}"
 
 
-def terms(scope: int, words: Collection[str], /) -> str:
-    """The words of one task as one indexed text."""
-    text = " ".join(words)
-    if text and text.isascii() and "_" not in text:
-        return f"{scope}x{text.replace(' ', f' {scope}x')}"
-    return " ".join(term(scope, word) for word in words)
+def terms(scope: int, words: str, /) -> str:
+    """The words of one task, with a blank between each two, as the indexed text."""
+    if words and words.isascii() and "_" not in words:
+        return f"{scope}x{words.replace(' ', f' {scope}x')}"
+    return " ".join(term(scope, word) for word in words.split(" ") if word)

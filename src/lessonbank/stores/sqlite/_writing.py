@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._concurrency import breathing
@@ -14,18 +13,17 @@ from lessonbank.bm25 import words
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
-from lessonbank.stores._records import encodable, microseconds, moment
-from lessonbank.timeline import Entry
+from lessonbank.stores._records import encodable, microseconds
 from lessonbank.types import Add, Erased, Experience, JournalEntry, MemoryItem, Purge, Recall, Settle
 
 from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
+from ._journalling import AS_BEFORE, Batch, journal
 from ._placing import drop, forget, place
 from ._rows import (
     AMONG_IDS,
     NOWHERE,
     PARTS,
     ScopeRow,
-    among,
     among_ids,
     experience_at,
     find_scope,
@@ -38,44 +36,35 @@ if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
 
-_AS_BEFORE: Final = (0, 0)
-_MANY: Final = 8
-"""So many new experiences are looked for together: by themselves, each would take a statement for every id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
-
-    scope: str
-    writer: str
-    entries: Sequence[tuple[Entry, bytes]]
-    """What happens, in order, each as it is kept."""
-    vectors: Mapping[str, Vectors]
-    space: str | None
-    unlearned: Sequence[str] = ()
-    unchanged: Sequence[Experience] = ()
-    """What the entries were decided upon, see `Store.apply`."""
+_NEWEST: Final = (
+    "SELECT (SELECT max(id) FROM experiences WHERE scope = ?1), (SELECT max(id) FROM items WHERE scope = ?1)"
+)
 
 
 class Present:
     """A scope's state as this transaction sees it; the `View` that changes are planned on.
 
-    Which of the ids of a long batch are `new` is asked at once.
+    Which of the ids of what is `new` are not there is asked at once.
     """
 
     def __init__(self, connection: sqlite3.Connection, scope: ScopeRow, /, *, new: Sequence[Experience] = ()) -> None:
         self._connection = connection
         self._scope = scope
-        many = len(new) >= _MANY
-        self._unknown = self._not_in("experiences", [e.id for e in new]) if many else frozenset[str]()
-        self._unowned = self._not_in("items", [i.id for e in new for i in e.items]) if many else frozenset[str]()
+        last, last_item = connection.execute(_NEWEST, (scope.number,)).fetchone() if new else (None, None)
+        self._unknown = self._not_in("experiences", last, [e.id for e in new])
+        self._unowned = self._not_in("items", last_item, [i.id for e in new for i in e.items])
 
-    def _not_in(self, table: str, ids: Sequence[str]) -> frozenset[str]:
+    def _not_in(self, table: str, last: object, ids: Sequence[str]) -> frozenset[str]:
+        doubtful = ids
+        if isinstance(last, str | None):
+            # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order too.
+            doubtful = [] if last is None else [id for id in ids if id <= last]
+        if not doubtful:
+            return frozenset(ids)
         rows = self._connection.execute(
-            f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}", (self._scope.number, among_ids(ids))
+            f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}", (self._scope.number, among_ids(doubtful))
         )
-        return frozenset(ids) - {id for (id,) in rows}
+        return frozenset(ids).difference(id for (id,) in rows)
 
     def knows(self, id: str, /) -> bool:
         """See `View.knows`."""
@@ -124,7 +113,7 @@ def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, id: str,
     return done.rowcount == 1
 
 
-def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]:
+def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEntry]:
     """Make the changes, place the vectors, settle the recall, write the journal.
 
     Raises:
@@ -139,13 +128,13 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> list[JournalEntry]
         unlearned=batch.unlearned,
         unchanged=batch.unchanged,
     )
-    numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, _AS_BEFORE)
+    numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
         if isinstance(entry, Settle):
             _settle(connection, scope, entry.settlement.recall_id, sequence)
-    touched = [{numbers[i]: w for i, w in t.items()} for t in draft.touched]
+    touched = ({numbers[i]: w for i, w in t.items()} for t in draft.touched)
     return journal(connection, scope, batch, touched=touched, grown=grown)
 
 
@@ -188,48 +177,6 @@ def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, seq
     )
 
 
-def journal(
-    connection: sqlite3.Connection,
-    scope: ScopeRow,
-    batch: Batch,
-    /,
-    *,
-    touched: Sequence[Mapping[int, bool]],
-    grown: tuple[int, int] = _AS_BEFORE,
-) -> list[JournalEntry]:
-    """Append the entries of a batch; `touched` has for each change the numbers of the experiences it wrote.
-
-    The number maps to whether the change holds the whole record. `grown`: by how many documents and words the scope.
-    """
-    # Through microseconds and back, so that the entry returned equals the entry read later.
-    at = microseconds(now())
-    first = scope.sequence + 1
-    nothing: Mapping[int, bool] = {}
-    places = [*touched, *[nothing] * (len(batch.entries) - len(touched))]
-    connection.executemany(
-        "INSERT INTO journal (number, at, kind, writer, whole, part, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (journal_number(scope.number, s), at, entry.kind, batch.writer, _those(t, True), _those(t, False), blob)
-            for s, (entry, blob), t in breathing(zip(count(first), batch.entries, places, strict=False))
-        ],
-    )
-    connection.execute(
-        "UPDATE scopes SET sequence = sequence + ?, documents = documents + ?, words = words + ? WHERE number = ?",
-        (len(batch.entries), *grown, scope.number),
-    )
-    return [
-        JournalEntry(sequence=s, at=moment(at), scope=batch.scope, writer=batch.writer, entry=entry)
-        for s, (entry, _) in breathing(enumerate(batch.entries, first))
-    ]
-
-
-def _those(touched: Mapping[int, bool], whole: bool) -> str | None:
-    if not touched:
-        return None
-    numbers = [number for number, held in touched.items() if held is whole]
-    return f"[{numbers[0]}]" if len(numbers) == 1 else among(numbers) if numbers else None
-
-
 @dataclass(frozen=True, slots=True)
 class Written:
     """Experiences to be put in the place of what has their ids."""
@@ -244,8 +191,8 @@ class Written:
     def of(cls, draft: Draft, scope: ScopeRow, /) -> Written:
         """What a draft writes, when its changes become the next entries of the journal."""
         entries = {
-            id: (journal_number(scope.number, sequence), whole)
-            for sequence, touched in enumerate(draft.touched, scope.sequence + 1)
+            id: (number, whole)
+            for number, touched in enumerate(draft.touched, journal_number(scope.number, scope.sequence + 1))
             for id, whole in touched.items()
         }
         return cls(draft.written, draft.added, entries)
@@ -270,17 +217,26 @@ def write(
     old = {id: _old(connection, scope, id) for id in written.experiences if id not in written.added or id in back}
     numbers = {id: row.number for id, row in old.items()}
     numbers.update((id, last + at) for at, id in enumerate((id for id in written.experiences if id not in old), 1))
-    tasks = {numbers[id]: words(experience.task) for id, experience in breathing(written.experiences.items())}
-    lengths = {id: len(tasks[numbers[id]]) for id in written.experiences}
+    tasks, lengths = _words(written, numbers)
     trajectories = _clear(connection, scope, old)
     _put(connection, scope, written, numbers, old=old, lengths=lengths)
     derive(connection, scope.number, {numbers[id]: e for id, e in written.experiences.items()})
-    _change_tasks(connection, scope, old, written)
-    index_tail(connection, max(last, *numbers.values()), tasks, done=indexed or 0)
+    if old:
+        _change_tasks(connection, scope, old, written)
+    index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
     before = sum(row.words for id, row in old.items() if id not in written.added)
     trajectories.update(attempt.trajectory_id for e in written.experiences.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
     return numbers, (len(written.added), sum(lengths.values()) - before)
+
+
+def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
+    """The words of every task as one text, by number, and how many they are, by id."""
+    tasks, lengths = dict[int, str](), dict[str, int]()
+    for id, experience in breathing(written.experiences.items()):
+        said = words(experience.task)
+        tasks[numbers[id]], lengths[id] = " ".join(said), len(said)
+    return tasks, lengths
 
 
 def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str]) -> set[str]:
@@ -326,30 +282,34 @@ def _put(
     old: Mapping[str, _Old],
     lengths: Mapping[str, int],
 ) -> None:
-    new: list[tuple[Any, ...]] = []
-    known: list[tuple[Any, ...]] = []
-    for id, experience in breathing(written.experiences.items()):
-        entry, whole = written.entries[id]
-        values = (
-            microseconds(experience.created_at),
-            any(not item.hidden for item in experience.items),
-            lengths[id],
-            entry,
-            None if whole else packed(experience.model_dump_json()),
-            numbers[id],
-        )
-        if id in old:
-            known.append(values)
-        else:
-            new.append((*values, scope.number, id))
-    if known:
-        connection.executemany(_UPDATE, known)
-    connection.executemany(_INSERT, new)
-    tasks = [(numbers[id], experience.task) for id, experience in written.experiences.items()]
-    connection.executemany("INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)", tasks)
+    def row(id: str) -> tuple[Any, ...]:
+        experience, (entry, whole) = written.experiences[id], written.entries[id]
+        record = None if whole else packed(experience.model_dump_json())
+        at = microseconds(experience.created_at)
+        return at, _shows(experience), lengths[id], entry, record, numbers[id], scope.number, id
+
+    # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
+    if old:
+        connection.executemany(_UPDATE, (row(id) for id in breathing(old)))
+    connection.executemany(_INSERT, (row(id) for id in breathing(written.experiences) if id not in old))
+    connection.executemany(
+        "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
+        ((numbers[id], experience.task) for id, experience in breathing(written.experiences.items())),
+    )
 
 
-_UPDATE: Final = "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ? WHERE number = ?"
+def _shows(experience: Experience) -> bool:
+    """Whether it has an item that may be shown; said without a generator, because it is asked of every row."""
+    for item in experience.items:  # noqa: SIM110
+        if not item.hidden:
+            return True
+    return False
+
+
+_UPDATE: Final = (
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?"
+    " WHERE number = ? AND scope = ? AND id = ?"
+)
 _INSERT: Final = (
     "INSERT INTO experiences (created_at, active, words, entry, record, number, scope, id)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
