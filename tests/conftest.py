@@ -139,7 +139,9 @@ def small_boundaries(monkeypatch: pytest.MonkeyPatch) -> None:
         "sqlite._derived.TAIL": 3,
         "sqlite._words._SHORT": 1,
         "_matrix._EXACT": 5,
-        "_matrix._PORTION": 4,
         "_matrix._SAMPLE": 3,
+        "_signs._BLOCK": 4,
+        "_signs._COUNTED": 3,
+        "_signs._PORTION": 4,
     }.items():
         monkeypatch.setattr(f"lessonbank.stores.{name}", size)

@@ -24,8 +24,10 @@ _BOUNDARIES = {
     "sqlite._derived.TAIL": 3,
     "sqlite._words._SHORT": 1,
     "_matrix._EXACT": 5,
-    "_matrix._PORTION": 4,
     "_matrix._SAMPLE": 3,
+    "_signs._BLOCK": 4,
+    "_signs._COUNTED": 3,
+    "_signs._PORTION": 4,
 }
 """So that a short walk crosses the edges behind which a large bank is kept in another way."""
 Walk = Callable[..., Awaitable[list[Any]]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from lessonbank.protocols import Store
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite._ranking import Matrices
+from lessonbank.stores.sqlite._ranking import Matrices, _small_cache
 from lessonbank.testing._store_samples import MINE, SPACE, added, experience, item, towards
 from lessonbank.types import Replace, Rollback
 
@@ -137,3 +139,15 @@ def test_hiding_many_rows_copies_what_a_sight_saw_once() -> None:
     assert matrix._active is held
     assert before.active.all()
     assert matrix.sight().active.tolist() == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_connection_has_its_cache_again_once_a_matrix_is_loaded(fails: bool) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute("PRAGMA cache_size = -2048")
+    with suppress(UsageError), _small_cache(connection):
+        assert connection.execute("PRAGMA cache_size").fetchone() == (-128,)
+        if fails:
+            raise UsageError("a damaged vector, say")
+    assert connection.execute("PRAGMA cache_size").fetchone() == (-2048,)
+    connection.close()

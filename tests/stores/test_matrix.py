@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -90,17 +92,70 @@ def test_rows_left_out_or_inactive_take_no_place_of_others() -> None:
     assert {number for number, _ in found(matrix, rows[0], 9, exclude)} == {2991, 2993, 2995, 2997, 2999}
 
 
-def test_a_large_matrix_chooses_by_half_of_the_signs_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lessonbank.stores._matrix._COARSE", 2000)
+def clustered(count: int) -> np.ndarray:
     chance = np.random.default_rng(6)
-    centres = chance.normal(size=(30, 384))
-    rows = centres[chance.integers(0, 30, 20_000)] + 0.7 * chance.normal(size=(20_000, 384))
+    return chance.normal(size=(30, 384))[chance.integers(0, 30, count)] + 0.7 * chance.normal(size=(count, 384))
+
+
+def test_a_large_matrix_chooses_by_a_third_of_the_signs_first() -> None:
+    rows = clustered(20_000)
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     matrix, hits = loaded(rows), 0
     for row in rows[:40]:
         wanted = set(np.argsort(units @ (row / np.linalg.norm(row)))[-5:].tolist())
         hits += len(wanted & {number for number, _ in found(matrix, row, 5)})
     assert hits >= 196
+
+
+@pytest.mark.parametrize("limit", [1, 700, 2000, 2999, 3000, 4000])
+def test_as_many_rows_are_found_as_asked_for(limit: int) -> None:
+    rows = np.random.default_rng(9).normal(size=(3000, 384))
+    numbers = [number for number, _ in found(loaded(rows), rows[4], limit)]
+    assert len(set(numbers)) == len(numbers) == min(limit, 3000)
+    assert numbers[0] == 4
+
+
+def test_a_thousand_equal_rows_tie_also_in_a_large_matrix() -> None:
+    rows = np.random.default_rng(10).normal(size=(6000, 384))
+    rows[::6] = rows[0]
+    near = loaded(rows).sight().nearest(unit(rows[0], what="q"), limit=3)
+    assert sorted(near) == [(number * PARTS, 1.0) for number in range(0, 6000, 6)]
+
+
+def test_only_inactive_rows_are_close_and_none_of_them_is_found() -> None:
+    chance = np.random.default_rng(11)
+    rows = chance.normal(size=(5000, 384))
+    rows[:4000] = rows[0] + 0.1 * rows[:4000]
+    matrix = loaded(rows)
+    for number in range(4000):
+        matrix.activate(number * PARTS, active=False)
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    wanted = 4000 + np.argsort(units[4000:] @ units[0])[::-1][:5]
+    assert [number for number, _ in found(matrix, rows[0], 5)] == wanted.tolist()
+    assert found(matrix, rows[0], 5, exclude=tuple(range(4000, 5000))) == []
+    matrix.activate(7 * PARTS, active=True)
+    assert found(matrix, rows[7], 1) == [(7, 1.0)]
+
+
+def test_rows_put_one_by_one_are_found_like_rows_loaded_at_once() -> None:
+    rows = clustered(5020)
+    grown, whole = loaded(rows[:1500]), loaded(rows[:5000])
+    for number in range(1500, 5000):
+        grown.put(number * PARTS, packed(rows[number]))
+        if number % 500 == 0:
+            assert found(grown, rows[number], 1) == [(number, 1.0)]
+    for query in rows[5000:]:
+        # A sum in another order may be rounded to the neighbour.
+        ours, theirs = dict(found(grown, query, 5)), dict(found(whole, query, 5))
+        assert ours == pytest.approx(theirs, abs=1.1e-5)
+
+
+def test_threads_that_ask_at_once_get_what_each_would_alone() -> None:
+    rows = clustered(20_040)
+    matrix = loaded(rows[:20_000])
+    alone = [found(matrix, query, 5) for query in rows[20_000:]]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda query: found(matrix, query, 5), np.tile(rows[20_000:], (5, 1)))) == 5 * alone
 
 
 def test_a_sight_keeps_what_it_saw() -> None:

@@ -88,8 +88,52 @@ def test_many_dimensions() -> None:
     assert recall(rows, rows[:10] + 0.1 * chance.normal(size=(10, 3072))) >= 0.98
 
 
-def test_half_of_the_signs_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lessonbank.stores._matrix._COARSE", 1000)
+def test_rows_without_any_order_of_whole_words() -> None:
     chance = np.random.default_rng(5)
     rows = chance.normal(size=(6000, 256))
     assert recall(rows, chance.normal(size=(20, 256))) >= 0.95
+
+
+def rows_of(kind: str, count: int) -> Rows:
+    chance = np.random.default_rng(6)
+    normal = chance.normal(size=(count, 384))
+    falling = 1.0 / np.arange(1, 385)
+    match kind:
+        case "clusters":
+            return chance.normal(size=(30, 384))[chance.integers(0, 30, count)] + 0.7 * normal
+        case "near ties":
+            return chance.normal(size=(200, 384))[chance.integers(0, 200, count)] + 0.02 * normal
+        case "no clusters":
+            return normal
+        case "a falling spectrum, the largest first, around a mean":
+            return (normal + 1.5) * falling
+        case "a falling spectrum, the largest last":
+            return normal * falling[::-1]
+        case "few dimensions":
+            return chance.normal(size=(count, 16)) @ normal[:16]
+        case _:
+            return np.abs(chance.normal(size=(count, 20)) @ normal[:20]) + 0.3 * normal
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "clusters",
+        "near ties",
+        "no clusters",
+        "a falling spectrum, the largest first, around a mean",
+        "a falling spectrum, the largest last",
+        "few dimensions",
+        "all positive",
+    ],
+)
+def test_nearly_all_of_the_closest_rows_are_found_whatever_their_kind(kind: str) -> None:
+    rows = rows_of(kind, 20_030)
+    assert recall(rows[:20_000], rows[20_000:]) >= 0.98
+
+
+@pytest.mark.parametrize("dimensions", [8, 64, 130, 192, 200, 256, 1030])
+def test_any_number_of_dimensions_can_be_searched(dimensions: int) -> None:
+    chance = np.random.default_rng(dimensions)
+    rows = chance.normal(size=(20, dimensions))[chance.integers(0, 20, 3020)] + chance.normal(size=(3020, dimensions))
+    assert recall(rows[:3000], rows[3000:]) >= 0.98

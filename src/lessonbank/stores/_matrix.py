@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from ._vectors import LARGEST
+from ._signs import Signs, level
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from ._vectors import Floats, Ints, Rows, Shorts
 
     Bools: TypeAlias = NDArray[np.bool_]
-    Words: TypeAlias = NDArray[np.uint64]
     Places: TypeAlias = NDArray[np.intp]
 
 PARTS: Final = 4096
@@ -30,55 +28,12 @@ _EXACT: Final = 1024
 _LEAST: Final = 128
 """Rows compared exactly after the signs; more in a large matrix, and wherever their signs tell less: see `_reach`."""
 _PER_CANDIDATE: Final = 400
-_DEVIATIONS: Final = 2.0
-"""Standard deviations by which a row's signs may be worse than those of the best rows before it is passed over."""
-_COARSE: Final = 150_000
-"""From so many rows on, half of the signs choose a shortlist before all of them do."""
-_SHORTLIST: Final = 16
-"""Places on that shortlist for each row that will be compared exactly."""
 _SAMPLE: Final = 4096
 """About so many rows whose mean is taken for the middle of the space: signs are of the difference to it."""
 _FEW: Final = 1000
 """So many keys are looked up one by one: comparing them with all rows would take longer."""
-_PORTION: Final = 1024
-"""Rows whose signs are taken at a time: what is needed for it besides stays small."""
-_TOGETHER: Final = 2048
+_TOGETHER: Final = 512
 """Rows compared exactly at a time: they fit the processor's cache as floats."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Signs:
-    """One bit a dimension: on which side of the middle a row lies. Shape (words, capacity): a scan is linear."""
-
-    level: Shorts
-    """The middle, in the whole numbers of a row with the usual factor: near enough, and quick to compare with."""
-    factor: float
-    words: Words
-    counted: int
-    """Rows there were when the middle was taken."""
-
-    @classmethod
-    def around(cls, rows: Shorts, factors: Floats, /, *, counted: int) -> _Signs:
-        """No signs yet, but the middle of a sample of rows."""
-        factor, total = float(factors.mean()), np.zeros(rows.shape[1])
-        for at in range(0, len(rows), _PORTION):
-            total += factors[at : at + _PORTION] @ rows[at : at + _PORTION].astype(np.float32)
-        level = np.rint(total / len(rows) / factor)
-        words = np.empty((-(-rows.shape[1] // 64), 0), dtype=np.uint64)
-        return cls(np.clip(level, -LARGEST, LARGEST).astype(np.int16), factor, words, counted)
-
-    def of(self, rows: Shorts, /) -> Words:
-        """The signs of rows, shape (words, n)."""
-        return self._packed(rows > self.level)
-
-    def of_query(self, query: Floats, /) -> Words:
-        """The signs of a unit row, shape (words,)."""
-        return self._packed((query > self.level * np.float32(self.factor))[None])[:, 0]
-
-    def _packed(self, sides: Bools) -> Words:
-        bits = np.packbits(sides, axis=1)
-        missing = 8 * len(self.words) - bits.shape[1]
-        return np.pad(bits, ((0, 0), (0, missing))).view(np.uint64).T if missing else bits.view(np.uint64).T
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +44,7 @@ class Sight:
     rows: Shorts
     factors: Floats
     active: Bools
-    signs: _Signs | None
+    signs: Signs | None
 
     def nearest(self, query: Floats, /, *, limit: int, exclude: Collection[int] = ()) -> list[tuple[int, float]]:
         """The closest active rows as (key, cosine), best first; every row that ties with the last place is among them.
@@ -121,65 +76,31 @@ class Sight:
     ) -> tuple[Places, NDArray[np.float32]]:
         """Places of rows, and their cosines. Signs tell less where rows are alike or dimensions few: whatever differs
         in hardly more of them than the best rows do is compared, too."""
-        most = max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit)
+        most = min(max(_LEAST, len(self.keys) // _PER_CANDIDATE, 8 * limit), count)
         if self.signs is None or len(self.keys) <= most:
             places = np.arange(len(self.keys)) if usable is None else np.flatnonzero(usable)
             return places, self._cosines(places, query)
-        asked, words = self.signs.of_query(query), self.signs.words[:, : len(self.keys)]
-        places, differ = _candidates(words, asked, usable, most)
-        scores, reach = self._cosines(places, query), int(differ.max())
-        while len(places) < count and (wider := _reach(differ, scores, limit, bits=len(query))) > reach:
-            reach, every = wider, _distances(words, asked)
-            near = every <= reach
-            places = np.flatnonzero(near if usable is None else near & usable)
-            differ, scores = every[places], self._cosines(places, query)
-        return places, scores
+        look = self.signs.look(query, size=len(self.keys), usable=usable)
+        look.take(most)
+        reach = int(look.differ.max()) if len(look.short) <= 2 * _LEAST else level(look.differ, max(_LEAST, limit))
+        places, differ = look.within(reach)
+        scores = self._cosines(places, query)
+        while True:
+            best = int(differ[np.argpartition(scores, len(scores) - limit)[len(scores) - limit :]].max())
+            look.take_like(best)
+            reach = max(look.reach(best), 0 if len(places) >= most else level(look.differ, most))
+            more, far = look.within(reach)
+            if not len(more):
+                return places, scores
+            places, differ = np.concatenate([places, more]), np.concatenate([differ, far])
+            scores = np.concatenate([scores, self._cosines(more, query)])
 
     def _cosines(self, places: Places, query: Floats) -> NDArray[np.float32]:
         products = np.empty(len(places), dtype=np.float32)
         for at in range(0, len(places), _TOGETHER):
-            those = places[at : at + _TOGETHER]
-            products[at : at + _TOGETHER] = self.rows[those].astype(np.float32) @ query
+            those = self.rows.take(places[at : at + _TOGETHER], axis=0)
+            products[at : at + _TOGETHER] = those.astype(np.float32) @ query
         return products * self.factors[places]
-
-
-def _candidates(words: Words, asked: Words, usable: Bools | None, most: int) -> tuple[Places, NDArray[np.uint16]]:
-    """At least `most` places, and in how many signs each differs."""
-    if words.shape[1] < _COARSE or len(words) < 4:
-        every = _distances(words, asked)
-        places = _closest(every, usable, most)
-        return places, every[places]
-    half = len(words) // 2
-    short = _closest(_distances(words[:half], asked[:half]), usable, _SHORTLIST * most)
-    every = _distances(words[:, short], asked)
-    best = _closest(every, None, most)
-    return short[best], every[best]
-
-
-def _reach(differ: NDArray[np.uint16], scores: NDArray[np.float32], limit: int, *, bits: int) -> int:
-    """In how many signs a row may differ that is as close as the best ones: it is as if each sign were drawn."""
-    most = int(differ[np.argpartition(scores, len(scores) - limit)[len(scores) - limit :]].max())
-    share = min(max(most, 1) / bits, 0.5)
-    return ceil(most + _DEVIATIONS * sqrt(bits * share * (1.0 - share)))
-
-
-def _distances(words: Words, asked: Words) -> NDArray[np.uint16]:
-    """In how many signs each row differs."""
-    total = np.bitwise_count(words[0] ^ asked[0]).astype(np.uint16)
-    for word, wanted in zip(words[1:], asked[1:], strict=True):
-        total += np.bitwise_count(word ^ wanted)
-    return total
-
-
-def _closest(distances: NDArray[np.uint16], usable: Bools | None, most: int) -> Places:
-    """At least `most` places, all that tie with the last one among them."""
-    if usable is not None:
-        places = np.flatnonzero(usable)
-        return places[_closest(distances[places], None, most)]
-    if len(distances) <= most:
-        return np.arange(len(distances))
-    reach = int(np.searchsorted(np.bincount(distances).cumsum(), most))
-    return np.flatnonzero(distances <= reach)
 
 
 def ranked(
@@ -233,7 +154,7 @@ class Matrix:
         self._sealed = size
         self._later: dict[int, int] = {}
         self._dropped: set[int] = set()
-        self._signs: _Signs | None = None
+        self._signs: Signs | None = None
         self._signed = 0
         self.parts = bool((keys[:size] % PARTS != 0).any())
         """Whether it ever had rows of items."""
@@ -251,7 +172,7 @@ class Matrix:
     def bytes(self) -> int:
         """Memory held, in bytes."""
         held = self._rows.nbytes + self._keys.nbytes + self._factors.nbytes + self._active.nbytes
-        return held + (self._signs.words.nbytes if self._signs else 0)
+        return held + (self._signs.bytes if self._signs else 0)
 
     @property
     def wasted(self) -> bool:
@@ -330,15 +251,11 @@ class Matrix:
         signs = self._signs
         if signs is None or self._size > 2 * signs.counted:
             sample = slice(None, self._size, max(self._size // _SAMPLE, 1))
-            signs = _Signs.around(self._rows[sample], self._factors[sample], counted=self._size)
+            signs = Signs.around(self._rows[sample], self._factors[sample], counted=self._size)
             self._signed = 0
-        if signs.words.shape[1] < self._size:
-            wider = np.zeros((len(signs.words), len(self._keys)), dtype=np.uint64)
-            wider[:, : self._signed] = signs.words[:, : self._signed]
-            signs = replace(signs, words=wider)
-        for at in range(self._signed, self._size, _PORTION):
-            end = min(at + _PORTION, self._size)
-            signs.words[:, at:end] = signs.of(self._rows[at:end])
+        if signs.leading.shape[1] < self._size:
+            signs = signs.with_room(len(self._keys), kept=self._signed)
+        signs.take(self._rows, start=self._signed, end=self._size)
         self._signs, self._signed = signs, self._size
 
 

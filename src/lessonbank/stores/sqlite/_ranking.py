@@ -44,6 +44,8 @@ _FEW: Final = 32
 """Changes that a slot is brought up to in no time."""
 _BUDGET: Final = 1 << 30
 """Bytes of matrices kept between queries; the one in use may be larger."""
+_LOADING_CACHE: Final = 128
+"""KiB of the file's pages that are kept while a matrix is loaded."""
 
 
 @dataclass(slots=True)
@@ -289,12 +291,24 @@ def refresh(connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: 
     """Bring a slot up to the state of the file that `scope` and `space` were read from."""
     if slot.epoch != space.epoch or slot.matrix.wasted or slot.matrix.dimensions != space.dimensions:
         slot.start_afresh()
-        slot.matrix, slot.block = _loaded(connection, scope, space)
+        with _small_cache(connection):
+            slot.matrix, slot.block = _loaded(connection, scope, space)
         _hide(connection, slot.matrix, scope)
     elif slot.sequence < scope.sequence or slot.revision < space.revision:
         numbers = {*_touched(connection, scope, slot.sequence), *_add_new(connection, slot, scope, space)}
         _mark(connection, slot.matrix, scope, numbers)
     slot.epoch, slot.sequence, slot.revision = space.epoch, scope.sequence, space.revision
+
+
+@contextmanager
+def _small_cache(connection: sqlite3.Connection) -> Generator[None]:
+    """What is read once, and is then in the matrix, does not fill the cache besides."""
+    (size,) = connection.execute("PRAGMA cache_size").fetchone()
+    connection.execute(f"PRAGMA cache_size = -{_LOADING_CACHE}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA cache_size = {size}")
 
 
 def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) -> tuple[Matrix, int]:
