@@ -17,7 +17,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite._ranking import Matrices, _small_cache
+from lessonbank.stores.sqlite._ranking import _small_cache
+from lessonbank.stores.sqlite._slots import Matrices
 from lessonbank.testing._store_samples import MINE, SPACE, added, experience, item, towards
 from lessonbank.types import Replace, Rollback
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from blockbuster import blockbuster_ctx
 
 from lessonbank.stores.sqlite import SqliteStore, _inline, _ranking
 from lessonbank.stores.sqlite._derived import TAIL
@@ -210,3 +211,22 @@ async def test_a_crowd_knows_how_many_it_is() -> None:
             assert not crowd.is_one
         assert crowd.is_one
     assert not crowd.is_one
+
+
+# --- nor where somebody watches it ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_where_a_loop_is_watched_for_calls_that_block_every_call_is_a_threads(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    with blockbuster_ctx(scanned_modules=["lessonbank"]):
+        new, receipt = experience("watched"), Recall(scope=MINE, task="t")
+        await added(store, new, along=[towards(0)])
+        await store.record(receipt)
+        assert (await store.get(new.id, scope=MINE)).task == "watched"
+        assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)) == 1
+        assert len(await store.search("watched", scope=MINE, limit=1)) == 1
+        assert (await where(store)).startswith("lessonbank-")
+        assert (await where(store, writing=True)).startswith("lessonbank-")
+    assert not await store.verify()
+    await store.close()

@@ -44,6 +44,7 @@ from ._inline import Crowd, Lengthy, Pace
 from ._preparing import all_packed, ready
 from ._rewinding import rewind
 from ._rows import experience_of
+from ._slots import Matrices
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -66,7 +67,7 @@ class SqliteStore:
 
     def __init__(self, database: Database, /) -> None:
         self._database = database
-        self._matrices = _ranking.Matrices()
+        self._matrices = Matrices()
         self._writes = Crowd()
         self._ranking, self._searching, self._finding = Pace(), Pace(), Pace()
 
@@ -300,10 +301,10 @@ class SqliteStore:
             return await _result(self._database.writing(work, synced=synced))
         pace = self._database.pace(synced=synced)
         with self._writes.joined():
-            await checkpoint()
+            await _give_way()
             if self._writes.is_one and pace.is_short:
                 with suppress(Lengthy):
-                    return pace.timed(lambda: self._database.write_hurried(hurried, synced=synced))
+                    return pace.at_once(lambda: self._database.write_hurried(hurried, synced=synced))
             return await _result(self._database.writing(work, synced=synced))
 
     async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
@@ -311,9 +312,9 @@ class SqliteStore:
         if pace is None or hurried is None:
             return await self._off_loop(lambda: self._database.read(work))
         if pace.is_short:
-            await checkpoint()
+            await _give_way()
             with suppress(Lengthy):
-                return pace.timed(lambda: self._database.read(hurried, hurried=True))
+                return pace.at_once(lambda: self._database.read(hurried, hurried=True))
         return await self._off_loop(lambda: pace.timed(lambda: self._database.read(work)))
 
     async def _find(self, work: Work[T]) -> T:
@@ -347,6 +348,16 @@ class SqliteStore:
     def _abandon(self, opening: Future[Stream]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._database.done(opening.result())
+
+
+async def _give_way() -> None:
+    """Let other tasks have their turn."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        await checkpoint()
+    else:
+        await asyncio.sleep(0)
 
 
 async def _result(future: Future[T]) -> T:

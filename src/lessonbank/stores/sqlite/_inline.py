@@ -19,6 +19,9 @@ _SHORT: Final = 0.001_5
 _IN_A_ROW: Final = 4
 """Short calls after which the next is taken to be short."""
 
+_UNWELCOME: Final = "BlockingError"
+"""What blockbuster raises in the place of a call that may block."""
+
 
 class Lengthy(Exception):  # noqa: N818 - not an error: the call is made in a thread instead
     """A call begun in the event loop is one for a thread. It has changed nothing."""
@@ -29,11 +32,27 @@ class Pace:
 
     def __init__(self) -> None:
         self._short = 0
+        self._unwelcome = False
 
     @property
     def is_short(self) -> bool:
         """Whether the last ones were."""
-        return self._short >= _IN_A_ROW
+        return self._short >= _IN_A_ROW and not self._unwelcome
+
+    def at_once(self, call: Callable[[], T], /) -> T:
+        """The result of a call that is made in the event loop.
+
+        Raises:
+            Lengthy: it is one for a thread. So is every later one where somebody watches the loop for calls that may
+                block, as LangGraph's server does with blockbuster.
+        """
+        try:
+            return self.timed(call)
+        except Exception as error:
+            self._unwelcome = type(error).__name__ == _UNWELCOME
+            if self._unwelcome:
+                raise Lengthy from None
+            raise
 
     def timed(self, call: Callable[[], T], /) -> T:
         """The result of a call, which counts."""
