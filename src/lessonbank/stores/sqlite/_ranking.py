@@ -39,6 +39,8 @@ _ROWS: Final = 20_000
 """Rows that are compared within a fraction of a millisecond."""
 _FEW: Final = 32
 """Changes that a slot is brought up to in no time."""
+_PORTION: Final = 64
+"""Rows that are read from a block at a time."""
 _LOADING_CACHE: Final = 128
 """KiB of the file's pages that are kept while a matrix is loaded."""
 
@@ -237,10 +239,8 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     ).fetchone()
     keys, factors = np.empty(count, np.int64), np.empty(count, np.float32)
     rows = np.empty((count, dimensions), np.int16)
-    blocks = connection.execute("SELECT number, keys, vectors FROM blocks WHERE space = ? ORDER BY number", where)
-    fresh = connection.execute("SELECT key, vector FROM fresh WHERE space = ? ORDER BY key", where)
     last, end = 0, 0
-    for number, block, vectors in chain(blocks, ((0, _one(key), vector) for key, vector in fresh)):
+    for number, block, vectors in _portions(connection, space.number, row_size(dimensions)):
         start, end, last = end, end + len(block) // 8, number or last
         keys[start:end] = keys_from_blob(block)
         rows[start:end], factors[start:end] = _rows(vectors, dimensions, len(block) // 8)
@@ -251,13 +251,33 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     return Matrix.of(keys, rows, factors), last
 
 
+def _portions(connection: sqlite3.Connection, space: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """Number of the block, or 0, keys and vectors of all rows of a space.
+
+    A block comes in portions: what it took as a whole would not be given back to the system.
+    """
+    blocks = connection.execute("SELECT number, keys FROM blocks WHERE space = ? ORDER BY number", (space,))
+    for number, keys in blocks:
+        with connection.blobopen("blocks", "vectors", number, readonly=True) as blob:
+            if len(blob) * 8 != len(keys) * size:
+                raise _wrong_length()
+            for at in range(0, len(keys), 8 * _PORTION):
+                yield number, keys[at : at + 8 * _PORTION], blob.read(_PORTION * size)
+    fresh = connection.execute("SELECT key, vector FROM fresh WHERE space = ? ORDER BY key", (space,))
+    yield from ((0, _one(key), vector) for key, vector in fresh)
+
+
+def _wrong_length() -> StoreUnavailable:
+    return StoreUnavailable("a kept vector has the wrong length: the file is damaged; rebuild its vectors")
+
+
 def _one(key: int) -> bytes:
     return key.to_bytes(8, "little")
 
 
 def _rows(blob: bytes, dimensions: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     if len(blob) != count * row_size(dimensions):
-        raise StoreUnavailable("a kept vector has the wrong length: the file is damaged; rebuild its vectors")
+        raise _wrong_length()
     return from_blob(blob, dimensions=dimensions)
 
 
