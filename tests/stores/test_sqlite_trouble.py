@@ -15,12 +15,14 @@ import pytest
 
 from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite._placing import FRESH
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,
     added,
     collected,
     experience,
+    towards,
 )
 from lessonbank.types import Replace
 
@@ -191,4 +193,20 @@ async def test_a_damaged_vector_is_reported(path: Path, filled: Fill) -> None:
     raw.close()
     with pytest.raises(StoreUnavailable, match="rebuild its vectors"):
         await store.nearest(np.ones(8, dtype=np.float32), scope=MINE, space=SPACE, limit=1)
+    await store.close()
+
+
+@pytest.mark.parametrize("much", [-1, 1])
+async def test_a_block_of_the_wrong_length_is_reported_not_answered_from(path: Path, much: int) -> None:
+    store = await SqliteStore.open(path)
+    await added(store, *[experience() for _ in range(FRESH)], along=[towards(n % 7) for n in range(FRESH)])
+    await store.close()
+    with sqlite3.connect(path) as raw:
+        (blob,) = raw.execute("SELECT vectors FROM blocks").fetchone()
+        raw.execute("UPDATE blocks SET vectors = ?", (blob[:-1] if much < 0 else blob + b"x",))
+    raw.close()
+    store = await SqliteStore.open(path)
+    with pytest.raises(StoreUnavailable, match="wrong length"):
+        await store.nearest(towards(0), scope=MINE, space=SPACE, limit=1)
+    assert any("do not fit" in problem for problem in await store.verify())
     await store.close()
