@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
 
 from ._records import encodable
@@ -66,7 +67,7 @@ def placeable(
     rows = _packed_together(list(vectors.values()))
     if rows is None or dimensions not in (None, rows[0].shape[1]):
         rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)
-    ids = [encodable(id) for id in vectors]
+    ids = [encodable(id) for id in breathing(vectors)]
     unknown = next((id for id in ids if not known(id)), None)
     if unknown is not None:
         raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")

@@ -19,7 +19,8 @@ from ._placing import rejoin
 from ._purging import UNFINISHED
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
 
-_PORTION: Final = 500
+_PORTION: Final = 64
+"""Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""
 
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
@@ -79,7 +80,7 @@ def _read_journal(connection: sqlite3.Connection) -> None:
             )
         connection.executemany(
             "INSERT INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
-            [(scope, recall, number) for recall, number in settled.items()],
+            ((scope, recall, number) for recall, number in breathing(settled.items())),
         )
 
 

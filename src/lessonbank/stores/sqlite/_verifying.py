@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -134,7 +134,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         except StoreUnavailable:
             lost += 1
             continue
-        derived = columns, items.get(number, []), sorted(attempts.get(number, []))
+        derived = columns, items.pop(number, []), sorted(attempts.pop(number, []))
         wrong += derived != _derived(experience)
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
@@ -188,12 +188,17 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
-    in_force = frozenset(chain.from_iterable(live(jumps, last)))
-    shown = {id for (id,) in breathing(connection.execute("SELECT id FROM experiences WHERE scope = ?", (scope,)))}
-    wrong = {id for sequence, id in held if sequence in in_force} ^ shown
-    found[_MISSING] += len(wrong | ({id for _, id in held} - ids.keys()))
-    rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)).fetchall()
-    found[_UNSETTLED] += len({recall for recall, _ in settled.items() ^ set(rows)})
+    in_force = set(breathing(chain.from_iterable(live(jumps, last))))
+    rows = breathing(connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,)))
+    wrong = _unlike(dict(rows), {id: 1 for sequence, id in breathing(held) if sequence in in_force})
+    found[_MISSING] += len(wrong | {id for _, id in breathing(held) if id not in ids})
+    rows = breathing(connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)))
+    found[_UNSETTLED] += len(_unlike(dict(rows), settled))
+
+
+def _unlike(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
+    """The keys that the two have not alike."""
+    return {key for key in breathing(chain(one, other)) if one.get(key) != other.get(key)}
 
 
 def _readable(
