@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
 from math import inf
 from time import perf_counter, sleep, thread_time
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -70,6 +70,13 @@ def portions(things: Iterable[T], /) -> Iterator[list[T]]:
     """`things` in lists short enough for one call into C, which lets nobody in: `breathing` between two of them."""
     rest = iter(things)
     return breathing(iter(lambda: list(islice(rest, _PORTION)), []))
+
+
+def let_go(*many: dict[Any, Any]) -> None:
+    """Empty dicts bit by bit: Python forgets all that nobody needs any more at once, and lets nobody in meanwhile."""
+    for one in many:
+        for _ in breathing(range(len(one))):
+            one.popitem()
 
 
 class _Pauses(threading.local):

@@ -178,9 +178,7 @@ def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) ->
     for keys, vectors in blocks:
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
-    yield from connection.execute(
-        "SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
-    )
+    yield from connection.execute("SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size))
 
 
 def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:
