@@ -66,10 +66,10 @@ def breathing(things: Iterable[T], /) -> Iterator[T]:
             due = _pauses.take()
 
 
-def portions(things: Iterable[T], /) -> Iterator[list[T]]:
+def portions(things: Iterable[T], /, *, size: int = _PORTION) -> Iterator[list[T]]:
     """`things` in lists short enough for one call into C, which lets nobody in: `breathing` between two of them."""
     rest = iter(things)
-    return breathing(iter(lambda: list(islice(rest, _PORTION)), []))
+    return breathing(iter(lambda: list(islice(rest, size)), []))
 
 
 def let_go(*many: dict[Any, Any]) -> None:

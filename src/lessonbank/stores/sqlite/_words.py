@@ -21,7 +21,7 @@ from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
 _BATCH: Final = 64
-"""Tasks whose text is read at once, the most promising first."""
+"""Tasks whose text is read at once, the most promising first, or that are scored at once."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
 _FEW: Final = 256
@@ -108,7 +108,7 @@ def _all(known: _Field, asked: list[str]) -> dict[int, float]:
     postings = {word: known.read(word) for word in dict.fromkeys(asked)}
     holders = {word: len(held) for word, held in postings.items()}
     scope, found = known.scope, dict[int, float]()
-    for some in portions(known.tasks):
+    for some in portions(known.tasks, size=_BATCH):
         here = {word: {n: held[n] for n in some if n in held} for word, held in postings.items()}
         lengths = {n: known.tasks[n][0] for n in some}
         found |= scores(asked, here, lengths, documents=scope.documents, total=scope.words, holders=holders)
