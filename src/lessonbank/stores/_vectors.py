@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
 
 from ._records import encodable
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = tuple[Shorts, Floats]
     """Packed rows: whole numbers, shape (n, dimensions), and what each row is multiplied with to have length 1."""
 
+_PORTION: Final = 128
+"""Rows packed at once: what comes in between fits the processor's cache."""
 LARGEST: Final = 32767
 """What the largest number of a packed row becomes."""
 
@@ -66,7 +69,7 @@ def placeable(
     rows = _packed_together(list(vectors.values()))
     if rows is None or dimensions not in (None, rows[0].shape[1]):
         rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)
-    ids = [encodable(id) for id in vectors]
+    ids = [encodable(id) for id in breathing(vectors)]
     unknown = next((id for id in ids if not known(id)), None)
     if unknown is not None:
         raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")
@@ -86,6 +89,14 @@ def _packed_together(vectors: Sequence[Any]) -> Rows | None:
     if len(floats) == 1:  # most writes have one, and every call of numpy costs more than its numbers
         alone = np.abs(floats).max()
         return _packed(floats, alone) if 0 < alone < np.inf else None
+    parts = [_packed_if_sound(floats[at : at + _PORTION]) for at in breathing(range(0, len(floats), _PORTION))]
+    sound = [part for part in parts if part is not None]
+    if len(sound) < len(parts):
+        return None
+    return np.concatenate([shorts for shorts, _ in sound]), np.concatenate([factors for _, factors in sound])
+
+
+def _packed_if_sound(floats: Any) -> Rows | None:
     largest = np.abs(floats).max(axis=1, keepdims=True)
     if not np.isfinite(largest).all() or not largest.all():
         return None

@@ -53,8 +53,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 Work = Callable[[sqlite3.Connection], T]
 
-_PORTION: Final = 200
-"""Records a scan fetches at a time."""
+_PORTION: Final = 64
+"""Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 
 
 class SqliteStore:

@@ -31,7 +31,7 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
     )
     attempts = [
         (scope, trajectory_id, number, waiting)
-        for number, experience in experiences.items()
+        for number, experience in breathing(experiences.items())
         if experience.attempts
         for trajectory_id, waiting in open_attempts(experience).items()
     ]

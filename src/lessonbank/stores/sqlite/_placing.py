@@ -58,11 +58,14 @@ def place(
 def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, bytes]] = (), /) -> None:
     """Make blocks of the fresh rows of a space, and of `more` (key and vector), which supersede them."""
     rows = connection.execute("SELECT key, vector FROM fresh WHERE space = ?", (space,)).fetchall()
-    every = dict(chain(rows, more))
+    every = dict(breathing(chain(rows, more)))
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
     connection.executemany(
         "INSERT INTO blocks (space, keys, vectors) VALUES (?, ?, ?)",
-        [(space, keys_to_blob(part), b"".join(every[key] for key in part)) for part in _portions(sorted(every))],
+        (
+            (space, keys_to_blob(part), b"".join(every[key] for key in part))
+            for part in breathing(_portions(sorted(every)))
+        ),
     )
 
 
@@ -112,7 +115,8 @@ def forget(
             f"DELETE FROM fresh WHERE space = ? AND (key / {PARTS} {AMONG} OR key {AMONG})",
             (space, among(numbers), among(keys)),
         ).rowcount
-        for block, blob in connection.execute("SELECT number, keys FROM blocks WHERE space = ?", (space,)).fetchall():
+        blocks = connection.execute("SELECT number, keys FROM blocks WHERE space = ?", (space,)).fetchall()
+        for block, blob in breathing(blocks):
             there = keys_from_blob(blob).tolist()
             left = [at for at, key in enumerate(there) if key // PARTS not in numbers and key not in keys]
             if len(left) < len(there):
@@ -147,9 +151,10 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     places = last_places(connection)
     spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
     for space, scope, dimensions in spaces:
-        numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope)).fetchall()
-        known = {number: places[number] for (number,) in numbers}
-        rows = {k: v for k, v in _rows(connection, space, dimensions) if k % PARTS <= known.get(k // PARTS, -1)}
+        numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
+        known = {number: places[number] for (number,) in breathing(numbers)}
+        found = breathing(_rows(connection, space, dimensions))
+        rows = {key: vector for key, vector in found if key % PARTS <= known.get(key // PARTS, -1)}
         connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
         join(connection, space, rows.items())
@@ -170,12 +175,10 @@ def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) ->
         "SELECT keys, vectors FROM blocks WHERE space = ? AND length(vectors) * 8 = length(keys) * ? ORDER BY number",
         (space, size),
     )
-    for keys, vectors in blocks.fetchall():
+    for keys, vectors in blocks:
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
-    yield from connection.execute(
-        "SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
-    ).fetchall()
+    yield from connection.execute("SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size))
 
 
 def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank._concurrency import breathing
+from lessonbank._concurrency import breathing, let_go
 from lessonbank.bm25 import words
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
@@ -19,7 +19,8 @@ from ._placing import rejoin
 from ._purging import UNFINISHED
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
 
-_PORTION: Final = 500
+_PORTION: Final = 64
+"""Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""
 
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
@@ -69,8 +70,8 @@ def _read_journal(connection: sqlite3.Connection) -> None:
     """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
         entries = ((number, entry_of(unpacked(blob))) for number, *_, blob in journal_of(connection, scope))
-        settled: dict[str, int] = {}
-        for number, entry, whole, part in breathing(named(entries, ids_of(connection, scope))):
+        ids, settled = ids_of(connection, scope), dict[str, int]()
+        for number, entry, whole, part in breathing(named(entries, ids)):
             if isinstance(entry, Settle):
                 settled[entry.settlement.recall_id] = number
             connection.execute(
@@ -79,8 +80,9 @@ def _read_journal(connection: sqlite3.Connection) -> None:
             )
         connection.executemany(
             "INSERT INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
-            [(scope, recall, number) for recall, number in settled.items()],
+            ((scope, recall, number) for recall, number in breathing(settled.items())),
         )
+        let_go(ids, settled)
 
 
 def journal_of(
@@ -118,12 +120,13 @@ def named(
         if isinstance(entry, Rollback):
             jumps[sequence] = entry.to
             past = (given[s] for s in chain.from_iterable(live(jumps, sequence)) if s in given)
-            holders = {item: holder for holder, items in past for item in items}
+            holders = {item: holder for holder, items in breathing(past) for item in items}
         whole, part = wrote(entry, holders)
         if isinstance(entry, Add | Replace | Merge):
             given[sequence] = entry.experience.id, tuple(item.id for item in entry.experience.items)
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
         yield number, entry, held, flipped
+    let_go(holders, given)
 
 
 def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from lessonbank._concurrency import breathing, portions
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import check_target
 from lessonbank.stores._packing import unpacked
@@ -37,7 +38,7 @@ def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) 
     check_target(rollback, sequence=scope.sequence)
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
-    if set(chain(*now)) != set(chain(*then)):
+    if set(breathing(chain(*now))) != set(breathing(chain(*then))):
         _change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 
@@ -45,14 +46,15 @@ def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) 
 def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range]) -> None:
     """An experience's record follows from the last entry that wrote it, so only other versions are written anew."""
     wanted = _versions(connection, scope, then)
-    rows = connection.execute(
+    found = connection.execute(
         "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
-    ).fetchall()
-    shown = [number for number, where, _ in rows if where > 0]
-    hidden = {number for number, where, _ in rows if where < 0}
-    other = {n: wanted[n] for n, _, entry in rows if n in wanted and wanted[n].entry != entry}
+    )
+    rows = list(breathing(found))
+    shown = [number for number, where, _ in breathing(rows) if where > 0]
+    hidden = {number for number, where, _ in breathing(rows) if where < 0}
+    other = {n: wanted[n] for n, _, entry in breathing(rows) if n in wanted and wanted[n].entry != entry}
     # Before anything comes back: an item may have gone from one experience to another.
-    for number in other:
+    for number in breathing(other):
         underive(connection, -number if number in hidden else scope.number, number, experience_at(connection, number))
     _take_out(connection, scope, [number for number in shown if number not in wanted])
     _bring_back(connection, scope, [number for number in hidden if number in wanted])
@@ -72,7 +74,7 @@ def date(connection: sqlite3.Connection, /) -> None:
         versions = _versions(connection, scope, live(_rollbacks(connection, scope), scope.sequence))
         connection.executemany(
             "UPDATE experiences SET entry = ? WHERE number = ? AND scope = ?",
-            [(version.entry, number, scope.number) for number, version in versions.items()],
+            ((version.entry, number, scope.number) for number, version in breathing(versions.items())),
         )
 
 
@@ -82,7 +84,7 @@ def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int
         (journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
     found: dict[int, int] = {}
-    for number, blob in rows:
+    for number, blob in breathing(rows):
         entry = entry_of(unpacked(blob))
         if isinstance(entry, Rollback):
             found[sequence_of(number)] = entry.to
@@ -97,7 +99,7 @@ def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[r
             "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
             (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
-        for number, whole, part in rows:
+        for number, whole, part in breathing(rows):
             last.update((one, _Version(number, True)) for one in json.loads(whole or "[]"))
             last.update((one, _Version(number, False)) for one in json.loads(part or "[]") if one in last)
     return last
@@ -107,11 +109,11 @@ def _records(
     connection: sqlite3.Connection, scope: ScopeRow, other: Mapping[int, _Version], spans: Sequence[range]
 ) -> dict[int, Experience]:
     """Experiences by number, as the entries of `spans` left them."""
-    ids: dict[str, int] = dict(
-        connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(other),)).fetchall()
-    )
-    found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
-    records = {number: found[id] for id, number in ids.items() if id in found}
+    ids: dict[str, int] = {}
+    for some in portions(other):
+        ids.update(connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(some),)))
+    found = folded(entry_of(unpacked(blob)) for blob in breathing(_entries(connection, scope, other, spans)))
+    records = {number: found[id] for id, number in breathing(ids.items()) if id in found}
     if len(records) < len(other):
         raise StoreUnavailable("the journal no longer tells what the bank was then: restore a backup")
     return records
@@ -124,28 +126,30 @@ def _entries(
     named = [
         journal
         for span in spans
-        for journal, whole, part in connection.execute(
-            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
-            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
+        for journal, whole, part in breathing(
+            connection.execute(
+                "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
+                (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
+            )
         )
         if any(one in numbers for text in (whole, part) if text for one in json.loads(text))
     ]
-    rows = connection.execute(f"SELECT entry FROM journal WHERE number {AMONG} ORDER BY number", (among(named),))
-    return [blob for (blob,) in rows]
+    sql = f"SELECT entry FROM journal WHERE number {AMONG} ORDER BY number"
+    return [blob for some in portions(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]
 
 
 def _take_out(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
-    those = among(numbers)
-    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (those,))
-    for table in ("items", "attempts"):
-        connection.execute(
-            f"UPDATE {table} SET scope = -experience WHERE scope = ? AND experience {AMONG}", (scope.number, those)
-        )
+    for those in map(among, portions(numbers)):
+        connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (those,))
+        for table in ("items", "attempts"):
+            connection.execute(
+                f"UPDATE {table} SET scope = -experience WHERE scope = ? AND experience {AMONG}", (scope.number, those)
+            )
 
 
 def _bring_back(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
-    connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (among(numbers),))
-    for table in ("items", "attempts"):
-        connection.execute(
-            f"UPDATE {table} SET scope = ? WHERE scope {AMONG}", (scope.number, among(-number for number in numbers))
-        )
+    for some in portions(numbers):
+        connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (among(some),))
+        those = among(-number for number in some)
+        for table in ("items", "attempts"):
+            connection.execute(f"UPDATE {table} SET scope = ? WHERE scope {AMONG}", (scope.number, those))

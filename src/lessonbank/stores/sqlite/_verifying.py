@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from lessonbank._concurrency import breathing
+from lessonbank._concurrency import breathing, let_go
 from lessonbank.bm25 import words
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
@@ -134,7 +134,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         except StoreUnavailable:
             lost += 1
             continue
-        derived = columns, items.get(number, []), sorted(attempts.get(number, []))
+        derived = columns, items.pop(number, []), sorted(attempts.pop(number, []))
         wrong += derived != _derived(experience)
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
@@ -175,25 +175,31 @@ def _journals(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 
 def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str]) -> None:
     beside: dict[int, tuple[str | None, str | None]] = {}
-    held: list[tuple[int, str]] = []
+    held: dict[int, str] = {}
     jumps: dict[int, int] = {}
     settled: dict[str, int] = {}
     ids = ids_of(connection, scope)
     for number, entry, *those in named(_readable(connection, scope, beside, found), ids):
         found[_UNTOLD] += not _told(*beside.pop(number), *those)
         if isinstance(entry, Add | Replace | Merge):
-            held.append((sequence_of(number), entry.experience.id))
+            held[sequence_of(number)] = entry.experience.id
         elif isinstance(entry, Rollback):
             jumps[sequence_of(number)] = entry.to
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
-    in_force = frozenset(chain.from_iterable(live(jumps, last)))
-    shown = {id for (id,) in breathing(connection.execute("SELECT id FROM experiences WHERE scope = ?", (scope,)))}
-    wrong = {id for sequence, id in held if sequence in in_force} ^ shown
-    found[_MISSING] += len(wrong | ({id for _, id in held} - ids.keys()))
-    rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)).fetchall()
-    found[_UNSETTLED] += len({recall for recall, _ in settled.items() ^ set(rows)})
+    in_force = set(breathing(chain.from_iterable(live(jumps, last))))
+    rows = breathing(connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,)))
+    wrong = _unlike(dict(rows), {id: 1 for sequence, id in breathing(held.items()) if sequence in in_force})
+    found[_MISSING] += len(wrong | {id for id in breathing(held.values()) if id not in ids})
+    rows = breathing(connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)))
+    found[_UNSETTLED] += len(_unlike(dict(rows), settled))
+    let_go(ids, held, settled)
+
+
+def _unlike(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
+    """The keys that the two have not alike."""
+    return {key for key in breathing(chain(one, other)) if one.get(key) != other.get(key)}
 
 
 def _readable(

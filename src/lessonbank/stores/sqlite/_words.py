@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from lessonbank._concurrency import breathing
+from lessonbank._concurrency import breathing, portions
 from lessonbank.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.stores._records import encodable
 from lessonbank.types import Match
@@ -21,7 +21,7 @@ from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
 _BATCH: Final = 64
-"""Tasks whose text is read at once, the most promising first."""
+"""Tasks whose text is read at once, the most promising first, or that are scored at once."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
 _FEW: Final = 256
@@ -48,17 +48,24 @@ class _Field:
         """Add every task that holds `word`; how often each does. A place without a record is left out: the index lost
         touch there."""
         places = self._places(word)
-        found = _tasks(self.connection, self.scope, places.keys() - self.tasks.keys())
+        for some in portions(number for number in places if number not in self.tasks):
+            self._know(some)
+        held = {number: count for number, count in breathing(places.items()) if number in self.tasks}
+        for part in portions(held.items()):
+            add_gains(self.sums, most, dict(part), self.drags)
+        return held
+
+    def _know(self, numbers: Collection[int]) -> None:
+        found = _tasks(self.connection, self.scope, numbers)
         mean = max(self.scope.words, 1) / max(self.scope.documents, 1)
         self.tasks |= found
-        self.drags |= {number: drag(length / mean) for number, (length, _, _) in breathing(found.items())}
-        held = {number: count for number, count in breathing(places.items()) if number in self.tasks}
-        add_gains(self.sums, most, held, self.drags)
-        return held
+        self.drags |= {number: drag(length / mean) for number, (length, _, _) in found.items()}
 
     def _places(self, word: str) -> Counter[int]:
         rows = self.connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(self.scope.number, word),))
-        return Counter(doc for (doc,) in breathing(rows)) + Counter(self.tail.get(word, {}))
+        found = Counter(doc for (doc,) in breathing(rows))
+        found.update(self.tail.get(word, {}))
+        return found
 
     def holders(self, word: str, /) -> int:
         """How many tasks hold a word."""
@@ -70,11 +77,6 @@ class _Field:
     def usable(self, number: int, /) -> bool:
         """Whether the task may be answered with."""
         return self.tasks[number][1] and number not in self.left_out
-
-    @property
-    def lengths(self) -> dict[int, int]:
-        """Words per task."""
-        return {number: length for number, (length, _, _) in self.tasks.items()}
 
 
 def search(
@@ -90,7 +92,7 @@ def search(
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
     found = _all(known, asked) if _rolled_back(connection, here) else _Asking(known, asked, limit).found()
-    usable = ((score, known.tasks[number][2], number) for number, score in found.items() if known.usable(number))
+    usable = ((score, known.tasks[n][2], n) for n, score in breathing(found.items()) if known.usable(n))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
 
@@ -104,7 +106,13 @@ def check_few(connection: sqlite3.Connection, scope: str, /) -> None:
 def _all(known: _Field, asked: list[str]) -> dict[int, float]:
     """The score of every task with a word of the query."""
     postings = {word: known.read(word) for word in dict.fromkeys(asked)}
-    return scores(asked, postings, known.lengths, documents=known.scope.documents, total=known.scope.words)
+    holders = {word: len(held) for word, held in postings.items()}
+    scope, found = known.scope, dict[int, float]()
+    for some in portions(known.tasks, size=_BATCH):
+        here = {word: {n: held[n] for n in some if n in held} for word, held in postings.items()}
+        lengths = {n: known.tasks[n][0] for n in some}
+        found |= scores(asked, here, lengths, documents=scope.documents, total=scope.words, holders=holders)
+    return found
 
 
 class _Asking:

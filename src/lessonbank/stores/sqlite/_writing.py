@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._concurrency import breathing
+from lessonbank._concurrency import breathing, portions
 from lessonbank._ids import now
 from lessonbank.bm25 import words
 from lessonbank.errors import NotFound
@@ -51,20 +51,19 @@ class Present:
         self._connection = connection
         self._scope = scope
         last, last_item = connection.execute(_NEWEST, (scope.number,)).fetchone() if new else (None, None)
-        self._unknown = self._not_in("experiences", last, [e.id for e in new])
-        self._unowned = self._not_in("items", last_item, [i.id for e in new for i in e.items])
+        self._unknown = self._not_in("experiences", last, [e.id for e in breathing(new)])
+        self._unowned = self._not_in("items", last_item, [i.id for e in breathing(new) for i in e.items])
 
-    def _not_in(self, table: str, last: object, ids: Sequence[str]) -> frozenset[str]:
+    def _not_in(self, table: str, last: object, ids: Sequence[str]) -> set[str]:
         doubtful = ids
         if isinstance(last, str | None):
             # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order too.
             doubtful = [] if last is None else [id for id in ids if id <= last]
-        if not doubtful:
-            return frozenset(ids)
-        rows = self._connection.execute(
-            f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}", (self._scope.number, among_ids(doubtful))
-        )
-        return frozenset(ids).difference(id for (id,) in rows)
+        missing, sql = set(ids), f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
+        for some in portions(doubtful):
+            rows = self._connection.execute(sql, (self._scope.number, among_ids(some)))
+            missing.difference_update(id for (id,) in rows)
+        return missing
 
     def knows(self, id: str, /) -> bool:
         """See `View.knows`."""
@@ -100,7 +99,7 @@ def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[s
     """Insert packed trajectories by id; the ids that were new."""
     scope = make_scope(connection, scope_name)
     at = microseconds(now())
-    new = [id for id, blob in rows if _insert_trajectory(connection, scope, id, blob, at)]
+    new = [id for id, blob in breathing(rows) if _insert_trajectory(connection, scope, id, blob, at)]
     settle_pending(connection, scope.number, new)
     return new
 
@@ -214,20 +213,21 @@ def write(
     """
     last, indexed, rolled_back = connection.execute(_STATE, (-scope.number,)).fetchone()
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
-    old = {id: _old(connection, scope, id) for id in written.experiences if id not in written.added or id in back}
+    every, added = written.experiences, written.added
+    old = {id: _old(connection, scope, id) for id in breathing(every) if id not in added or id in back}
     numbers = {id: row.number for id, row in old.items()}
-    numbers.update((id, last + at) for at, id in enumerate((id for id in written.experiences if id not in old), 1))
+    numbers.update((id, last + at) for at, id in enumerate((id for id in breathing(every) if id not in old), 1))
     tasks, lengths = _words(written, numbers)
     trajectories = _clear(connection, scope, old)
     _put(connection, scope, written, numbers, old=old, lengths=lengths)
-    derive(connection, scope.number, {numbers[id]: e for id, e in written.experiences.items()})
+    derive(connection, scope.number, {numbers[id]: e for id, e in breathing(every.items())})
     if old:
         _change_tasks(connection, scope, old, written)
     index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
-    before = sum(row.words for id, row in old.items() if id not in written.added)
-    trajectories.update(attempt.trajectory_id for e in written.experiences.values() for attempt in e.attempts)
+    before = sum(row.words for id, row in old.items() if id not in added)
+    trajectories.update(attempt.trajectory_id for e in breathing(every.values()) for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
-    return numbers, (len(written.added), sum(lengths.values()) - before)
+    return numbers, (len(added), sum(lengths.values()) - before)
 
 
 def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
@@ -268,7 +268,7 @@ def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
 
 def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old]) -> set[str]:
     """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
-    for row in old.values():
+    for row in breathing(old.values()):
         underive(connection, scope.number, row.number, row.experience)
     return {attempt.trajectory_id for row in old.values() for attempt in row.experience.attempts}
 
