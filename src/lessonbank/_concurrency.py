@@ -79,6 +79,11 @@ def let_go(*many: dict[Any, Any]) -> None:
             one.popitem()
 
 
+def rested() -> None:
+    """This thread has just waited for something, and others had their turn: as good as a pause."""
+    _pauses.rested()
+
+
 class _Pauses(threading.local):
     """When this thread paused last: of many short loops, none of which is long, one after the other is."""
 
@@ -96,8 +101,12 @@ class _Pauses(threading.local):
         """Pause, unless another loop around this one or inside of it just did; when the next is due."""
         if perf_counter() > self._ended + _STRETCH:
             sleep(_PAUSE)
-            self._ended, self._worked = perf_counter(), thread_time()
+            self.rested()
         return self._ended + _STRETCH
+
+    def rested(self) -> None:
+        """Count anew."""
+        self._ended, self._worked = perf_counter(), thread_time()
 
 
 _pauses: Final = _Pauses()

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from lessonbank._concurrency import rested
+
 from ._causes import is_busy
 from ._inline import Pace
 
@@ -108,6 +110,7 @@ class Committer:
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
         begun = perf_counter()
+        rested()
         try:
             with self._turn(any(job.synced for job in jobs)) as connection:
                 outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs)
@@ -146,6 +149,7 @@ def _together(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> list[_Out
 
 
 def _part(connection: sqlite3.Connection, job: _Job) -> _Outcome:
+    rested()  # its statements let others in
     connection.execute("SAVEPOINT part")
     try:
         result = job.work(connection)

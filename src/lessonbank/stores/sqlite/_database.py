@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from lessonbank._concurrency import rested
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._causes import is_busy, unavailable
@@ -141,7 +142,7 @@ class Database:
 
     def reading(self, call: Callable[[], T], /) -> Future[T]:
         """The future result of a call that reads, in a thread of its own."""
-        return self._begun(self._pool.submit, call)
+        return self._begun(self._pool.submit, partial(_rested, call))
 
     def writing(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> Future[T]:
         """The future result of `work`, there once all it wrote is committed; if anything fails, nothing was written.
@@ -349,6 +350,12 @@ class Database:
         _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
+
+
+def _rested(call: Callable[[], T]) -> T:
+    """The result of a call that a thread waited for."""
+    rested()
+    return call()
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
