@@ -14,9 +14,9 @@ from blockbuster import blockbuster_ctx
 
 from lessonbank.stores.sqlite import SqliteStore, _inline, _ranking
 from lessonbank.stores.sqlite._derived import TAIL
-from lessonbank.stores.sqlite._inline import Crowd, Lengthy, Pace
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, settlement, towards
-from lessonbank.types import Add, Recall
+from lessonbank.stores.sqlite._inline import Lengthy, Pace
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
+from lessonbank.types import Recall
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +40,7 @@ async def where(store: SqliteStore, *, writing: bool = False) -> str:
     def name(_: sqlite3.Connection) -> str:
         return threading.current_thread().name
 
-    return await (store._write(name, hurried=name) if writing else store._find(name))
+    return await (store._write_unsynced(name, small=True) if writing else store._find(name))
 
 
 # --- how long is short ------------------------------------------------------------------------------------------------
@@ -103,10 +103,29 @@ async def test_a_search_that_must_wait_for_its_matrix_leaves_the_loop(store: Sql
 
 
 @pytest.mark.usefixtures("at_once")
-async def test_writes_that_wait_together_are_handed_to_the_thread_that_joins_them(store: SqliteStore) -> None:
-    names = await asyncio.gather(*(where(store, writing=True) for _ in range(3)))
-    assert set(names) == {"lessonbank-writer"}
-    assert await where(store, writing=True) == threading.current_thread().name
+async def test_no_write_that_waits_for_the_disk_is_made_in_the_loop(store: SqliteStore) -> None:
+    def name(_: sqlite3.Connection) -> str:
+        return threading.current_thread().name
+
+    assert await store._write(name) == "lessonbank-writer"
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_receipt_goes_to_the_thread_while_that_has_something_to_write(store: SqliteStore) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> None:
+        begun.set()
+        go_on.wait(30)
+
+    held = asyncio.ensure_future(store._write(hold))
+    await asyncio.to_thread(begun.wait, 30)
+    waiting = asyncio.ensure_future(where(store, writing=True))
+    done, _ = await asyncio.wait([waiting], timeout=0.05)
+    assert not done
+    go_on.set()
+    assert await waiting == "lessonbank-writer"
+    await held
 
 
 @pytest.mark.usefixtures("at_once")
@@ -177,12 +196,14 @@ async def test_the_log_of_many_small_writes_is_emptied_again_and_again(store: Sq
 
 @pytest.mark.usefixtures("at_once")
 async def test_a_write_that_fails_in_the_loop_has_changed_nothing(store: SqliteStore) -> None:
-    unknown = Recall(scope=MINE, task="t")
-    new = experience("never there")
-    with pytest.raises(Exception, match="no recall"):
-        await store.apply([Add(experience=new)], scope=MINE, writer="tests", settlement=settlement(unknown))
-    assert await collected(store.scan(scope=MINE)) == []
-    assert not await store.verify()
+    def fail(file: sqlite3.Connection) -> None:
+        file.execute("INSERT INTO settings (key, value) VALUES ('half', 'done')")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await store._write_unsynced(fail, small=True)
+    assert await store.setting("half") is None
+    assert await where(store, writing=True) == threading.current_thread().name
 
 
 @pytest.mark.usefixtures("at_once")
@@ -191,26 +212,16 @@ async def test_several_loops_may_share_a_store_that_writes_in_them(path: Path) -
 
     async def write(number: int) -> None:
         for at in range(10):
-            await added(opened, experience(f"task {number} {at}"))
+            await opened.record(Recall(scope=MINE, task=f"task {number} {at}"))
 
     threads = [threading.Thread(target=asyncio.run, args=(write(number),)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         await asyncio.to_thread(thread.join)
-    assert (await opened.counts(scope=MINE)).experiences == 40
+    assert len(await collected(opened.receipts(scope=MINE))) == 40
     assert not await opened.verify()
     await opened.close()
-
-
-async def test_a_crowd_knows_how_many_it_is() -> None:
-    crowd = Crowd()
-    with crowd.joined():
-        assert crowd.is_one
-        with crowd.joined():
-            assert not crowd.is_one
-        assert crowd.is_one
-    assert not crowd.is_one
 
 
 # --- nor where somebody watches it ------------------------------------------------------------------------------------

@@ -39,9 +39,8 @@ from lessonbank.types import (
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
-from ._entries import BRIEF, SMALL, are_small, hurried_apply
-from ._inline import Crowd, Lengthy, Pace
-from ._preparing import all_packed, ready
+from ._inline import Lengthy, Pace
+from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
 from ._rewinding import rewind
 from ._rows import experience_of
 from ._slots import Matrices
@@ -68,8 +67,7 @@ class SqliteStore:
     def __init__(self, database: Database, /) -> None:
         self._database = database
         self._matrices = Matrices()
-        self._writes = Crowd()
-        self._ranking, self._searching, self._finding = Pace(), Pace(), Pace()
+        self._ranking, self._searching, self._finding, self._recording = Pace(), Pace(), Pace(), Pace()
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
@@ -143,7 +141,7 @@ class SqliteStore:
         rollback = lone_rollback(changes, vectors, settlement)
         if rollback is not None:
             return await self._write(lambda file: rewind(file, batch, rollback))
-        return await self._write(lambda file: _writing.apply(file, batch), hurried=hurried_apply(batch))
+        return await self._write(lambda file: _writing.apply(file, batch))
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -210,11 +208,7 @@ class SqliteStore:
         checked_scope(recall.scope)
         small = len(recall.text) + len(recall.task) < BRIEF
         clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"items": ()})), small=small)
-
-        def record(file: sqlite3.Connection) -> None:
-            _writing.record(file, clean, blob)
-
-        await self._write(record, hurried=record if small else None, synced=False)
+        await self._write_unsynced(lambda file: _writing.record(file, clean, blob), small=small)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -295,17 +289,17 @@ class SqliteStore:
             return list(map(ready, entries))
         return await self._off_loop(partial(all_packed, entries, beside=self._database.reading))
 
-    async def _write(self, work: Work[T], *, hurried: Work[T] | None = None, synced: bool = True) -> T:
-        """What `work` returns. `hurried` does the same where it is short, or raises Lengthy."""
-        if hurried is None:
-            return await _result(self._database.writing(work, synced=synced))
-        pace = self._database.pace(synced=synced)
-        with self._writes.joined():
+    async def _write(self, work: Work[T]) -> T:
+        """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
+        return await _result(self._database.writing(work))
+
+    async def _write_unsynced(self, work: Work[T], *, small: bool) -> T:
+        """What `work` returns, once it is written so that it outlives this process; a moment later it is on disk."""
+        if small and self._recording.is_short:
             await _give_way()
-            if self._writes.is_one and pace.is_short:
-                with suppress(Lengthy):
-                    return pace.at_once(lambda: self._database.write_hurried(hurried, synced=synced))
-            return await _result(self._database.writing(work, synced=synced))
+            with suppress(Lengthy):
+                return self._recording.at_once(lambda: self._database.write_hurried(work))
+        return await _result(self._database.writing(self._recording.counted(work), synced=False))
 
     async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
         """What `work` finds. `hurried` finds the same where that is short by the `pace` of late, or raises Lengthy."""

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from lessonbank._concurrency import rested
 
 from ._causes import is_busy
-from ._inline import Pace
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -46,8 +44,6 @@ class Committer:
 
     def __init__(self, turn: Callable[[bool], AbstractContextManager[sqlite3.Connection]], /) -> None:
         self._turn = turn
-        self.paces = {True: Pace(), False: Pace()}
-        """How long commits of one write took lately, the wait for their turn included: with the disk and without."""
         self._state = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._thread: threading.Thread | None = None
@@ -109,7 +105,6 @@ class Committer:
             return taken
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
-        begun = perf_counter()
         rested()
         try:
             with self._turn(any(job.synced for job in jobs)) as connection:
@@ -117,8 +112,6 @@ class Committer:
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             self._failed(jobs, error)
             return
-        if len(jobs) == 1 and not jobs[0].bare:
-            self.paces[jobs[0].synced].took(perf_counter() - begun)
         self._committing = False  # before anybody hears of it: who goes on with another write must not find this one
         for job, (result, error) in zip(jobs, outcomes, strict=True):
             if error is None:

@@ -20,7 +20,7 @@ from lessonbank.errors import StoreUnavailable, UsageError
 from ._causes import is_busy, unavailable
 from ._committing import Committer, transacted
 from ._connecting import Connection, connect
-from ._inline import Lengthy, Pace
+from ._inline import Lengthy
 from ._queue import PATIENCE, Queue
 from ._schema import check_version, prepare
 from ._syncing import Syncing
@@ -152,12 +152,8 @@ class Database:
         """
         return self._begun(partial(self._committer.submit, synced=synced), partial(self._present, work))
 
-    def pace(self, *, synced: bool) -> Pace:
-        """How long such writes took lately."""
-        return self._committer.paces[synced]
-
-    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> T:
-        """What `work` returns, once it is written as `writing` says.
+    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /) -> T:
+        """What `work` returns, once it is written as `writing` says of what is not `synced`.
 
         Raises:
             Lengthy: somebody else is writing; nothing was written.
@@ -165,7 +161,7 @@ class Database:
         if not self._committer.is_idle or not self._hurry.acquire(blocking=False):
             raise Lengthy
         try:
-            with self._hurried_turn(synced) as connection:
+            with self._hurried_turn() as connection:
                 done = transacted(connection, partial(self._present, work))
             self._hurried_commits += 1
         finally:
@@ -176,11 +172,10 @@ class Database:
         return done
 
     @contextmanager
-    def _hurried_turn(self, synced: bool) -> Generator[sqlite3.Connection]:
-        with self._lease(self._writers, hurried=True, synced=synced) as connection, self._hurried_queue.turn_at_once():
+    def _hurried_turn(self) -> Generator[sqlite3.Connection]:
+        with self._lease(self._writers, hurried=True, synced=False) as connection, self._hurried_queue.turn_at_once():
             yield connection
-        if not synced:
-            self._syncing.due()
+        self._syncing.due()
 
     def _empty_log(self, connection: sqlite3.Connection) -> None:
         """Move what is in the log to the file, as far as no reader needs it."""

@@ -6,12 +6,11 @@ lately is made where it was asked for, unless it would have to wait for somebody
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final, TypeVar
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 _SHORT: Final = 0.001_5
@@ -62,30 +61,10 @@ class Pace:
         finally:
             self.took(perf_counter() - begun)
 
+    def counted(self, call: Callable[[R], T], /) -> Callable[[R], T]:
+        """The same call, which counts wherever it is made."""
+        return lambda about: self.timed(lambda: call(about))
+
     def took(self, seconds: float, /) -> None:
         """Count a call."""
         self._short = self._short + 1 if seconds < _SHORT else 0
-
-
-class Crowd:
-    """How many writes wait at this moment: those of several share a commit, which a thread makes for all of them."""
-
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
-        self._waiting = 0
-
-    @contextmanager
-    def joined(self) -> Generator[None]:
-        """Be one of them."""
-        with self._turn:
-            self._waiting += 1
-        try:
-            yield
-        finally:
-            with self._turn:
-                self._waiting -= 1
-
-    @property
-    def is_one(self) -> bool:
-        """Whether nobody else waits."""
-        return self._waiting == 1

@@ -10,12 +10,29 @@ from typing import Final, TypeVar
 from lessonbank._concurrency import breathing
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import dumped
-from lessonbank.types import Record
+from lessonbank.timeline import Entry
+from lessonbank.types import Experience, Record
 
 R = TypeVar("R", bound=Record)
 
+SMALL: Final = 2
+"""Changes that are made ready to be written in the event loop: a thread would take longer to begin."""
+BRIEF: Final = 16_384
+"""Characters of a record that is made ready there: a megabyte would stop the loop for tens of milliseconds."""
 _MANY: Final = 128
 """Entries from which a second thread is worth its start."""
+
+
+def are_small(entries: Sequence[Entry], /) -> bool:
+    """Whether they are so few and short that they are quickly packed."""
+    return len(entries) <= SMALL and all(map(_brief, entries))
+
+
+def _brief(entry: Entry) -> bool:
+    experience = getattr(entry, "experience", None)
+    if not isinstance(experience, Experience):
+        return True
+    return len(experience.task) + sum(len(item.text) for item in experience.items) < BRIEF
 
 
 def ready(record: R, /) -> tuple[R, bytes]:
