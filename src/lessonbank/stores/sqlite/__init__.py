@@ -162,8 +162,7 @@ class SqliteStore:
         find = partial(
             _ranking.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
-        query = unit(vector, what="the query")
-        return await self._rank(partial(find, matrices=self._matrices, query=query))
+        return await self._rank(find, vector)
 
     async def nearest_unless_missing(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, items: bool = False
@@ -176,17 +175,12 @@ class SqliteStore:
             limit=limit,
             items=items,
         )
-        query = unit(vector, what="the query")
-        return await self._rank(partial(find, matrices=self._matrices, query=query))
+        return await self._rank(find, vector)
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_words.search, scope=checked_scope(scope), limit=limit, exclude=exclude)
-        return await self._read(
-            lambda file: find(file, query),
-            pace=self._searching,
-            hurried=lambda file: _words.check_few(file, scope) or find(file, query),
-        )
+        find = partial(_words.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        return await self._read(find, pace=self._searching, hurried=partial(find, hurried=True))
 
     async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
@@ -315,9 +309,10 @@ class SqliteStore:
         """What a look at a few rows finds."""
         return await self._read(work, pace=self._finding, hurried=work)
 
-    async def _rank(self, find: Callable[..., T]) -> T:
+    async def _rank(self, find: Callable[..., T], vector: Vectors) -> T:
         """What is found with a matrix."""
-        return await self._read(find, pace=self._ranking, hurried=partial(find, hurried=True))
+        work = partial(find, matrices=self._matrices, query=unit(vector, what="the query"))
+        return await self._read(work, pace=self._ranking, hurried=partial(work, hurried=True))
 
     async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
         """The result of a call that takes a while. A `small` one is quicker made here."""

@@ -80,14 +80,26 @@ class _Field:
 
 
 def search(
-    connection: sqlite3.Connection, query: str, /, *, scope: str, limit: int, exclude: Collection[str]
+    connection: sqlite3.Connection,
+    /,
+    query: str,
+    *,
+    scope: str,
+    limit: int,
+    exclude: Collection[str],
+    hurried: bool = False,
 ) -> list[Match]:
     """The closest active experiences by the words of their tasks.
 
     Rare words are read first. Once the last place is held by more than all unread words together could give, no task
     without a word already read can reach it (the MaxScore bound of Turtle and Flood 1995): the answer is the same.
+
+    Raises:
+        Lengthy: `hurried`, and a question with many words would take milliseconds.
     """
     here = find_scope(connection, scope)
+    if hurried and here.documents > _FEW:
+        raise Lengthy
     asked = words(query)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
@@ -95,12 +107,6 @@ def search(
     usable = ((score, known.tasks[n][2], n) for n, score in breathing(found.items()) if known.usable(n))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
-
-
-def check_few(connection: sqlite3.Connection, scope: str, /) -> None:
-    """Raise Lengthy where a question with many words would take milliseconds."""
-    if find_scope(connection, scope).documents > _FEW:
-        raise Lengthy
 
 
 def _all(known: _Field, asked: list[str]) -> dict[int, float]:
