@@ -24,7 +24,7 @@ from typing import Any
 import lessonbank
 from lessonbank import VERSION, ReasoningBank
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.types import Attempt, Extraction, Learned, MemoryItem, Step, Trajectory
+from lessonbank.types import Extraction, Learned, Lesson, Run, Step, Trajectory
 
 Fate = StrEnum("Fate", ["stored", "redacted", "quarantined", "blocked"])
 """What became of a write, in AMSB's words."""
@@ -39,20 +39,20 @@ class Adapter:
     trust: TrustPolicy = "open"
 
     def __init__(self) -> None:
-        self._drawn = MemoryItem(title="nothing", content="nothing")
+        self._drawn = Lesson(title="nothing", content="nothing")
         self._bank: ReasoningBank = lessonbank.connect(
             ":memory:", scope="amsb", embedder="lexical", holdout=None, extractor=self._draw, trust=self.trust
         )
         self.reasons: list[str] = []
 
-    async def _draw(self, attempts: Sequence[Attempt], /) -> Extraction:
+    async def _draw(self, attempts: Sequence[Run], /) -> Extraction:
         """What was seen, as it came through the bank's entrance."""
         seen = attempts[0].trajectory.steps[0].observations[0].text
-        return Extraction(items=(self._drawn.model_copy(update={"content": seen}),))
+        return Extraction(lessons=(self._drawn.model_copy(update={"content": seen}),))
 
     def remember(self, key: str, value: Any, *, source_class: str = "external_tool") -> Fate:
         """One run that saw the text, and its lesson."""
-        self._drawn = MemoryItem(title=key, description=f"When {key} is needed", content="replaced")
+        self._drawn = Lesson(title=key, description=f"When {key} is needed", content="replaced")
         step = Step(action=f"read {key} ({source_class})", observation=str(value))
         learned = self._bank.learn(Trajectory(task=f"use {key}", steps=(step,)), outcome="success")
         self.reasons += learned.notes
@@ -67,10 +67,10 @@ class Adapter:
 
 
 def _fate(learned: Learned, value: str) -> Fate:
-    if not learned.items:
+    if not learned.lessons:
         return Fate.blocked
-    item = learned.items[0]
-    return Fate.quarantined if item.hidden else Fate.stored if item.content == value.strip() else Fate.redacted
+    lesson = learned.lessons[0]
+    return Fate.quarantined if lesson.hidden else Fate.stored if lesson.content == value.strip() else Fate.redacted
 
 
 def content_of(block: str, /) -> str:

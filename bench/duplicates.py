@@ -12,8 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from lessonbank import MemoryItem
-from lessonbank.consolidation import compare
+from lessonbank import Lesson
+from lessonbank.learning.consolidation import compare
 
 PAIRS = Path(__file__).parents[1] / "tests" / "consolidation" / "pairs.jsonl"
 LABELS = ("same", "paraphrase", "opposite", "target")
@@ -22,7 +22,7 @@ LEVELS = ("same", "near", "different")
 
 def judged(pair: dict[str, Any]) -> tuple[str, str]:
     """Level and reason for one labelled pair."""
-    likeness = compare(*(MemoryItem(kind=pair["kind"], **pair[side]) for side in "ab"))
+    likeness = compare(*(Lesson(kind=pair["kind"], **pair[side]) for side in "ab"))
     return likeness.level, likeness.reason
 
 

@@ -19,8 +19,8 @@ task is asked for in turn. What counts as found is set by labels that came with 
   own first half. No sentence is repeated, so this is about the subject, with all the words it happens to share. The web
   tasks are not here: those of one template share their first half.
 * lessons: transfer over a bank of real lessons: those the package draws without a model from the first run of each text
-  that gives any (texts without one are not in it). Here the search for items takes part (`items(…)`): asked for items
-  until five experiences are among theirs, and judged by these, in the order of their best items. Such lessons quote the
+  that gives any (texts without one are not in it). Here the search for lessons takes part (`items(…)`): asked for lessons
+  until five experiences are among theirs, and judged by these, in the order of their best lessons. Such lessons quote the
   start of their task, which those of a model need not.
 
 Figures: recall@k is the share of what could be found in k places (relevant found / min(k, relevant)); nDCG@5 with
@@ -28,7 +28,7 @@ relevance 0 or 1. Both are averaged over the queries of a family, then over fami
 not outvote seven repositories; "mean" is over the sources. The interval is a bootstrap of 2,000 draws over families
 within each source (2.5 to 97.5 percent), and the gain is paired with the lexical search on the same draws. Seeds are
 fixed. The last table is the desk world of `lessonbank.bench` (scripted agent, worlds 0-19, 80 tasks): tasks done. There
-k counts experiences, each with all its items, and for `items(…)` items.
+k counts experiences, each with all its lessons, and for `items(…)` lessons.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ import lessonbank
 from lessonbank.bench import ScriptedAgent, paired_bootstrap, stream, world
 from lessonbank.bench.runner import attempt
 from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.rendering import estimate_tokens
-from lessonbank.retrieval import (
+from lessonbank.retrieving import (
     DenseRetriever,
     HybridRetriever,
-    ItemRetriever,
     LeaveOut,
+    LessonRetriever,
     LexicalRetriever,
     Retrieval,
     same_task,
 )
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.types import Add, Experience, MemoryItem
+from lessonbank.text.rendering import estimate_tokens
+from lessonbank.types import Add, Experience, Lesson
 from lessonbank.wiring._embedders import choose
 
 DATA = Path(__file__).parents[1].parent / "shared" / "data"
@@ -81,7 +81,7 @@ async def filled(collection: Collection, make: Searcher) -> tuple[Retriever, Sto
     store = MemoryStore()
     retriever = make(store)
     experiences = [
-        Experience(id=id, scope=SCOPE, task=text, items=tuple(collection.items.get(id) or _stand_in(text)))
+        Experience(id=id, scope=SCOPE, task=text, lessons=tuple(collection.lessons.get(id) or _stand_in(text)))
         for id, text in collection.documents.items()
     ]
     vectors = await retriever.index(experiences)
@@ -90,9 +90,9 @@ async def filled(collection: Collection, make: Searcher) -> tuple[Retriever, Sto
     return retriever, store
 
 
-def _stand_in(text: str) -> Sequence[MemoryItem]:
+def _stand_in(text: str) -> Sequence[Lesson]:
     """What an experience holds where only its task is searched."""
-    return [MemoryItem(title="What it taught", content=text[:80])]
+    return [Lesson(title="What it taught", content=text[:80])]
 
 
 async def scored(collection: Collection, make: Searcher) -> dict[str, list[list[float]]]:
@@ -167,7 +167,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)
-        made[f"items({label})"] = _items(chosen.embedder)
+        made[f"items({label})"] = _lessons(chosen.embedder)
     return made
 
 
@@ -181,8 +181,8 @@ def _dense(embedder: Embedder) -> Searcher:
     return lambda store: DenseRetriever(store, embedder)
 
 
-def _items(embedder: Embedder) -> Searcher:
-    return lambda store: ItemRetriever(store, embedder)
+def _lessons(embedder: Embedder) -> Searcher:
+    return lambda store: LessonRetriever(store, embedder)
 
 
 def _hybrid(embedder: Embedder) -> Searcher:
@@ -190,11 +190,11 @@ def _hybrid(embedder: Embedder) -> Searcher:
 
 
 async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> list[dict[str, Any]]:
-    """Every set with every way to search (items: where there are lessons), then the mean over sources of a variant."""
+    """Every set with every way to search (lessons: where there are lessons), then the mean over sources of a variant."""
     rows: list[dict[str, Any]] = []
     kept: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
     for collection in sets:
-        fit = {name: make for name, make in ways.items() if collection.items or not name.startswith("items(")}
+        fit = {name: make for name, make in ways.items() if collection.lessons or not name.startswith("items(")}
         results = {name: drawn(await scored(collection, make), collection.source) for name, make in fit.items()}
         results["by chance"] = drawn(by_chance(collection), collection.source)
         label = f"{collection.source} ({len(collection.queries)} in {len({q.family for q in collection.queries})})"
@@ -218,7 +218,7 @@ def desk(
     for label, name in embedders.items():
         ways[label] = {"embedder": name}
         ways[f"hybrid(lexical, {label})"] = {"embedder": name, "retrieval": Retrieval("hybrid")}
-        ways[f"items({label})"] = {"embedder": name, "retrieval": Retrieval(level="item")}
+        ways[f"items({label})"] = {"embedder": name, "retrieval": Retrieval(level="lesson")}
     rows: list[dict[str, Any]] = []
     for limit in limits:
         games = {way: [played(seed, limit, tasks, options) for seed in seeds] for way, options in ways.items()}

@@ -1,6 +1,6 @@
-"""A world in which the truth about every item is planted: the only place where credit can be checked.
+"""A world in which the truth about every lesson is planted: the only place where credit can be checked.
 
-    .venv/bin/python bench/simulator.py [--episodes N] [--items N] [--seeds N] [--json]
+    .venv/bin/python bench/simulator.py [--episodes N] [--lessons N] [--seeds N] [--json]
 
 Printed: how well counting, comparing and learning a value rank planted effects, and how fast episodes are made. The
 parts are for `import simulator`: worlds (`World`), their episodes (`simulate`, `play`, `stream`), the answers (`truth`,
@@ -52,16 +52,16 @@ from _simulator.world import Silence as Silence
 from _simulator.world import World as World
 
 COMPARED = {"counters": counters, "with-without": with_without, "Q(.1)": q_learning}
-"""What others do, by name: from episodes to one score per item."""
+"""What others do, by name: from episodes to one score per lesson."""
 ORACLE = "oracle"
 """The bound: told everything but the effect asked for."""
 
 
-def ranked(*, items: int, episodes: int, seeds: int, withhold: float = 0.3) -> dict[str, dict[str, float]]:
+def ranked(*, lessons: int, episodes: int, seeds: int, withhold: float = 0.3) -> dict[str, dict[str, float]]:
     """How well each ranks the planted effects of `World.credit`, averaged over seeds: Spearman, AUC of what harms."""
     scores: dict[str, list[tuple[float, float]]] = {name: [] for name in (*COMPARED, ORACLE)}
     for seed in range(seeds):
-        world = World.credit(seed, items=items)
+        world = World.credit(seed, lessons=lessons)
         run, planted = play(world, episodes, withhold=withhold, control=0.0, seed=seed), world.families.effect[0]
         values = {name: score(run.episodes) for name, score in COMPARED.items()} | {ORACLE: oracle(world, run)}
         for name, value in values.items():
@@ -70,9 +70,9 @@ def ranked(*, items: int, episodes: int, seeds: int, withhold: float = 0.3) -> d
     return {name: {"spearman": float(m[0]), "auc of harmful": float(m[1])} for name, m in means.items()}
 
 
-def speed(*, items: int = 30, episodes: int = 200_000) -> float:
+def speed(*, lessons: int = 30, episodes: int = 200_000) -> float:
     """Episodes per second, with every draw, a judge who errs and missing outcomes."""
-    world = World.draw(0, items=items, judge=Judging(audited=0.1), silence=Silence(success=0.05, failure=0.05))
+    world = World.draw(0, lessons=lessons, judge=Judging(audited=0.1), silence=Silence(success=0.05, failure=0.05))
     began = time.perf_counter()
     simulate(world, episodes, withhold=0.2, control=0.1, seed=0)
     return episodes / (time.perf_counter() - began)
@@ -81,12 +81,12 @@ def speed(*, items: int = 30, episodes: int = 200_000) -> float:
 def main() -> None:
     """Measure and print."""
     asked = _arguments()
-    scores = ranked(items=asked.items, episodes=asked.episodes, seeds=asked.seeds)
-    fast = speed(items=asked.items)
+    scores = ranked(lessons=asked.lessons, episodes=asked.episodes, seeds=asked.seeds)
+    fast = speed(lessons=asked.lessons)
     if asked.json:
         print(json.dumps({"ranking": scores, "episodes per second": round(fast)}, indent=2))
         return
-    print(f"{asked.items} items, {asked.episodes} episodes, {asked.seeds} seeds\n")
+    print(f"{asked.lessons} lessons, {asked.episodes} episodes, {asked.seeds} seeds\n")
     print("| estimator | Spearman | AUC of harmful |\n|---|---:|---:|")
     for name, score in scores.items():
         print(f"| {name} | {score['spearman']:.2f} | {score['auc of harmful']:.2f} |")
@@ -95,7 +95,7 @@ def main() -> None:
 
 def _arguments() -> Any:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--items", type=int, default=30)
+    parser.add_argument("--lessons", type=int, default=30)
     parser.add_argument("--episodes", type=int, default=2000)
     parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--json", action="store_true")

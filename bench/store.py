@@ -1,9 +1,9 @@
 """What the embedded store costs, each figure beside the raw operation under it, in one run on one machine.
 
-    python bench/store.py [--items N ...] [--parts PART ...] [--folder DIR] [--peers DIR] [--calls N] [--json]
+    python bench/store.py [--lessons N ...] [--parts PART ...] [--folder DIR] [--peers DIR] [--calls N] [--json]
 
-By default 10,000 and 100,000 items; `--items 1000000` measures a bank of a million with a scope of 50,000 besides.
-Vectors have 384 dimensions and lie around 500 centres; every experience has a task of 200 characters and one item of
+By default 10,000 and 100,000 lessons; `--lessons 1000000` measures a bank of a million with a scope of 50,000 besides.
+Vectors have 384 dimensions and lie around 500 centres; every experience has a task of 200 characters and one lesson of
 300, in English that compresses as real tasks do; one scope, five nearest, embedding excluded, one thread for BLAS.
 
 Figures are medians of wall (and CPU) time over `--calls` calls, taken by turns with the raw operation, after a few
@@ -56,7 +56,7 @@ _SECONDS = 3.0
 class Run:
     """What was asked for, and what was found so far."""
 
-    items: list[int]
+    lessons: list[int]
     parts: list[str]
     folder: Path
     work: Path
@@ -75,18 +75,18 @@ class Run:
         return part in self.parts
 
     @contextmanager
-    def going_on(self, part: str, items: int) -> Iterator[None]:
+    def going_on(self, part: str, lessons: int) -> Iterator[None]:
         """What goes wrong in one part is told at the end, and costs no other part its figures."""
         try:
             yield
         except Exception as error:  # noqa: BLE001 - a benchmark of an hour ends with a table, whatever a part raised
-            self.missing.append((f"{part} ({items:,})", f"{type(error).__name__}: {error}"))
+            self.missing.append((f"{part} ({lessons:,})", f"{type(error).__name__}: {error}"))
 
 
-async def one_scope(run: Run, items: int) -> None:
+async def one_scope(run: Run, lessons: int) -> None:
     """Everything about a bank of one scope."""
-    print(f"{items:,} items", file=sys.stderr)
-    bank = await built(run.folder / f"bank-{items}.db", [Part(items)], reuse=run.reuse)
+    print(f"{lessons:,} lessons", file=sys.stderr)
+    bank = await built(run.folder / f"bank-{lessons}.db", [Part(lessons)], reuse=run.reuse)
     measures = {
         "retrieve": _retrieve,
         "write": _write,
@@ -98,66 +98,66 @@ async def one_scope(run: Run, items: int) -> None:
     }
     for part, measure in measures.items():
         if run.wants(part):
-            with run.going_on(part, items), copied(bank, run.work) as path:
+            with run.going_on(part, lessons), copied(bank, run.work) as path:
                 run.figures += await measure(run, bank, path)
 
 
 async def _retrieve(run: Run, bank: Built, path: Path) -> list[Figure]:
-    return await retrieving.retrieving(path, rows(0, bank.items), run.queries, calls=run.calls)
+    return await retrieving.retrieving(path, rows(0, bank.lessons), run.queries, calls=run.calls)
 
 
 async def _write(run: Run, bank: Built, path: Path) -> list[Figure]:
     seconds = min(_SECONDS, run.calls / 20)
-    return await writing.writing(path, bank.items, run.work, calls=run.calls, seconds=seconds)
+    return await writing.writing(path, bank.lessons, run.work, calls=run.calls, seconds=seconds)
 
 
 async def _bulk(run: Run, bank: Built, path: Path) -> list[Figure]:
-    carried = await bulk.carrying(path, bank.items, run.work) if bulk.carried(bank) else []
+    carried = await bulk.carrying(path, bank.lessons, run.work) if bulk.carried(bank) else []
     return [bulk.importing(bank, run.work), *carried]
 
 
 async def _open(run: Run, bank: Built, path: Path) -> list[Figure]:
-    return opening.opening(path, bank.items, run.work)
+    return opening.opening(path, bank.lessons, run.work)
 
 
 async def _size(run: Run, bank: Built, path: Path) -> list[Figure]:
-    learned = await size.learned(run.work, bank.items) if bank.items == run.items[0] else []
+    learned = await size.learned(run.work, bank.lessons) if bank.lessons == run.lessons[0] else []
     return [*size.size(bank), *learned]
 
 
 async def _loop(run: Run, bank: Built, path: Path) -> list[Figure]:
-    everything = bank.items == run.items[0]
-    return await freezing.freezing(path, bank.items, seconds=run.calls / 100, everything=everything)
+    everything = bank.lessons == run.lessons[0]
+    return await freezing.freezing(path, bank.lessons, seconds=run.calls / 100, everything=everything)
 
 
 async def _retrievers(run: Run, bank: Built, path: Path) -> list[Figure]:
-    found, lost = await retrievers.retrievers(path, rows(0, bank.items), run.queries, calls=run.calls)
+    found, lost = await retrievers.retrievers(path, rows(0, bank.lessons), run.queries, calls=run.calls)
     run.missing += lost
     return found
 
 
-async def a_million(run: Run, items: int) -> None:
+async def a_million(run: Run, lessons: int) -> None:
     """What is asked of a bank of a million."""
-    print(f"{items:,} items", file=sys.stderr)
-    banks = await big.million(run.folder, items, reuse=run.reuse)
+    print(f"{lessons:,} lessons", file=sys.stderr)
+    banks = await big.million(run.folder, lessons, reuse=run.reuse)
     if run.wants("retrieve"):
-        with run.going_on("retrieve", items):
+        with run.going_on("retrieve", lessons):
             run.figures += await big.searching(banks, run.work, calls=run.calls)
     if run.wants("bulk"):
-        with run.going_on("bulk", items):
+        with run.going_on("bulk", lessons):
             run.figures.append(bulk.importing(banks.whole, run.work))
     if run.wants("open"):
-        with run.going_on("open", items):
+        with run.going_on("open", lessons):
             run.figures += big.starting(banks, run.work)
     if run.wants("size"):
         run.figures += size.size(banks.whole)
 
 
 def others(run: Run) -> None:
-    """The other engines, as many items as ours; only beside our own figures of the same run."""
+    """The other engines, as many lessons as ours; only beside our own figures of the same run."""
     if not run.wants("peers"):
         return
-    ours = {f.items: f.value for f in run.figures if f.name == retrieving.NAME and f.items < MILLION}
+    ours = {f.lessons: f.value for f in run.figures if f.name == retrieving.NAME and f.lessons < MILLION}
     if run.peers is None:
         run.missing += [(peer.name, "needs --peers DIR for its environment") for peer in peers.PEERS]
     elif not ours:
@@ -188,7 +188,7 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--items", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--lessons", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
     parser.add_argument("--folder", type=Path, help="where banks are kept (a disk, not a memory file system)")
     parser.add_argument("--reuse", action="store_true", help="kept banks may be of other code of the store")
@@ -204,7 +204,7 @@ def measured(asked: argparse.Namespace, work: Path) -> Run:
     kept = asked.folder or work / "kept"
     kept.mkdir(parents=True, exist_ok=True)
     run = Run(
-        items=sorted(asked.items),
+        lessons=sorted(asked.lessons),
         parts=asked.parts,
         folder=kept,
         work=work,
@@ -213,9 +213,9 @@ def measured(asked: argparse.Namespace, work: Path) -> Run:
         peer_seconds=asked.peer_seconds,
         reuse=asked.reuse,
     )
-    for items in run.items:
-        asyncio.run((a_million if items >= MILLION else one_scope)(run, items))
-    with run.going_on("peers", run.items[-1]):
+    for lessons in run.lessons:
+        asyncio.run((a_million if lessons >= MILLION else one_scope)(run, lessons))
+    with run.going_on("peers", run.lessons[-1]):
         others(run)
     return run
 

@@ -7,7 +7,7 @@ import random
 import sys
 
 import lessonbank
-from lessonbank.ledger import Blocked, Lift
+from lessonbank.evidence import Blocked, Lift
 from lessonbank.types import Retire, Trust
 
 PLANTED = {
@@ -28,15 +28,15 @@ async def no_new_lessons(attempts: object) -> lessonbank.Extraction:
 
 def main(tasks: int = 1500) -> Lift:
     """Each task succeeds with probability 0.4, and what the lessons that were shown add."""
-    luck, policy = random.Random(7), Blocked(size=5, items=0.2, seed="planted")
-    lessons = tuple(lessonbank.MemoryItem(title=title, content=text) for title, (_, text) in PLANTED.items())
+    luck, policy = random.Random(7), Blocked(size=5, lessons=0.2, seed="planted")
+    lessons = tuple(lessonbank.Lesson(title=title, content=text) for title, (_, text) in PLANTED.items())
     with lessonbank.connect(
         ":memory:", scope="shop", embedder="lexical", holdout=policy, extractor=no_new_lessons
     ) as bank:
-        bank.consolidate(lessonbank.Experience(scope="shop", task=TASK.format(number=0), items=lessons))
+        bank.consolidate(lessonbank.Experience(scope="shop", task=TASK.format(number=0), lessons=lessons))
         for number in range(1, tasks + 1):
             recall = bank.retrieve(TASK.format(number=number))
-            chance = 0.4 + sum(PLANTED[item.title][0] for item in recall.shown)
+            chance = 0.4 + sum(PLANTED[lesson.title][0] for lesson in recall.shown)
             run = lessonbank.Trajectory(task=recall.task, answer=f"Order {number} is dealt with.")
             learned = bank.learn(run, recall=recall, reward=float(luck.random() < chance))
             for change in learned.changes:

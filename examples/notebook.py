@@ -10,14 +10,14 @@ import lessonbank
 
 def judge_and_extract(prompt: str) -> str:
     """Any function from prompt to text is a model. This one never decides and draws no lesson."""
-    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2, "items": []}'
+    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2, "lessons": []}'
 
 
 async def cell() -> int:
     """What a notebook does: run plain code while a loop is running."""
     bank = lessonbank.connect(":memory:", scope="docs/notebook", model=judge_and_extract, embedder="lexical")
     unclear = bank.learn([{"role": "user", "content": "Sort the list"}, {"role": "assistant", "content": "Done."}])
-    print("verdict:", unclear.verdicts[0].outcome, "- items:", len(unclear.items))
+    print("verdict:", unclear.verdicts[0].outcome, "- lessons:", len(unclear.lessons))
 
     (waiting,) = bank.pending()
     settled = bank.learn(waiting, outcome="success")

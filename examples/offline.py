@@ -31,8 +31,8 @@ def main() -> None:
         bank.learn(WORKED, outcome="success")
         recall = bank.retrieve("Publish release 2.0 of the parser", limit=2)
         print(recall.text)
-        for item in bank.items():
-            print(f"{item.kind:9} by {item.provenance.method}: {item.title}")
+        for lesson in bank.items():
+            print(f"{lesson.kind:9} by {lesson.provenance.method}: {lesson.title}")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import lessonbank
 from lessonbank import Step, Trajectory
 
 LESSONS = {
-    "items": [
+    "lessons": [
         {"title": "Weigh the parcel", "content": "Run `weigh` before `label`.", "evidence": ["step 1"]},
         {"title": "Pick the label early", "content": "Run `label` before the address is read.", "evidence": ["step 2"]},
     ]
@@ -46,10 +46,10 @@ def main() -> dict[str, str]:
     ) as bank:
         bank.learn(FIRST, outcome="success")
         recalls = [bank.retrieve(f"Ship parcel {number}") for number in range(1, 61)]
-        for item in bank.items():
-            result = bank.replay(recalls, agent, outcome=shipped, without=item.id)
+        for lesson in bank.items():
+            result = bank.replay(recalls, agent, outcome=shipped, without=lesson.id)
             print(result, end="\n\n")
-            found[item.title] = result.standing
+            found[lesson.title] = result.standing
         print(bank.replay(recalls, agent, outcome=shipped, placebo=True))
     return found
 

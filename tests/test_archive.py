@@ -54,13 +54,13 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
         original = contents(source, tmp_path / "a.jsonl")
         kinds = {json.loads(line)["kind"] for line in original}
         assert kinds == {"trajectory", "experience", "recall", "settlement"}
-        assert any(item.retired for item in source.items(retired=True))
+        assert any(lesson.retired for lesson in source.items(retired=True))
         assert copy.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
         assert copy.counts() == source.counts()
         assert copy.items(retired=True) == source.items(retired=True)
         assert copy.pending() == source.pending()
-        assert copy.retrieve("find thing 1").items == source.retrieve("find thing 1").items
+        assert copy.retrieve("find thing 1").lessons == source.retrieve("find thing 1").lessons
         assert copy.verify() == ()
 
 
@@ -69,8 +69,8 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
 def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, portion: int
 ) -> None:
-    monkeypatch.setattr("lessonbank.archive._LARGE", held)
-    monkeypatch.setattr("lessonbank.archive._ADDED", portion)
+    monkeypatch.setattr("lessonbank.views.archive._LARGE", held)
+    monkeypatch.setattr("lessonbank.views.archive._ADDED", portion)
     with filled(":memory:") as source, lessonbank.connect(tmp_path / "b.db", scope="from", **OPTIONS) as copy:
         original = contents(source, tmp_path / "a.jsonl")
         assert copy.import_(tmp_path / "a.jsonl") == len(original)
@@ -185,7 +185,8 @@ def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from lessonbank import Experience, archive
+from lessonbank import Experience
+from lessonbank.views import archive
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Add
 

@@ -27,8 +27,8 @@ def test_an_attempt_retrieves_on_entry_and_learns_on_finish(bank: ReasoningBank)
     assert attempt.learned == learned
     assert learned.verdicts[0].outcome == "failure"
     with bank.attempt("open the valve") as second:
-        assert second.items
-        assert second.items[0].title in second.text
+        assert second.lessons
+        assert second.lessons[0].title in second.text
 
 
 def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import Experience, MemoryItem, Step, Trajectory
-from lessonbank.auditing import Tracing, differences
+from lessonbank import Experience, Lesson, Step, Trajectory
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import attempt, experience, item, trajectory
+from lessonbank.testing._store_samples import attempt, experience, lesson, trajectory
 from lessonbank.types import Add, Change, JournalEntry, Merge, Rejudge, Replace, Restore, Retire, Rollback, Verdict
+from lessonbank.views.audit import Tracing, differences
 
 pytestmark = pytest.mark.anyio
 T = "acme/support"
@@ -32,12 +32,12 @@ class Edited(MemoryStore):
             yield record
 
 
-def with_items(one: Experience, *items: MemoryItem) -> Experience:
-    return one.model_copy(update={"items": items})
+def with_lessons(one: Experience, *lessons: Lesson) -> Experience:
+    return one.model_copy(update={"lessons": lessons})
 
 
 def flipped(one: Experience) -> Experience:
-    return with_items(one, *(i.model_copy(update={"retired": not i.retired}) for i in one.items))
+    return with_lessons(one, *(i.model_copy(update={"retired": not i.retired}) for i in one.lessons))
 
 
 def said(one: Experience) -> Experience:
@@ -49,12 +49,12 @@ def said(one: Experience) -> Experience:
     ("edit", "sentence"),
     [
         (lambda r: [r[0].model_copy(update={"task": "another"}), *r[1:]], "its record is not what the journal makes"),
-        (lambda r: [with_items(r[0]), *r[1:]], "its record is not what the journal makes"),
+        (lambda r: [with_lessons(r[0]), *r[1:]], "its record is not what the journal makes"),
         (lambda r: [flipped(r[0]), *r[1:]], "disagree on whether"),
         (lambda r: [said(r[0]), *r[1:]], "disagree on a verdict"),
         (lambda r: r[1:], "the journal has it, the records have not"),
     ],
-    ids=["task", "items", "retired", "verdict", "missing"],
+    ids=["task", "lessons", "retired", "verdict", "missing"],
 )
 async def test_a_record_edited_behind_the_store_is_named(edit: Edit, sentence: str) -> None:
     store = Edited()
@@ -85,7 +85,7 @@ async def test_what_is_written_while_one_compares_is_no_difference() -> None:
         async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
             changes: list[Change] = [
                 Add(experience=new),
-                Retire(item_ids=(known[0].items[0].id,), reason="?"),
+                Retire(lesson_ids=(known[0].lessons[0].id,), reason="?"),
                 Replace(experience=known[1].model_copy(update={"metadata": {"x": 1}})),
             ]
             if not await store.counts(scope=scope) or len([e async for e in store.journal(scope=scope)]) == 3:
@@ -117,30 +117,30 @@ async def scribbled(store: MemoryStore | SqliteStore, seed: int) -> None:
     chance = random.Random(seed)
     for n in range(60):
         present = [e async for e in store.scan(scope=T)]
-        items = [i for e in present for i in e.items]
+        lessons = [i for e in present for i in e.lessons]
         last = len([entry async for entry in store.journal(scope=T)])
-        shown, retired = [[i.id for i in items if i.retired is flag] for flag in (False, True)]
+        shown, retired = [[i.id for i in lessons if i.retired is flag] for flag in (False, True)]
         run = trajectory()
-        new = experience(minute=n, items=[item(), item()], attempts=[attempt(run, "unknown")])
+        new = experience(minute=n, lessons=[lesson(), lesson()], attempts=[attempt(run, "unknown")])
         options: list[Change] = [Add(experience=new)]
         if shown:
             options += [
-                Retire(item_ids=(chance.choice(shown),), reason="?"),
-                Merge(experience=new, source_item_ids=(chance.choice(shown),), reason="?"),
+                Retire(lesson_ids=(chance.choice(shown),), reason="?"),
+                Merge(experience=new, source_lesson_ids=(chance.choice(shown),), reason="?"),
                 Rollback(to=chance.randrange(last), reason="?"),
             ]
         if retired:
-            options.append(Restore(item_ids=(chance.choice(retired),), reason="?"))
+            options.append(Restore(lesson_ids=(chance.choice(retired),), reason="?"))
         if present:
             one = chance.choice(present)
-            options.append(Replace(experience=one.model_copy(update={"task": f"seen {n}", "items": one.items[:1]})))
+            options.append(Replace(experience=one.model_copy(update={"task": f"seen {n}", "lessons": one.lessons[:1]})))
             judged = [(e.id, a.trajectory_id) for e in present for a in e.attempts]
             where, which = chance.choice(judged)
             options.append(
                 Rejudge(experience_id=where, trajectory_id=which, verdict=Verdict(outcome="failure", reason=str(n)))
             )
-        if n % 20 == 19 and items:
-            await store.purge("item", chance.choice(items).id, scope=T, writer="tests", reason="?")
+        if n % 20 == 19 and lessons:
+            await store.purge("lesson", chance.choice(lessons).id, scope=T, writer="tests", reason="?")
         await store.apply([chance.choice(options)], scope=T, writer="tests")
 
 

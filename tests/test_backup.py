@@ -45,7 +45,7 @@ def filled(path: Path, count: int = 4) -> ReasoningBank:
 
 def contents(bank: ReasoningBank) -> tuple[object, ...]:
     found = bank.retrieve("Ship parcel 3", limit=3)
-    return bank.history(), bank.items(retired=True), bank.pending(), bank.as_of(2), found.items, found.scores
+    return bank.history(), bank.items(retired=True), bank.pending(), bank.as_of(2), found.lessons, found.scores
 
 
 def test_a_backup_is_the_bank_with_all_it_holds(tmp_path: Path) -> None:

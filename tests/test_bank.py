@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Attempt, Extraction, MemoryItem, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Extraction, Lesson, Run, Step, Trajectory, Verdict
 from lessonbank.errors import Conflict, FormatError, ModelError, NotFound, UsageError
 from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
 from lessonbank.protocols import Message
-from lessonbank.retrieval import DenseRetriever
+from lessonbank.retrieving import DenseRetriever
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 
 pytestmark = pytest.mark.anyio
@@ -51,8 +51,8 @@ def verdict(outcome: str, confidence: float = 0.95) -> Callable[[Sequence[Messag
     return reply
 
 
-def lessons(*items: dict[str, Any]) -> str:
-    return json.dumps({"items": items})
+def some_lessons(*lessons: dict[str, Any]) -> str:
+    return json.dumps({"lessons": lessons})
 
 
 @pytest.fixture
@@ -68,30 +68,30 @@ def open_with(model: object, **more: Any) -> Any:
 
 
 async def test_a_judged_success_becomes_a_strategy_that_the_next_like_task_is_shown() -> None:
-    model = ScriptedModel([verdict("success"), lessons(LESSON)])
+    model = ScriptedModel([verdict("success"), some_lessons(LESSON)])
     async with await open_with(model) as bank:
         learned = await bank.learn(run())
         recall = await bank.retrieve("find the receipt")
     assert learned.verdicts[0].outcome == "success"
     assert learned.verdicts[0].source == "judge"
-    assert [i.kind for i in learned.items] == ["strategy"]
-    assert recall.shown == learned.items
+    assert [i.kind for i in learned.lessons] == ["strategy"]
+    assert recall.shown == learned.lessons
     assert LESSON["content"] in recall.text
     assert [c.temperature for c in model.calls] == [0.0, 1.0]
     model.assert_all_used()
 
 
 async def test_a_failure_becomes_a_guardrail() -> None:
-    async with await open_with(ScriptedModel([verdict("failure"), lessons(LESSON)])) as bank:
+    async with await open_with(ScriptedModel([verdict("failure"), some_lessons(LESSON)])) as bank:
         learned = await bank.learn(run())
-    assert [i.kind for i in learned.items] == ["guardrail"]
+    assert [i.kind for i in learned.lessons] == ["guardrail"]
 
 
-async def test_every_item_says_where_it_comes_from() -> None:
+async def test_every_lesson_says_where_it_comes_from() -> None:
     trajectory = run()
-    async with await open_with(ScriptedModel([verdict("success"), lessons(LESSON)])) as bank:
-        (item,) = (await bank.learn(trajectory)).items
-    source = item.provenance
+    async with await open_with(ScriptedModel([verdict("success"), some_lessons(LESSON)])) as bank:
+        (lesson,) = (await bank.learn(trajectory)).lessons
+    source = lesson.provenance
     assert source.trajectory_ids == (trajectory.id,)
     assert (source.writer, source.method, source.verdict, source.verdict_source) == ("learn", "llm", "success", "judge")
     assert {p.id for p in source.prompts} == {"general/extract_success", "general/judge"}
@@ -102,7 +102,7 @@ async def test_every_item_says_where_it_comes_from() -> None:
 
 
 async def test_usage_of_judge_and_extractor_is_summed() -> None:
-    model = ScriptedModel([verdict("success"), lessons(LESSON)])
+    model = ScriptedModel([verdict("success"), some_lessons(LESSON)])
     async with await open_with(model) as bank:
         usage = (await bank.learn(run())).usage
     assert usage.requests == 2
@@ -113,7 +113,7 @@ async def test_usage_of_judge_and_extractor_is_summed() -> None:
 
 
 async def test_ground_truth_asks_no_judge() -> None:
-    model = ScriptedModel([lessons(LESSON)])
+    model = ScriptedModel([some_lessons(LESSON)])
     async with await open_with(model) as bank:
         learned = await bank.learn(run(), outcome="failure")
     assert learned.verdicts[0].source == "ground_truth"
@@ -121,14 +121,14 @@ async def test_ground_truth_asks_no_judge() -> None:
 
 
 async def test_a_reward_is_ground_truth() -> None:
-    async with await open_with(ScriptedModel([lessons(), lessons()])) as bank:
+    async with await open_with(ScriptedModel([some_lessons(), some_lessons()])) as bank:
         good, bad = await bank.learn(run(), reward=1.0), await bank.learn(run(), reward=0.4)
     assert (good.verdicts[0].outcome, good.verdicts[0].reward) == ("success", 1.0)
     assert (bad.verdicts[0].outcome, bad.verdicts[0].reward) == ("failure", 0.4)
 
 
 async def test_an_error_that_stopped_the_run_beats_the_judge_and_ground_truth_beats_the_error() -> None:
-    async with await open_with(ScriptedModel([lessons(), lessons()])) as bank:
+    async with await open_with(ScriptedModel([some_lessons(), some_lessons()])) as bank:
         stopped = await bank.learn(run(error="TimeoutError: no answer"))
         known = await bank.learn(run(error="TimeoutError: no answer"), outcome="success")
     assert (stopped.verdicts[0].outcome, stopped.verdicts[0].source) == ("failure", "framework_error")
@@ -148,7 +148,7 @@ async def test_an_unknown_verdict_mints_no_lesson_and_the_run_waits(bank: AsyncR
     trajectory = run()
     learned = await bank.learn(trajectory)
     assert learned.verdicts[0].outcome == "unknown"
-    assert learned.items == ()
+    assert learned.lessons == ()
     assert "no model to judge with" in learned.notes[0]
     assert await bank.pending() == (trajectory,)
     assert (await bank.retrieve("find the invoice")).text == ""
@@ -158,7 +158,7 @@ async def test_a_waiting_run_is_learned_when_its_outcome_is_known(bank: AsyncRea
     trajectory = run()
     first = await bank.learn(trajectory)
     later = await bank.learn(trajectory, outcome="success")
-    assert later.items
+    assert later.lessons
     assert later.experience and first.experience
     assert later.experience.id == first.experience.id
     assert await bank.pending() == ()
@@ -203,7 +203,7 @@ async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor
         with anyio.fail_after(30):
             learned = await bank.learn(trajectory := run())
         assert learned.verdicts[0].outcome == "unknown"
-        assert learned.items == ()
+        assert learned.lessons == ()
         assert learned.notes
         assert await bank.pending() == (trajectory,)
         assert (await bank.retrieve("anything")).text == ""
@@ -216,7 +216,7 @@ async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verd
     async with await lessonbank.connect_async(":memory:", hooks=[events.append], **options) as bank:
         with anyio.fail_after(30):
             learned = await bank.learn(trajectory := run(), outcome="success")
-        assert learned.items == ()
+        assert learned.lessons == ()
         assert "kept for another try" in learned.notes[0]
         assert await bank.pending() == (trajectory,)
         kept = await bank.experience(learned.experience.id)  # type: ignore[union-attr]
@@ -227,24 +227,24 @@ async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verd
     )
 
 
-async def test_after_a_failed_extraction_the_next_try_brings_the_items() -> None:
-    replies = ["nothing usable", lessons(LESSON)]
+async def test_after_a_failed_extraction_the_next_try_brings_the_lessons() -> None:
+    replies = ["nothing usable", some_lessons(LESSON)]
     async with await open_with(ScriptedModel(replies)) as bank:
         trajectory = run()
         await bank.learn(trajectory, outcome="success")
         learned = await bank.learn((await bank.pending())[0], outcome="success")
-        assert [i.title for i in learned.items] == [LESSON["title"]]
-        assert (await bank.retrieve("find the invoice")).shown == learned.items
+        assert [i.title for i in learned.lessons] == [LESSON["title"]]
+        assert (await bank.retrieve("find the invoice")).shown == learned.lessons
 
 
 async def test_several_runs_of_one_task_are_judged_each_and_contrasted_once() -> None:
     contrast = {**LESSON, "evidence": ["run 1, step 2"], "kind": "guardrail"}
-    model = ScriptedModel([lessons(contrast)])
+    model = ScriptedModel([some_lessons(contrast)])
     async with await open_with(model) as bank:
         learned = await bank.learn([run(), run()], outcome=["success", "failure"])
     assert [v.outcome for v in learned.verdicts] == ["success", "failure"]
-    assert [i.kind for i in learned.items] == ["guardrail"]
-    assert len(learned.items[0].provenance.trajectory_ids) == 2
+    assert [i.kind for i in learned.lessons] == ["guardrail"]
+    assert len(learned.lessons[0].provenance.trajectory_ids) == 2
     assert len(model.calls) == 1
 
 
@@ -262,7 +262,7 @@ async def test_plain_messages_are_learned_as_they_are(bank: AsyncReasoningBank) 
     learned = await bank.learn(messages, outcome="failure")
     assert learned.experience
     assert learned.experience.task == "rename the branch"
-    assert learned.items
+    assert learned.lessons
 
 
 async def test_a_source_that_is_no_run_is_refused_in_one_sentence(bank: AsyncReasoningBank) -> None:
@@ -313,26 +313,26 @@ async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
     assert {c.probability for c in stored.candidates} == {0.5}
     assert any(c.withheld for c in stored.candidates) or any(c.shown for c in stored.candidates)
     assert (stored.text, stored.text_digest, stored.space) == (recall.text, recall.text_digest, HashingEmbedder().space)
-    assert stored.items == ()
+    assert stored.lessons == ()
 
 
 async def test_scopes_do_not_see_each_other(bank: AsyncReasoningBank) -> None:
     mine = await bank.learn(run(), outcome="success")
-    assert (await bank.retrieve("find the invoice", scope="other")).items == ()
+    assert (await bank.retrieve("find the invoice", scope="other")).lessons == ()
     with pytest.raises(NotFound):
-        await bank.get(mine.items[0].id, scope="other")
+        await bank.get(mine.lessons[0].id, scope="other")
     assert await bank.items(scope="other") == ()
 
 
-async def test_a_retired_item_is_shown_no_more_until_it_is_restored(bank: AsyncReasoningBank) -> None:
-    (item, *_) = (await bank.learn(run(), outcome="success")).items
-    await bank.retire(item.id, reason="wrong since the upgrade")
-    assert item.id not in {i.id for i in (await bank.retrieve("find the invoice")).items}
-    assert (await bank.get(item.id)).retired
+async def test_a_retired_lesson_is_shown_no_more_until_it_is_restored(bank: AsyncReasoningBank) -> None:
+    (lesson, *_) = (await bank.learn(run(), outcome="success")).lessons
+    await bank.retire(lesson.id, reason="wrong since the upgrade")
+    assert lesson.id not in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
+    assert (await bank.get(lesson.id)).retired
     with pytest.raises(Conflict):
-        await bank.retire(item.id, reason="again")
-    await bank.restore(item.id, reason="right after all")
-    assert item.id in {i.id for i in (await bank.retrieve("find the invoice")).items}
+        await bank.retire(lesson.id, reason="again")
+    await bank.restore(lesson.id, reason="right after all")
+    assert lesson.id in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
 
 
 async def test_an_unknown_id_is_an_error_with_a_code(bank: AsyncReasoningBank) -> None:
@@ -360,23 +360,23 @@ async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
     async def judge(trajectory: Trajectory, /) -> Verdict:
         return Verdict(outcome="success", source="human")
 
-    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+    async def extract(attempts: Sequence[Run], /) -> Extraction:
         lesson = "Sort by `date` before paging; the newest entry is on the last page."
-        return Extraction(items=(MemoryItem(title="Mine", content=lesson),))
+        return Extraction(lessons=(Lesson(title="Mine", content=lesson),))
 
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "judge": judge, "extractor": extract}
     async with await lessonbank.connect_async(":memory:", **options) as bank:
         learned = await bank.learn(run())
-    assert [i.title for i in learned.items] == ["Mine"]
+    assert [i.title for i in learned.lessons] == ["Mine"]
     assert learned.verdicts[0].source == "human"
 
 
 async def test_duplicates_can_be_skipped() -> None:
-    replies = [lessons(LESSON), lessons(LESSON)]
+    replies = [some_lessons(LESSON), some_lessons(LESSON)]
     async with await open_with(ScriptedModel(replies), consolidation="skip_duplicates") as bank:
         first, second = await bank.learn(run(), outcome="success"), await bank.learn(run(), outcome="success")
-    assert len(first.items) == 1
-    assert second.items == ()
+    assert len(first.lessons) == 1
+    assert second.lessons == ()
 
 
 async def test_an_embedder_that_fails_makes_retrieval_lexical_and_says_so() -> None:

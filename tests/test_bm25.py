@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.bm25 import scores, words
+from lessonbank.text.bm25 import scores, words
 
 TEXTS = st.text(alphabet="abcde the注文éÉ_1 '\u0301\U0001f642", max_size=30)
 

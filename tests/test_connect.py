@@ -122,15 +122,15 @@ def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the
 ) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=Own(change), holdout=None) as bank:
         learned = bank.learn(STUCK, outcome="failure")
-        assert learned.items
+        assert learned.lessons
         assert "not embedded yet" in learned.notes[-1]
         assert "\n" not in learned.notes[-1]
         recall = bank.retrieve("open the valve")
-        assert recall.shown == learned.items
+        assert recall.shown == learned.lessons
         assert "searched by words only" in recall.notes[0]
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=Own(lambda rows: rows), holdout=None) as bank:
         recall = bank.retrieve("open the valve")
-        assert recall.shown == learned.items
+        assert recall.shown == learned.lessons
         assert recall.notes == ()
 
 

@@ -46,7 +46,7 @@ def test_every_example_has_its_test() -> None:
 
 def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: pytest.CaptureFixture[str]) -> None:
     lift = load("does_it_help").main(400)
-    standing = {item.title: (item.standing, item.retired) for item in lift.items}
+    standing = {lesson.title: (lesson.standing, lesson.retired) for lesson in lift.lessons}
     assert lift.standing == standing["Check the status line first"][0] == "helps"
     assert standing["Begin in the archive"][1]
     assert not any(retired for title, (_, retired) in standing.items() if title != "Begin in the archive")
@@ -80,7 +80,7 @@ def test_ground_truth_is_enough_for_a_toy_agent_to_improve() -> None:
 def test_the_plain_bank_works_inside_a_running_loop(capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(load("notebook").cell()) == 1
     out = capsys.readouterr().out
-    assert "verdict: unknown - items: 0" in out
+    assert "verdict: unknown - lessons: 0" in out
     assert "after ground truth: ground_truth - still waiting: 0" in out
 
 
@@ -124,12 +124,12 @@ def test_the_openai_loop_learns_from_the_sdks_own_messages(tmp_path: Path) -> No
 def test_the_openai_loop_shows_what_it_learned_to_the_next_task(tmp_path: Path) -> None:
     openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
     example, where = load("openai_loop"), tmp_path / "bank.db"
-    item = {"title": "Look the order up", "content": "Read the order by `get_order` first.", "evidence": ["step 1"]}
+    lesson = {"title": "Look the order up", "content": "Read the order by `get_order` first.", "evidence": ["step 1"]}
     with lessonbank.connect(
-        where, scope="acme/support", model=lambda prompt: json.dumps({"items": [item]}), embedder="lexical"
+        where, scope="acme/support", model=lambda prompt: json.dumps({"lessons": [lesson]}), embedder="lexical"
     ) as bank:
         run = lessonbank.Trajectory(task="Cancel the order W9", steps=(lessonbank.Step(action="cancel W9"),))
-        assert bank.learn(run, outcome="failure").items
+        assert bank.learn(run, outcome="failure").lessons
     with (
         ModelServer(default="It is cancelled.") as server,
         openai.OpenAI(base_url=server.base_url, api_key="test") as client,

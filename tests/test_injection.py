@@ -1,27 +1,27 @@
-"""What reaches a prompt: whole items, inert text, a hard budget."""
+"""What reaches a prompt: whole lessons, inert text, a hard budget."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.injection import Injector
-from lessonbank.ledger import Assignment
+from lessonbank.evidence import Assignment
 from lessonbank.prompts import load
-from lessonbank.rendering import estimate_tokens
-from lessonbank.types import Experience, Found, Match, MemoryItem, Recall
+from lessonbank.retrieving.injection import Injector
+from lessonbank.text.rendering import estimate_tokens
+from lessonbank.types import Experience, Found, Lesson, Match, Recall
 
 DEFAULT = Injector(load("general/inject"))
 PAPER = Injector(load("paper/inject"), style="paper")
 
 
-def item(title: str = "Check first", content: str = "Look before you leap.", **more: object) -> MemoryItem:
-    return MemoryItem.model_validate({"title": title, "description": "at the edge", "content": content, **more})
+def lesson(title: str = "Check first", content: str = "Look before you leap.", **more: object) -> Lesson:
+    return Lesson.model_validate({"title": title, "description": "at the edge", "content": content, **more})
 
 
-def recall(*items: MemoryItem, injector: Injector = DEFAULT, held: tuple[str, ...] = (), id: str = "1" * 32) -> Recall:
-    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", items=items), score=0.5),))
-    assigned = Assignment(withheld=frozenset(held), probability={i.id: 0.1 for i in items}, usual=0.1)
+def recall(*lessons: Lesson, injector: Injector = DEFAULT, held: tuple[str, ...] = (), id: str = "1" * 32) -> Recall:
+    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", lessons=lessons), score=0.5),))
+    assigned = Assignment(withheld=frozenset(held), probability={i.id: 0.1 for i in lessons}, usual=0.1)
     return injector.recall(found, id=id, task="jump", scope="s", assigned=assigned, retriever="r", space=None)
 
 
@@ -33,27 +33,27 @@ def inside(text: str) -> str:
 def test_nothing_found_is_no_text_at_all() -> None:
     empty = DEFAULT.recall(Found(), id="1" * 32, task="t", scope="s", retriever="r", space=None)
     assert empty.text == ""
-    assert empty.shown == empty.items == ()
+    assert empty.shown == empty.lessons == ()
 
 
-def test_an_item_shows_its_kind_title_description_and_content() -> None:
-    text = inside(recall(item(kind="guardrail")).text)
+def test_an_lesson_shows_its_kind_title_description_and_content() -> None:
+    text = inside(recall(lesson(kind="guardrail")).text)
     assert text == "[1] guardrail: Check first\n  when: at the edge\n  Look before you leap."
 
 
 def test_the_paper_shows_title_and_content_only() -> None:
-    text = inside(recall(item(), injector=PAPER).text)
+    text = inside(recall(lesson(), injector=PAPER).text)
     assert text == "[1] Check first\n  Look before you leap."
 
 
 def test_the_same_recall_id_gives_the_same_bytes_and_another_one_another_fence() -> None:
-    lesson = item()
-    assert recall(lesson).text == recall(lesson).text
-    assert recall(lesson).text != recall(lesson, id="2" * 32).text
+    known_lesson = lesson()
+    assert recall(known_lesson).text == recall(known_lesson).text
+    assert recall(known_lesson).text != recall(known_lesson, id="2" * 32).text
 
 
-def test_a_withheld_item_is_not_in_the_text_and_the_receipt_says_so() -> None:
-    kept, held = item("Kept", "kept words"), item("Held", "held words")
+def test_a_withheld_lesson_is_not_in_the_text_and_the_receipt_says_so() -> None:
+    kept, held = lesson("Kept", "kept words"), lesson("Held", "held words")
     receipt = recall(kept, held, held=(held.id,))
     assert "held words" not in receipt.text
     assert receipt.withheld == (held,)
@@ -62,22 +62,22 @@ def test_a_withheld_item_is_not_in_the_text_and_the_receipt_says_so() -> None:
     assert "withheld at random" in receipt.why[held.id]
 
 
-def test_two_items_of_the_same_wording_are_shown_once() -> None:
-    receipt = recall(item(), item(content="Look  before you LEAP."))
+def test_two_lessons_of_the_same_wording_are_shown_once() -> None:
+    receipt = recall(lesson(), lesson(content="Look  before you LEAP."))
     assert len(receipt.shown) == 1
-    assert receipt.why[receipt.items[1].id] == "says the same as an item above it"
+    assert receipt.why[receipt.lessons[1].id] == "says the same as a lesson above it"
 
 
-def test_a_copy_of_a_withheld_item_does_not_take_its_place() -> None:
-    held, copy = item("Same", "same words"), item("Same", "same words")
+def test_a_copy_of_a_withheld_lesson_does_not_take_its_place() -> None:
+    held, copy = lesson("Same", "same words"), lesson("Same", "same words")
     receipt = recall(held, copy, held=(held.id,))
     assert receipt.text == ""
     assert receipt.withheld == (held,)
-    assert receipt.why[copy.id] == "says the same as an item above it"
+    assert receipt.why[copy.id] == "says the same as a lesson above it"
 
 
-def test_an_item_that_would_not_have_been_shown_is_not_withheld() -> None:
-    first, copy, long = item("Same", "same words"), item("Same", "same words"), item("Long", "word " * 4000)
+def test_an_lesson_that_would_not_have_been_shown_is_not_withheld() -> None:
+    first, copy, long = lesson("Same", "same words"), lesson("Same", "same words"), lesson("Long", "word " * 4000)
     receipt = recall(first, copy, long, held=(copy.id, long.id))
     assert receipt.withheld == ()
     assert receipt.shown == (first,)
@@ -86,22 +86,22 @@ def test_an_item_that_would_not_have_been_shown_is_not_withheld() -> None:
 
 def test_code_keeps_its_lines_and_its_indentation() -> None:
     code = "Use this:\n```python\nfor x in xs:\n    if x < 3 and xs[x] > 0:\n\t\tprint(f'{x}')\n```"
-    assert "\n".join(f"  {line}" for line in code.split("\n")) in inside(recall(item(content=code)).text)
+    assert "\n".join(f"  {line}" for line in code.split("\n")) in inside(recall(lesson(content=code)).text)
 
 
-def test_retired_items_are_not_even_candidates() -> None:
-    assert recall(item(retired=True)).candidates == ()
+def test_retired_lessons_are_not_even_candidates() -> None:
+    assert recall(lesson(retired=True)).candidates == ()
 
 
-def test_of_a_match_that_names_an_item_nothing_else_is_shown() -> None:
-    one, two, gone = item("One", "first words"), item("Two", "second words"), item("Gone", retired=True)
-    whole = Experience(scope="s", task="jump", items=(one, two, gone))
-    matches = [Match(experience=whole, score=0.9 - n / 10, item_id=i.id) for n, i in enumerate((two, gone, one))]
+def test_of_a_match_that_names_an_lesson_nothing_else_is_shown() -> None:
+    one, two, gone = lesson("One", "first words"), lesson("Two", "second words"), lesson("Gone", retired=True)
+    whole = Experience(scope="s", task="jump", lessons=(one, two, gone))
+    matches = [Match(experience=whole, score=0.9 - n / 10, lesson_id=i.id) for n, i in enumerate((two, gone, one))]
     options = {"id": "1" * 32, "task": "jump", "scope": "s", "retriever": "r", "space": None}
     receipt = DEFAULT.recall(
         Found(matches=tuple(matches[:2])), assigned=Assignment(withheld=frozenset({one.id})), **options
     )
-    assert receipt.items == receipt.shown == (two,)
+    assert receipt.lessons == receipt.shown == (two,)
     assert "first words" not in receipt.text
     assert receipt.why == {two.id: "found with a score of 0.900"}
     receipt = DEFAULT.recall(
@@ -111,8 +111,8 @@ def test_of_a_match_that_names_an_item_nothing_else_is_shown() -> None:
     assert [(c.rank, c.score, c.experience_id) for c in receipt.candidates] == [(1, 0.9, whole.id), (2, 0.7, whole.id)]
 
 
-def test_an_item_that_does_not_fit_is_left_out_whole_and_a_shorter_one_below_it_still_shown() -> None:
-    long, short = item("Long", "word " * 4000), item("Short", "brief")
+def test_an_lesson_that_does_not_fit_is_left_out_whole_and_a_shorter_one_below_it_still_shown() -> None:
+    long, short = lesson("Long", "word " * 4000), lesson("Short", "brief")
     receipt = recall(long, short)
     assert receipt.shown == (short,)
     assert "does not fit the budget" in receipt.why[long.id]
@@ -124,11 +124,11 @@ HOSTILE = st.text(max_size=400) | st.sampled_from(
 
 
 @given(fields=st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=8), budget=st.integers(100, 1200))
-def test_any_items_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
+def test_any_lessons_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
     fields: list[tuple[str, str]], budget: int
 ) -> None:
-    items = tuple(item(f"t{a}", f"c{b}", description=a) for a, b in fields)
-    receipt = recall(*items, injector=Injector(load("general/inject"), budget=budget))
+    lessons = tuple(lesson(f"t{a}", f"c{b}", description=a) for a, b in fields)
+    receipt = recall(*lessons, injector=Injector(load("general/inject"), budget=budget))
     assert estimate_tokens(receipt.text) <= budget
     if not receipt.text:
         return
@@ -142,16 +142,16 @@ def test_any_items_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
 
 
 def test_the_best_guardrail_keeps_its_place_however_much_worked() -> None:
-    worked = [item(f"Worked {n}", "word " * 90) for n in range(9)]
-    warnings = [item(f"Went wrong {n}", "word " * 90, kind="guardrail") for n in range(2)]
+    worked = [lesson(f"Worked {n}", "word " * 90) for n in range(9)]
+    warnings = [lesson(f"Went wrong {n}", "word " * 90, kind="guardrail") for n in range(2)]
     receipt = recall(*worked, *warnings, injector=Injector(load("general/inject"), budget=700))
     assert len(receipt.shown) > 1
     assert [i.title for i in receipt.shown if i.kind == "guardrail"] == ["Went wrong 0"]
     assert receipt.shown[0] is worked[0]
 
 
-def test_the_place_of_a_withheld_item_stays_empty() -> None:
-    several = [item(f"Lesson {n}", "word " * 90) for n in range(9)]
+def test_the_place_of_a_withheld_lesson_stays_empty() -> None:
+    several = [lesson(f"Lesson {n}", "word " * 90) for n in range(9)]
     injector = Injector(load("general/inject"), budget=700)
     all_shown = recall(*several, injector=injector)
     one_held = recall(*several, injector=injector, held=(several[0].id,))
@@ -159,22 +159,22 @@ def test_the_place_of_a_withheld_item_stays_empty() -> None:
 
 
 def test_what_an_agent_cites_by_number_is_found_again() -> None:
-    first, held, second = item("First", "one thing"), item("Held", "held words"), item("Second", "another thing")
+    first, held, second = lesson("First", "one thing"), lesson("Held", "held words"), lesson("Second", "another thing")
     receipt = recall(first, held, second, held=(held.id,))
     assert receipt.cited("I use [2] and leave [1] aside, and [7] is nothing of yours [2].") == (first, second)
-    assert receipt.cited("I use lesson 2.") == receipt.cited("") == ()
+    assert receipt.cited("I use known_lesson 2.") == receipt.cited("") == ()
 
 
 def test_every_line_between_the_markers_carries_the_code_of_the_recall() -> None:
-    text = recall(item(content="first\nsecond"), item("Other")).text
+    text = recall(lesson(content="first\nsecond"), lesson("Other")).text
     nonce = text.rpartition("<<<end lessons ")[2].removesuffix(">>>")
     lines = text.partition("~~~\n")[2].rpartition("\n~~~")[0].split("\n")
     assert len(lines) == 7 and all(line.startswith(f"{nonce}| ") for line in lines)
 
 
 def test_a_recall_that_is_withheld_whole_shows_nothing_and_names_what_it_would_have_shown() -> None:
-    first, copy = item("First", "one thing"), item("First", "one thing")
-    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", items=(first, copy)), score=0.5),))
+    first, copy = lesson("First", "one thing"), lesson("First", "one thing")
+    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", lessons=(first, copy)), score=0.5),))
     assigned = Assignment(control=True, control_probability=0.25, probability={first.id: 0.1, copy.id: 0.1}, usual=0.1)
     receipt = DEFAULT.recall(found, id="1" * 32, task="jump", scope="s", assigned=assigned, retriever="r", space=None)
     assert (receipt.text, receipt.shown, receipt.withheld) == ("", (), (first,))

@@ -13,31 +13,31 @@ import pytest
 
 import lessonbank
 from lessonbank.errors import NotFound, StoreUnavailable
-from lessonbank.ledger.collecting import Columns
-from lessonbank.ledger.keeping import Acted
-from lessonbank.ledger.lift import Lift
-from lessonbank.ledger.told import Told, key
-from lessonbank.ledger.withholding import Adaptive, Holdout, Never
-from lessonbank.measuring import WRITER, StoredLedger
+from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.draws import Adaptive, Holdout, Never
+from lessonbank.evidence.ledger import Acted
+from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.review_snapshot import ReviewSnapshot, key
+from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
+from lessonbank.learning.settlement import settlement_of
 from lessonbank.protocols import Store
-from lessonbank.settling import settlement_of
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import (
     Add,
-    Attempt,
     Candidate,
     Change,
     Experience,
     Found,
+    Lesson,
     Match,
-    MemoryItem,
     Merge,
     Outcome,
     Recall,
     Restore,
     Retire,
     Rollback,
+    Run,
     Settlement,
     Trust,
 )
@@ -100,12 +100,14 @@ def ledger(store: Any, **more: Any) -> StoredLedger:
     return StoredLedger(store, more.pop("policy", Adaptive()), **more)
 
 
-def lesson(id: str, **more: Any) -> MemoryItem:
-    return MemoryItem(id=id, title=f"Title of {id}", content=f"Content of {id}.", **more)
+def a_lesson(id: str, **more: Any) -> Lesson:
+    return Lesson(id=id, title=f"Title of {id}", content=f"Content of {id}.", **more)
 
 
-async def keep(store: Store, *items: MemoryItem, scope: str = T, task: str = "Cancel it") -> None:
-    await store.apply([Add(experience=Experience(scope=scope, task=task, items=items))], scope=scope, writer="tests")
+async def keep(store: Store, *lessons: Lesson, scope: str = T, task: str = "Cancel it") -> None:
+    await store.apply(
+        [Add(experience=Experience(scope=scope, task=task, lessons=lessons))], scope=scope, writer="tests"
+    )
 
 
 def receipt(id: str, *candidates: Candidate, scope: str = T, **more: Any) -> Recall:
@@ -116,9 +118,15 @@ def receipt(id: str, *candidates: Candidate, scope: str = T, **more: Any) -> Rec
     return Recall(id=id, scope=scope, candidates=candidates, **(told | more))
 
 
-def drawn(item_id: str, *, withheld: bool, rank: int = 1) -> Candidate:
+def drawn(lesson_id: str, *, withheld: bool, rank: int = 1) -> Candidate:
     return Candidate(
-        item_id=item_id, experience_id="e", score=1.0, rank=rank, shown=not withheld, withheld=withheld, probability=0.5
+        lesson_id=lesson_id,
+        experience_id="e",
+        score=1.0,
+        rank=rank,
+        shown=not withheld,
+        withheld=withheld,
+        probability=0.5,
     )
 
 
@@ -133,18 +141,18 @@ async def settle(store: Store, recall_id: str, outcome: Outcome, *, scope: str =
 
 
 async def played(
-    store: Store, item_id: str, *, effect: int, n: int = ENOUGH, scope: str = T, name: str = "", **more: Any
+    store: Store, lesson_id: str, *, effect: int, n: int = ENOUGH, scope: str = T, name: str = "", **more: Any
 ) -> None:
-    """Recalls of one item: shown every other time, and then successful (or not), else the reverse."""
+    """Recalls of one lesson: shown every other time, and then successful (or not), else the reverse."""
     for number in range(n):
         withheld = number % 2 == 1
-        id = f"{name or item_id}-{number}"
-        await store.record(receipt(id, drawn(item_id, withheld=withheld), scope=scope))
+        id = f"{name or lesson_id}-{number}"
+        await store.record(receipt(id, drawn(lesson_id, withheld=withheld), scope=scope))
         await settle(store, id, "success" if (effect > 0) != withheld else "failure", scope=scope, **more)
 
 
-async def item(store: Store, id: str, *, scope: str = T) -> MemoryItem:
-    return next(i for i in (await store.owner(id, scope=scope)).items if i.id == id)
+async def lesson(store: Store, id: str, *, scope: str = T) -> Lesson:
+    return next(i for i in (await store.owner(id, scope=scope)).lessons if i.id == id)
 
 
 async def made_by_itself(store: Store, *, scope: str = T) -> list[Any]:
@@ -160,49 +168,49 @@ class TestActing:
     async def test_a_lesson_that_is_shown_to_harm_is_taken_back_with_the_evidence_in_the_journal(
         self, store: Store
     ) -> None:
-        await keep(store, lesson("bad"), lesson("unknown"))
+        await keep(store, a_lesson("bad"), a_lesson("unknown"))
         await played(store, "bad", effect=-1)
         acted = await ledger(store).settled(scope=T)
         (entry,) = await made_by_itself(store)
         assert acted.changes == [entry.entry]
         assert isinstance(entry.entry, Retire)
-        assert entry.entry.item_ids == ("bad",)
+        assert entry.entry.lesson_ids == ("bad",)
         for said in ("shown to harm", "shown 30 times, withheld 30", "e-value", "-100"):
             assert said in entry.entry.reason
-        assert ((await item(store, "bad")).retired, (await item(store, "unknown")).retired) == (True, False)
+        assert ((await lesson(store, "bad")).retired, (await lesson(store, "unknown")).retired) == (True, False)
 
     async def test_what_was_taken_back_as_harmful_is_reported_as_harmful(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         mine = ledger(store)
         for number in range(60):
             await store.record(receipt(f"r{number}", drawn("bad", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "success" if number % 2 or number % 10 == 0 else "failure")
             if (await mine.settled(scope=T)).changes:
                 break
-        assert (await item(store, "bad")).retired
-        assert (await mine.lift(scope=T, level=0.95)).items[0].standing == "harms"
+        assert (await lesson(store, "bad")).retired
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
 
     async def test_a_lesson_that_is_shown_to_help_is_trusted_and_preferred(self, store: Store) -> None:
-        await keep(store, lesson("other"), lesson("good"))
+        await keep(store, a_lesson("other"), a_lesson("good"))
         await played(store, "good", effect=1)
         mine = ledger(store)
         (change,) = (await mine.settled(scope=T)).changes
         assert isinstance(change, Trust)
-        assert (change.item_ids, change.state, change.by) == (("good",), "active", "ledger")
-        assert (await item(store, "good")).state == "active"
+        assert (change.lesson_ids, change.state, change.by) == (("good",), "active", "ledger")
+        assert (await lesson(store, "good")).state == "active"
         owner = await store.owner("good", scope=T)
         found = Found(matches=(Match(experience=owner, score=1.0),))
         for one in (mine, ledger(store)):
             preferred = await one.prefer(found, scope=T)
-            assert [i.id for i in preferred.matches[0].experience.items] == ["good", "other"]
+            assert [i.id for i in preferred.matches[0].experience.lessons] == ["good", "other"]
             assert await one.prefer(found, scope="elsewhere") == found
 
     async def test_nothing_is_changed_that_need_not_be(self, store: Store) -> None:
-        await keep(store, lesson("good"), lesson("bad"), lesson("doubted", state="quarantined"))
+        await keep(store, a_lesson("good"), a_lesson("bad"), a_lesson("doubted", state="quarantined"))
         await store.apply(
             [
-                Trust(item_ids=("good",), state="active", by="person", reason="read"),
-                Retire(item_ids=("bad",), reason="read"),
+                Trust(lesson_ids=("good",), state="active", by="person", reason="read"),
+                Retire(lesson_ids=("bad",), reason="read"),
             ],
             scope=T,
             writer="tests",
@@ -211,44 +219,44 @@ class TestActing:
             await played(store, id, effect=effect, n=40)
         assert (await ledger(store).settled(scope=T)) == Acted(changes=[])
         assert await made_by_itself(store) == []
-        assert (await item(store, "doubted")).state == "quarantined"
+        assert (await lesson(store, "doubted")).state == "quarantined"
 
     async def test_it_only_looks_where_it_is_not_to_act(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
         assert (await mine.settled(scope=T)).changes == []
-        assert (await mine.lift(scope=T, level=0.95)).items[0].standing == "harms"
-        assert not (await item(store, "bad")).retired
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
+        assert not (await lesson(store, "bad")).retired
 
     async def test_what_a_person_showed_again_is_not_taken_back_a_second_time(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         await mine.settled(scope=T)
-        await store.apply([Restore(item_ids=("bad",), reason="I know better")], scope=T, writer="anna")
+        await store.apply([Restore(lesson_ids=("bad",), reason="I know better")], scope=T, writer="anna")
         await played(store, "bad", effect=-1, n=30, name="later")
         for one in (mine, ledger(store)):
             for _ in range(40):
                 assert (await one.settled(scope=T)).changes in ([], ())
-        assert not (await item(store, "bad")).retired
+        assert not (await lesson(store, "bad")).retired
         assert (await mine.assign(["bad"], recall_id="r", task="x", scope=T)).probability["bad"] > 0.5
 
     async def test_what_a_rollback_showed_again_is_not_taken_back_a_second_time(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         await mine.settled(scope=T)
         (entry,) = await made_by_itself(store)
         await store.apply([Rollback(to=entry.sequence - 1, reason="no")], scope=T, writer="anna")
-        assert not (await item(store, "bad")).retired
+        assert not (await lesson(store, "bad")).retired
         await played(store, "bad", effect=-1, n=30, name="later")
         for _ in range(40):
             await mine.settled(scope=T)
         assert len(await made_by_itself(store)) == 1
 
     async def test_what_somebody_took_back_meanwhile_is_no_trouble(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         held = Held(store, "apply")
         acted: list[Acted] = []
@@ -259,12 +267,12 @@ class TestActing:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(look)
             await held.reached.wait()
-            await store.purge("item", "bad", scope=T, writer="anna", reason="erase it")
+            await store.purge("lesson", "bad", scope=T, writer="anna", reason="erase it")
             held.open.set()
         assert acted == [Acted(changes=[])]
 
     async def test_a_change_that_the_store_could_not_write_is_spoken_of(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         acted = await ledger(Failing(store, "apply", StoreUnavailable("the disk is full"))).settled(scope=T)
         assert any("disk is full" in note for note in acted.notes)
@@ -273,7 +281,7 @@ class TestActing:
     async def test_evidence_is_no_persons_approval(self, tmp_path: Path) -> None:
         path = tmp_path / "reviewed.db"
         file = await SqliteStore.open(path)
-        await keep(file, lesson("good"), task="cancel the order")
+        await keep(file, a_lesson("good"), task="cancel the order")
         await played(file, "good", effect=1)
         await ledger(file).settled(scope=T)
         await file.close()
@@ -285,30 +293,30 @@ class TestActing:
 
 class TestTime:
     async def test_it_waits_for_twenty_outcomes(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         mine = ledger(store, alpha=0.5)
         for number in range(25):
             id = f"r{number}"
             await store.record(receipt(id, drawn("bad", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-            told = Told.of(await store.setting(key(T)))
+            told = ReviewSnapshot.of(await store.setting(key(T)))
             assert told.reviewed == (20 if number >= 19 else 0), number
             assert (told.control is None) == (number < 19)
 
     async def test_truths_that_are_told_after_opinions_are_looked_at(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=1, source="judge", judge="j")
         mine = ledger(store, act=False)
         await mine.settled(scope=T)
-        assert Told.of(await store.setting(key(T))).helps == {"bad"}
+        assert ReviewSnapshot.of(await store.setting(key(T))).helps == {"bad"}
         for number in range(ENOUGH):
             await settle(store, f"bad-{number}", "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-        assert Told.of(await store.setting(key(T))).helps == frozenset()
+        assert ReviewSnapshot.of(await store.setting(key(T))).helps == frozenset()
 
     async def test_another_process_goes_on_where_the_first_one_stopped(self, store: Store) -> None:
-        await keep(store, lesson("bad"), lesson("new"))
+        await keep(store, a_lesson("bad"), a_lesson("new"))
         await played(store, "bad", effect=-1)
         await ledger(store).settled(scope=T)
         second = ledger(store)
@@ -319,7 +327,7 @@ class TestTime:
         assert await second.settled(scope=T) == Acted()
 
     async def test_a_process_that_only_retrieves_follows_what_another_one_finds(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         reader = ledger(store)
         await reader.assign(["bad"], recall_id="r", task="x", scope=T)
         await played(store, "bad", effect=-1)
@@ -329,47 +337,47 @@ class TestTime:
         assert later[-1].probability["bad"] > 0.5
 
     async def test_an_old_count_does_not_keep_it_from_looking(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         await mine.settled(scope=T)
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
-        await keep(store, lesson("worse"))
+        await keep(store, a_lesson("worse"))
         for number in range(40):
             id = f"new-{number}"
             await store.record(receipt(id, drawn("worse", withheld=number % 2 == 1)))
             await settle(store, id, "success" if number % 2 else "failure")
             await mine.settled(scope=T)
-        assert (await item(store, "worse")).retired
+        assert (await lesson(store, "worse")).retired
 
     async def test_a_purged_scope_is_looked_at_again_by_a_new_process(self, store: Store) -> None:
-        await store.set_setting(key(T), Told(reviewed=5000, control=0.1).text())
-        await keep(store, lesson("bad"))
+        await store.set_setting(key(T), ReviewSnapshot(reviewed=5000, control=0.1).text())
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         mine = ledger(store)
         for _ in range(300):
             await mine.settled(scope=T)
-        assert (await item(store, "bad")).retired
+        assert (await lesson(store, "bad")).retired
 
 
 class TestReading:
     async def test_nothing_of_another_scope_is_read(self, store: Store) -> None:
-        await keep(store, lesson("same"))
-        await keep(store, lesson("same"), scope="acme")
+        await keep(store, a_lesson("same"))
+        await keep(store, a_lesson("same"), scope="acme")
         await played(store, "same", effect=-1, scope="acme")
         mine = ledger(store)
         assert (await mine.settled(scope="acme")).changes != []
         assert (await mine.lift(scope=T, level=0.95)).recalls == 0
         assert (await mine.assign(["same"], recall_id="r", task="x", scope=T)).probability == {"same": 0.1}
-        assert not (await item(store, "same")).retired
-        assert (await mine.lift(scope=T, level=0.95)).items == ()
-        (same,) = (await mine.lift(scope="acme", level=0.95)).items
+        assert not (await lesson(store, "same")).retired
+        assert (await mine.lift(scope=T, level=0.95)).lessons == ()
+        (same,) = (await mine.lift(scope="acme", level=0.95)).lessons
         assert same.standing == "harms"
 
     async def test_recalls_are_counted_whether_settled_or_not_and_only_if_they_had_something_to_show(
         self, store: Store
     ) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         for id, candidates in (("r1", (drawn("a", withheld=False),)), ("r2", (drawn("a", withheld=True),)), ("r3", ())):
             await store.record(receipt(id, *candidates))
         await settle(store, "r3", "success")
@@ -384,7 +392,7 @@ class TestReading:
         assert second.success_with == 0.5
 
     async def test_what_was_read_bit_by_bit_is_what_is_read_at_once(self, store: Store) -> None:
-        await keep(store, lesson("a"), lesson("b"))
+        await keep(store, a_lesson("a"), a_lesson("b"))
         mine = ledger(store, act=False)
         for number in range(40):
             id, other = f"r{number}", f"r{(number * 7) % 12}"
@@ -399,52 +407,56 @@ class TestReading:
         assert rounded(await mine.lift(scope=T, level=0.95)) == rounded(await ledger(store).lift(scope=T, level=0.95))
 
     async def test_what_was_shown_of_the_sources_counts_for_the_merged_lesson(self, store: Store) -> None:
-        await keep(store, lesson("one"))
-        await keep(store, lesson("two"))
+        await keep(store, a_lesson("one"))
+        await keep(store, a_lesson("two"))
         await played(store, "one", effect=-1, n=30)
         await played(store, "two", effect=-1, n=30)
-        merged = Experience(scope=T, task="Cancel it", items=(lesson("both"),))
+        merged = Experience(scope=T, task="Cancel it", lessons=(a_lesson("both"),))
         await store.apply(
-            [Merge(experience=merged, source_item_ids=("one", "two"), reason="the same")], scope=T, writer="tests"
+            [Merge(experience=merged, source_lesson_ids=("one", "two"), reason="the same")], scope=T, writer="tests"
         )
         (change,) = (await ledger(store).settled(scope=T)).changes
         assert isinstance(change, Retire)
-        assert change.item_ids == ("both",)
+        assert change.lesson_ids == ("both",)
         assert "shown 30 times, withheld 30" in change.reason
 
     async def test_a_merge_that_was_rolled_back_never_was(self, store: Store) -> None:
-        await keep(store, lesson("one"))
+        await keep(store, a_lesson("one"))
         await played(store, "one", effect=-1)
         before = [e async for e in store.journal(scope=T)][-1].sequence
-        merged = Experience(scope=T, task="Cancel it", items=(lesson("both"),))
-        await store.apply([Merge(experience=merged, source_item_ids=("one",), reason="same")], scope=T, writer="tests")
+        merged = Experience(scope=T, task="Cancel it", lessons=(a_lesson("both"),))
+        await store.apply(
+            [Merge(experience=merged, source_lesson_ids=("one",), reason="same")], scope=T, writer="tests"
+        )
         mine = ledger(store, act=False)
-        assert [i.item_id for i in (await mine.lift(scope=T, level=0.95)).items] == ["both"]
+        assert [i.lesson_id for i in (await mine.lift(scope=T, level=0.95)).lessons] == ["both"]
         await store.apply([Rollback(to=before, reason="no")], scope=T, writer="anna")
         for one in (mine, ledger(store)):
-            assert [i.item_id for i in (await one.lift(scope=T, level=0.95)).items] == ["one"]
+            assert [i.lesson_id for i in (await one.lift(scope=T, level=0.95)).lessons] == ["one"]
 
     async def test_a_merged_lesson_may_be_erased(self, store: Store) -> None:
-        await keep(store, lesson("one"))
+        await keep(store, a_lesson("one"))
         await played(store, "one", effect=-1)
-        merged = Experience(scope=T, task="Cancel it", items=(lesson("both"),))
-        await store.apply([Merge(experience=merged, source_item_ids=("one",), reason="same")], scope=T, writer="tests")
-        await store.purge("item", "both", scope=T, writer="anna", reason="erase it")
+        merged = Experience(scope=T, task="Cancel it", lessons=(a_lesson("both"),))
+        await store.apply(
+            [Merge(experience=merged, source_lesson_ids=("one",), reason="same")], scope=T, writer="tests"
+        )
+        await store.purge("lesson", "both", scope=T, writer="anna", reason="erase it")
         await ledger(store).settled(scope=T)
 
 
 class TestErasing:
     async def test_a_purged_scope_is_forgotten(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1, n=10)
         mine = ledger(store)
         assert (await mine.lift(scope=T, level=0.95)).recalls == 10
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
         lift = await mine.lift(scope=T, level=0.95)
-        assert (lift.recalls, lift.items, lift.series) == (0, (), ())
+        assert (lift.recalls, lift.lessons, lift.series) == (0, (), ())
 
     async def test_a_scope_that_is_purged_before_its_first_outcome_is_forgotten(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         await store.record(receipt("r1", drawn("a", withheld=False)))
         mine = ledger(store)
         assert (await mine.lift(scope=T, level=0.95)).recalls == 1
@@ -452,29 +464,29 @@ class TestErasing:
         assert (await mine.lift(scope=T, level=0.95)).recalls == 0
 
     async def test_a_purged_lesson_bears_no_title_and_is_not_acted_upon(self, store: Store) -> None:
-        await keep(store, lesson("bad"), lesson("other"))
+        await keep(store, a_lesson("bad"), a_lesson("other"))
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
-        assert (await mine.lift(scope=T, level=0.95)).items[0].title == "Title of bad"
-        await store.purge("item", "bad", scope=T, writer="anna", reason="erase it")
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].title == "Title of bad"
+        await store.purge("lesson", "bad", scope=T, writer="anna", reason="erase it")
         for one in (mine, ledger(store)):
             lift = await one.lift(scope=T, level=0.95)
-            assert {i.title for i in lift.items} <= {""}
+            assert {i.title for i in lift.lessons} <= {""}
         assert (await ledger(store).settled(scope=T)).changes == []
 
     async def test_what_was_told_of_a_purged_scope_goes_with_it(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         await ledger(store).settled(scope=T)
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
         assert "bad" not in (await store.setting(key(T)) or "")
 
     async def test_the_share_of_several_runs_survives_the_purge_of_one(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         await store.record(receipt("r1", drawn("a", withheld=False)))
         run = lessonbank.Trajectory(task="Cancel it", answer="done")
         await store.keep([run], scope=T)
-        attempt = lessonbank.types.AttemptRef(
+        attempt = lessonbank.types.RunRef(
             trajectory_id=run.id, verdict=lessonbank.Verdict(outcome="success"), n_steps=0
         )
         await store.apply(
@@ -500,7 +512,7 @@ class TestFailing:
     async def test_a_store_that_fails_makes_a_note_and_the_next_review_makes_up_for_it(
         self, store: Store, method: str
     ) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1)
         broken = Failing(store, method, StoreUnavailable("the disk is gone"))
         mine = ledger(broken)
@@ -509,11 +521,11 @@ class TestFailing:
         broken.broken = False
         for _ in range(25):
             await mine.settled(scope=T)
-        assert (await item(store, "bad")).retired
-        assert Told.of(await store.setting(key(T))).reviewed == ENOUGH
+        assert (await lesson(store, "bad")).retired
+        assert ReviewSnapshot.of(await store.setting(key(T))).reviewed == ENOUGH
 
     async def test_no_outcome_is_lost_when_a_receipt_cannot_be_read(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=4)
         broken = Failing(store, "recall", StoreUnavailable("busy"))
         mine = ledger(broken)
@@ -525,7 +537,7 @@ class TestFailing:
         assert (await mine.lift(scope=T, level=0.95)).settled == 8
 
     async def test_no_outcome_is_lost_when_a_review_is_cancelled(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=2)
         held = Held(store, "recall")
         mine = ledger(held)
@@ -539,7 +551,7 @@ class TestFailing:
         assert (await mine.lift(scope=T, level=0.95)).settled == 4
 
     async def test_whatever_goes_wrong_in_a_review_never_breaks_a_run(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1, n=30)
         acted = await ledger(Failing(store, "owner", RuntimeError("a defect"))).settled(scope=T)
         assert any("a defect" in note for note in acted.notes)
@@ -553,14 +565,14 @@ class TestFailing:
             '"x"',
             "{",
             '{"control": "x"}',
-            '{"items": [1]}',
-            '{"items": {"bad": "x"}}',
+            '{"lessons": [1]}',
+            '{"lessons": {"bad": "x"}}',
             '{"helps": 5}',
-            '{"reviewed": -5, "control": 7, "items": {"bad": -3}}',
+            '{"reviewed": -5, "control": 7, "lessons": {"bad": -3}}',
             '{"reviewed": 1e999}',
             '{"control": NaN}',
-            '{"control": 0.1, "items": {"bad": NaN}}',
-            pytest.param('{"items": {"bad": ' + "9" * 400 + "}}", id="a number of 400 digits"),
+            '{"control": 0.1, "lessons": {"bad": NaN}}',
+            pytest.param('{"lessons": {"bad": ' + "9" * 400 + "}}", id="a number of 400 digits"),
             pytest.param("[" * 100_000, id="too deep"),
         ],
     )
@@ -577,7 +589,7 @@ class TestFailing:
     @pytest.mark.parametrize("odds", [1.5, -0.5])
     async def test_a_policy_that_draws_with_impossible_odds_does_not_silence_the_ledger(self, odds: float) -> None:
         store = MemoryStore()
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=30)
         bad = drawn("a", withheld=False).model_copy(update={"probability": odds})
         await store.record(receipt("odd", bad))
@@ -588,19 +600,19 @@ class TestFailing:
 
     @pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
     async def test_where_nothing_was_drawn_nothing_is_said(self, store: Store, policy: Any) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         mine = ledger(store, policy=policy)
         for number in range(22):
-            found = Candidate(item_id="a", experience_id="e", score=1.0, rank=1, shown=True)
+            found = Candidate(lesson_id="a", experience_id="e", score=1.0, rank=1, shown=True)
             await store.record(receipt(f"r{number}", found))
             await settle(store, f"r{number}", "success")
             assert (await mine.settled(scope=T)).notes == ()
         lift = await mine.lift(scope=T, level=0.95)
-        assert (lift.success.value, lift.items[0].success.value, lift.items[0].shown) == (None, None, 22)
+        assert (lift.success.value, lift.lessons[0].success.value, lift.lessons[0].shown) == (None, None, 22)
         assert await made_by_itself(store) == []
 
     async def test_outcomes_that_nobody_knows_are_no_evidence(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         for number in range(30):
             await store.record(receipt(f"r{number}", drawn("a", withheld=number % 2 == 1)))
             await settle(store, f"r{number}", "unknown", source="judge")
@@ -610,7 +622,7 @@ class TestFailing:
         assert (lift.recalls, lift.settled, lift.missing_with) == (30, 0, None)
 
     async def test_recalls_that_could_not_be_withheld_are_not_missed(self, store: Store) -> None:
-        await keep(store, lesson("a"))
+        await keep(store, a_lesson("a"))
         for number in range(40):
             one = receipt(f"r{number}", drawn("a", withheld=False), control=number % 2 == 1, control_probability=0.5)
             await store.record(one)
@@ -626,7 +638,7 @@ class TestTogether:
     async def test_two_processes_on_one_file_take_a_lesson_back_once(self, tmp_path: Path) -> None:
         path = tmp_path / "shared.db"
         first, second = await SqliteStore.open(path), await SqliteStore.open(path)
-        await keep(first, lesson("bad"))
+        await keep(first, a_lesson("bad"))
         await played(first, "bad", effect=-1)
         acted: list[Acted] = []
 
@@ -643,7 +655,7 @@ class TestTogether:
         await second.close()
 
     async def test_many_tasks_may_ask_at_once(self, store: Store) -> None:
-        await keep(store, lesson("bad"))
+        await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1, n=40)
         mine = ledger(store)
         async with anyio.create_task_group() as tasks:
@@ -656,7 +668,7 @@ class TestTogether:
     def test_two_event_loops_may_share_a_ledger(self, tmp_path: Path) -> None:
         async def fill() -> SqliteStore:
             opened = await SqliteStore.open(tmp_path / "loops.db")
-            await keep(opened, lesson("a"))
+            await keep(opened, a_lesson("a"))
             await played(opened, "a", effect=1, n=40)
             return opened
 
@@ -677,8 +689,8 @@ class TestTogether:
 
 
 async def _extracting(attempts: Any) -> Any:
-    items = () if attempts[0].trajectory.task != "cancel the order" else (lesson("bad"),)
-    return lessonbank.Extraction(items=items)
+    lessons = () if attempts[0].trajectory.task != "cancel the order" else (a_lesson("bad"),)
+    return lessonbank.Extraction(lessons=lessons)
 
 
 class TestBank:
@@ -699,13 +711,13 @@ class TestBank:
             (found,) = await bank.items()
             for number in range(80):
                 recall = await bank.retrieve(f"cancel the order {number}")
-                if not recall.items:
+                if not recall.lessons:
                     break
                 run = lessonbank.Trajectory(task=recall.task, answer="x")
                 learned = await bank.learn(run, recall=recall, outcome="failure" if recall.text else "success")
                 changes += learned.changes
-            assert [c.item_ids for c in changes if isinstance(c, Retire)] == [(found.id,)]
-            assert (await bank.lift()).items[0].retired
+            assert [c.lesson_ids for c in changes if isinstance(c, Retire)] == [(found.id,)]
+            assert (await bank.lift()).lessons[0].retired
             told = await bank.explain(recall)
         assert told.outcome is None
         assert any(type(event).__name__ == "Reviewed" for event in events)
@@ -727,9 +739,11 @@ class TestBank:
 
 
 def test_what_was_told_is_read_back() -> None:
-    told = Told(reviewed=7, helps=frozenset({"a", "b"}), items={"a": 0.25}, expected={"a": -0.5}, control=0.02)
-    assert Told.of(told.text()) == told
-    assert Told.of(None) == Told.of(json.dumps({})) == Told()
+    told = ReviewSnapshot(
+        reviewed=7, helps=frozenset({"a", "b"}), lessons={"a": 0.25}, expected={"a": -0.5}, control=0.02
+    )
+    assert ReviewSnapshot.of(told.text()) == told
+    assert ReviewSnapshot.of(None) == ReviewSnapshot.of(json.dumps({})) == ReviewSnapshot()
 
 
 class TestSettlements:
@@ -737,9 +751,9 @@ class TestSettlements:
 
     RECALL = receipt("r1", drawn("a", withheld=False))
 
-    def attempts(self, *told: tuple[Outcome, Any, dict[str, Any]]) -> list[Attempt]:
+    def attempts(self, *told: tuple[Outcome, Any, dict[str, Any]]) -> list[Run]:
         return [
-            Attempt(
+            Run(
                 trajectory=lessonbank.Trajectory(task="Cancel it", metadata=metadata),
                 verdict=lessonbank.Verdict(outcome=outcome, source=source, confidence=0.8),
             )

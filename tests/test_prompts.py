@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lessonbank import prompts
 from lessonbank.errors import PromptError
-from lessonbank.rendering import estimate_tokens
+from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import PromptRef
 
 SNAPSHOTS = Path(__file__).parent / "snapshots" / "judging"

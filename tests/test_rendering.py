@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
-from lessonbank.rendering import View, estimate_tokens, excerpt, render, render_steps
+from lessonbank.text.rendering import View, estimate_tokens, excerpt, render, render_steps
 from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 TEXT = st.text(

@@ -10,14 +10,14 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Experience, MemoryItem, Recall, Step, Trajectory
-from lessonbank._ids import digest
+from lessonbank import Experience, Lesson, Recall, Step, Trajectory
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, NotFound, UsageError
-from lessonbank.ledger import Holdout
-from lessonbank.ledger.replaying import Design, Replay, asked
-from lessonbank.replay import replay
+from lessonbank.evidence import Holdout
+from lessonbank.evidence.replay import replay
+from lessonbank.evidence.replay_design import Design, Replay, asked
 from lessonbank.types import Add
+from lessonbank.types.ids import digest
 
 pytestmark = pytest.mark.anyio
 
@@ -25,14 +25,14 @@ Ask = Callable[..., Awaitable[Replay]]
 TASK = "Cancel the order"
 
 
-def lesson(name: str, content: str = "", **more: Any) -> MemoryItem:
-    return MemoryItem(title=f"Lesson {name}", description=f"when {name}", content=content or f"Do {name}.", **more)
+def a_lesson(name: str, content: str = "", **more: Any) -> Lesson:
+    return Lesson(title=f"Lesson {name}", description=f"when {name}", content=content or f"Do {name}.", **more)
 
 
-async def bank_of(*items: MemoryItem, tasks: int = 1, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
+async def bank_of(*lessons: Lesson, tasks: int = 1, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
     """A bank whose tasks all find the same lessons."""
     bank = await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=holdout, **options)
-    kept = Experience(scope="t", task=TASK, items=items)
+    kept = Experience(scope="t", task=TASK, lessons=lessons)
     await bank.store.apply([Add(experience=kept)], scope="t", writer="test")
     return bank
 
@@ -98,7 +98,7 @@ def frame(text: str) -> list[str]:
 
 
 async def test_the_two_texts_differ_by_the_lesson_and_nothing_else() -> None:
-    first, second, third = lesson("a"), lesson("b", kind="guardrail"), lesson("c")
+    first, second, third = a_lesson("a"), a_lesson("b", kind="guardrail"), a_lesson("c")
     bank, world = await bank_of(first, second, third), World()
     (recall,) = await recalls_of(bank, 1)
     await ask(bank, [recall], world, without=second.id)
@@ -113,7 +113,7 @@ async def test_the_two_texts_differ_by_the_lesson_and_nothing_else() -> None:
 
 
 async def test_a_lesson_that_was_shown_alone_leaves_an_empty_text() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, world = await bank_of(only), World({"a": 0.5})
     told = await ask(bank, await recalls_of(bank, 40), world, without=only.id)
     assert "" in world.texts
@@ -122,9 +122,9 @@ async def test_a_lesson_that_was_shown_alone_leaves_an_empty_text() -> None:
 
 
 async def test_a_lesson_is_added_to_what_was_shown() -> None:
-    there, other = lesson("a"), lesson("b")
+    there, other = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(there), World({"b": 0.5})
-    elsewhere = Experience(scope="t", task="Paint the fence", items=(other,))
+    elsewhere = Experience(scope="t", task="Paint the fence", lessons=(other,))
     await bank.store.apply([Add(experience=elsewhere)], scope="t", writer="test")
     recalls = await recalls_of(bank, 40)
     told = await ask(bank, recalls, world, with_=other.id)
@@ -139,7 +139,7 @@ async def test_a_lesson_is_added_to_what_was_shown() -> None:
 @pytest.mark.parametrize("profile", ["default", "paper"])
 @pytest.mark.parametrize("whole", [False, True])
 async def test_a_placebo_stands_where_the_lesson_stood_and_is_about_as_long(whole: bool, profile: str) -> None:
-    first, second = lesson("a", "Read the order.\n- then its lines\n" * 8), lesson("b", "Ask for the number. " * 9)
+    first, second = a_lesson("a", "Read the order.\n- then its lines\n" * 8), a_lesson("b", "Ask for the number. " * 9)
     bank, world = await bank_of(first, second, profile=profile), World()
     (recall,) = await recalls_of(bank, 1)
     told = await ask(bank, recall, world, placebo=True if whole else first.id)
@@ -149,18 +149,18 @@ async def test_a_placebo_stands_where_the_lesson_stood_and_is_about_as_long(whol
     assert 0.9 < len(other) / len(recall.text) <= 1
     assert "Lesson a" not in other
     assert ("Lesson b" in other) != whole
-    assert (told.item_id, told.title) == ((None, "") if whole else (first.id, "Lesson a"))
+    assert (told.lesson_id, told.title) == ((None, "") if whole else (first.id, "Lesson a"))
 
 
 async def test_what_was_withheld_beside_it_stays_withheld_and_the_lesson_itself_is_shown() -> None:
-    first, second = lesson("a"), lesson("b")
+    first, second = a_lesson("a"), a_lesson("b")
     bank = await bank_of(first, second, holdout=Holdout(0.5, 0.5, seed="s"))
     recalls = await recalls_of(bank, 24)
     world = World()
     told = await ask(bank, recalls, world, without=first.id, enough=0.0)
     assert told.pairs == 24
     for recall in recalls:
-        held = {c.item_id for c in recall.candidates if c.withheld}
+        held = {c.lesson_id for c in recall.candidates if c.withheld}
         texts = [memory for task, memory in world.asked if task == recall.task]
         assert sorted("Lesson a" in text for text in texts) == [False, True]
         assert {"Lesson b" in text for text in texts} == {second.id not in held}
@@ -168,7 +168,7 @@ async def test_what_was_withheld_beside_it_stays_withheld_and_the_lesson_itself_
 
 
 async def test_the_bank_stays_as_it_was() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     recalls = await recalls_of(bank, 3)
     before = (await bank.counts(), await bank.items())
@@ -177,7 +177,7 @@ async def test_the_bank_stays_as_it_was() -> None:
 
 
 async def test_a_retired_lesson_can_be_tried_once_more_and_a_quarantined_one_cannot() -> None:
-    tried, beside = lesson("a"), lesson("b")
+    tried, beside = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(tried, beside), World({"a": 0.5})
     recalls = await recalls_of(bank, 40)
     await bank.retire(tried.id, reason="it seemed to harm")
@@ -193,10 +193,10 @@ async def test_a_retired_lesson_can_be_tried_once_more_and_a_quarantined_one_can
 
 
 async def test_what_was_erased_is_not_shown_again() -> None:
-    tried, erased = lesson("a"), lesson("b")
+    tried, erased = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(tried, erased), World()
     recalls = await recalls_of(bank, 6)
-    await bank.purge(item=erased.id, reason="asked for")
+    await bank.purge(lesson=erased.id, reason="asked for")
     told = await ask(bank, recalls, world, without=tried.id, enough=0.0)
     assert told.pairs == 6
     assert not any("Lesson b" in text for text in world.texts)
@@ -207,7 +207,7 @@ async def test_what_was_erased_is_not_shown_again() -> None:
 
 
 async def test_an_agent_that_shows_nothing_to_its_model_is_refused() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
 
     def forgetful(task: str, memory: str) -> Trajectory:
@@ -226,7 +226,7 @@ async def test_an_agent_that_shows_nothing_to_its_model_is_refused() -> None:
 
 
 async def test_one_run_in_which_the_text_was_lost_costs_the_pair_and_the_effect() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, world = await bank_of(only), World({"a": 0.5})
 
     def flaky(task: str, memory: str, *, seed: int) -> Trajectory:
@@ -241,7 +241,7 @@ async def test_one_run_in_which_the_text_was_lost_costs_the_pair_and_the_effect(
 
 
 async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     (recall,) = await recalls_of(bank, 1)
 
@@ -254,7 +254,7 @@ async def test_a_run_that_holds_the_text_of_the_other_side_is_refused() -> None:
 
 
 async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, recalls = await bank_of(only), []
     recalls = await recalls_of(bank, 3)
 
@@ -271,7 +271,7 @@ async def test_a_digest_is_proof_and_a_wrong_one_is_none() -> None:
 
 
 async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     recalls = await recalls_of(bank, 2)
 
@@ -291,8 +291,8 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
 
 
 async def test_every_row_carries_the_digests_of_what_was_handed_out() -> None:
-    only = lesson("a")
-    bank, world = await bank_of(only, lesson("b")), World()
+    only = a_lesson("a")
+    bank, world = await bank_of(only, a_lesson("b")), World()
     told = await ask(bank, await recalls_of(bank, 12), world, without=only.id)
     assert len(told.rows) == 12
     handed = {digest(text) for text in world.texts}
@@ -304,7 +304,7 @@ async def test_every_row_carries_the_digests_of_what_was_handed_out() -> None:
 
 
 async def test_agent_and_verifier_may_be_async_or_not_and_both_runs_get_the_same_seed() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, seeds = await bank_of(only), list[int]()
 
     class Agent:
@@ -330,7 +330,7 @@ async def test_agent_and_verifier_may_be_async_or_not_and_both_runs_get_the_same
 
 
 async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
 
     def score(run: Trajectory) -> float | str:
@@ -342,14 +342,14 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
 
 @pytest.mark.parametrize("wrong", [3, -0.5, float("nan"), 10**400, "passed", None, [1]])
 async def test_a_verifier_that_says_something_else_is_told_so(wrong: object) -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     with pytest.raises(UsageError, match="outcome= gives a bool"):
         await ask(bank, await recalls_of(bank, 1), World(), outcome=lambda _: wrong, without=only.id)
 
 
 async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_return_is_told() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     (recall,) = await recalls_of(bank, 1)
 
@@ -368,19 +368,19 @@ async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_re
 
 
 async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
-    only, world = lesson("a"), World()
+    only, world = a_lesson("a"), World()
     bank = await bank_of(only)
     (recall,) = await recalls_of(bank, 1)
     other = await bank.retrieve("Cancel the order", scope="u")
-    stranger = Experience(scope="t", task="Paint the fence", items=(lesson("b"),))
+    stranger = Experience(scope="t", task="Paint the fence", lessons=(a_lesson("b"),))
     await bank.store.apply([Add(experience=stranger)], scope="t", writer="test")
     for recalls, what, said in (
         ([], {"without": only.id}, "at least one recall"),
         (None, {"without": only.id}, "receipts of `retrieve`, or their ids; got NoneType"),
         ([recall, 3], {"without": only.id}, "receipts of `retrieve`, or their ids; got int"),
         ([recall, other], {"without": only.id}, "its own scope only"),
-        (recall, {"without": stranger.items[0].id}, "had no place in recall"),
-        (recall, {"placebo": stranger.items[0].id}, "had no place in recall"),
+        (recall, {"without": stranger.lessons[0].id}, "had no place in recall"),
+        (recall, {"placebo": stranger.lessons[0].id}, "had no place in recall"),
         (recall, {"without": "0" * 32}, "unknown, erased or in quarantine"),
         (recall, {"with_": "0" * 32}, "unknown, erased or in quarantine"),
         (recall, {}, "one of without=id"),
@@ -393,10 +393,10 @@ async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
 
 
 async def test_a_recall_in_which_nothing_can_be_compared_is_left_out_and_spoken_of() -> None:
-    small, copy, long = lesson("a"), lesson("a"), lesson("c", "word " * 1500)
+    small, copy, long = a_lesson("a"), a_lesson("a"), a_lesson("c", "word " * 1500)
     bank, world = await bank_of(small), World()
     for alone in (copy, long):
-        kept = Experience(scope="t", task="Paint the fence", items=(alone,))
+        kept = Experience(scope="t", task="Paint the fence", lessons=(alone,))
         await bank.store.apply([Add(experience=kept)], scope="t", writer="test")
     shown = await bank.retrieve(TASK)
     for alone in (copy, long):
@@ -413,7 +413,7 @@ async def test_a_recall_in_which_nothing_can_be_compared_is_left_out_and_spoken_
 
 
 async def test_the_same_seed_gives_the_same_replay_whatever_runs_at_once() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     recalls = await recalls_of(bank, 30)
     effects = {"a": 0.3}
@@ -428,7 +428,7 @@ async def test_the_same_seed_gives_the_same_replay_whatever_runs_at_once() -> No
 
 
 async def test_the_budget_is_kept_and_rounds_are_spoken_of() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, world = await bank_of(only), World()
     told = await ask(bank, await recalls_of(bank, 3), world, without=only.id, rounds=9, most=7, enough=0.0)
     assert (told.pairs, told.runs, len(world.asked), told.stopped) == (7, 14, 14, "nothing left to run")
@@ -436,7 +436,7 @@ async def test_the_budget_is_kept_and_rounds_are_spoken_of() -> None:
 
 
 async def test_at_most_so_many_pairs_are_run_at_once() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     busy, most = 0, 0
 
@@ -454,7 +454,7 @@ async def test_at_most_so_many_pairs_are_run_at_once() -> None:
 
 
 async def test_a_replay_that_is_cancelled_starts_no_further_run_and_leaves_the_bank_usable() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank = await bank_of(only)
     recalls = await recalls_of(bank, 12)
     begun, ended, third = 0, 0, anyio.Event()
@@ -492,13 +492,13 @@ def runs_for_the_sign_alone(effect: float, *, base: float) -> float:
 
 async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_runs_need() -> None:
     effects = {"a": 0.05, "b": -0.08, "c": 0.12, "d": -0.15, "e": 0.1, "f": -0.05}
-    items = [lesson(name) for name in effects]
-    bank = await bank_of(*items)
+    lessons = [a_lesson(name) for name in effects]
+    bank = await bank_of(*lessons)
     recalls = await recalls_of(bank, 40)
     design = {"rounds": 15, "most": 600, "enough": 0.0, "level": 0.8, "at_once": 8}
     right, used, needed = 0, 0.0, 0.0
-    for item, effect in zip(items, effects.values(), strict=True):
-        told = await ask(bank, recalls, World(effects), without=item.id, **design)
+    for lesson, effect in zip(lessons, effects.values(), strict=True):
+        told = await ask(bank, recalls, World(effects), without=lesson.id, **design)
         right += told.standing == ("helps" if effect > 0 else "harms")
         used, needed = used + told.runs, needed + runs_for_the_sign_alone(effect, base=0.5)
         assert told.low is not None and told.high is not None
@@ -508,7 +508,7 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
 
 
 async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction_of_the_pairs() -> None:
-    only = lesson("a")
+    only = a_lesson("a")
     bank, effects = await bank_of(only), {"a": 0.12}
     recalls = await recalls_of(bank, 40)
     design = {"rounds": 30, "most": 1200, "enough": 0.0}
@@ -520,7 +520,7 @@ async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction
 
 
 async def test_a_lesson_without_an_effect_is_soon_known_to_be_too_small_to_matter() -> None:
-    null, other = lesson("a"), lesson("b")
+    null, other = a_lesson("a"), a_lesson("b")
     bank = await bank_of(null, other)
     told = await ask(bank, await recalls_of(bank, 40), World({"b": 0.2}), without=null.id, rounds=10, most=400)
     assert (told.stopped, told.standing, told.effect) == ("too small to matter", "no evidence yet", 0.0)
@@ -531,7 +531,7 @@ def says(texts: Sequence[str]) -> set[bool]:
 
 
 async def test_memory_as_a_whole_is_compared_with_a_placebo_and_never_with_nothing() -> None:
-    bank, world = await bank_of(lesson("a"), lesson("b")), World({"a": 0.2, "b": 0.2})
+    bank, world = await bank_of(a_lesson("a"), a_lesson("b")), World({"a": 0.2, "b": 0.2})
     told = await ask(bank, await recalls_of(bank, 40), world, placebo=True)
     assert told.standing == "helps"
     assert says(world.texts) == {True}

@@ -33,7 +33,7 @@ async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
         for task in TASKS:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
             then.append(await found_now(bank, "Ship a parcel to Oslo"))
-        lesson = then[-1][0].experience.items[0]
+        lesson = then[-1][0].experience.lessons[0]
         await bank.retire(lesson.id, reason="?")
         then.append(await found_now(bank, "Ship a parcel to Oslo"))
         await bank.rollback(to=2, reason="?")
@@ -44,7 +44,7 @@ async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
             assert found.matches == wanted
             assert found.notes == (f"by the words of the tasks, as of change {moment}",)
         assert len(then[5]) == 4
-        assert lesson.id not in {i.id for m in then[6] for i in m.experience.active_items}
+        assert lesson.id not in {i.id for m in then[6] for i in m.experience.active_lessons}
         assert (await bank.counts()).recalls == receipts == 0
 
 

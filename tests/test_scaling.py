@@ -14,11 +14,11 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Attempt, Experience, Extraction, MemoryItem, Step, Trajectory, Usage, Verdict
+from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
 from lessonbank.events import Retrieved, Settled
-from lessonbank.scaling import Progress, Scaled
+from lessonbank.matts import Progress, Scaled
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Add
 
@@ -33,8 +33,8 @@ async def bank_of(where: Path | str = ":memory:", **options: Any) -> AsyncReason
 
 
 async def with_lesson(bank: AsyncReasoningBank) -> AsyncReasoningBank:
-    item = MemoryItem(title="Sort first", content="Sort the list by price before you answer.")
-    kept = Experience(scope="t", task=TASK, items=(item,))
+    lesson = Lesson(title="Sort first", content="Sort the list by price before you answer.")
+    kept = Experience(scope="t", task=TASK, lessons=(lesson,))
     await bank.store.apply([Add(experience=kept)], scope="t", writer="test")
     return bank
 
@@ -46,7 +46,7 @@ def run(answer: str | None = "12 dollars", *, steps: int = 2, **fields: Any) -> 
     return Trajectory(task=fields.pop("task", TASK), steps=made, answer=answer, **fields)
 
 
-def lessons(count: int = 1, evidence: str = "run 1, step 1") -> str:
+def some_lessons(count: int = 1, evidence: str = "run 1, step 1") -> str:
     made = [
         {
             "evidence": [evidence],
@@ -57,7 +57,7 @@ def lessons(count: int = 1, evidence: str = "run 1, step 1") -> str:
         }
         for n in range(count)
     ]
-    return json.dumps({"items": made})
+    return json.dumps({"lessons": made})
 
 
 def code_in(messages: Sequence[Any]) -> str:
@@ -73,10 +73,10 @@ class Model:
         judge: Callable[[str], str] = lambda prompt: "success",
         best: int = 1,
         rewrites: Sequence[Any] = (),
-        items: int = 1,
+        lessons: int = 1,
         fails: Sequence[str] = (),
     ) -> None:
-        self.judge, self.best, self.rewrites, self.items, self.fails = judge, best, list(rewrites), items, fails
+        self.judge, self.best, self.rewrites, self.lessons, self.fails = judge, best, list(rewrites), lessons, fails
         self.asked: list[tuple[str, str]] = []
         self.scripted = ScriptedModel(self.answer, name="a:model")
 
@@ -97,7 +97,7 @@ class Model:
             return ModelError(f"no {role} today")
         if role == "extract":
             several = "run 1" if "<<<run 1 " in prompt else ""
-            return lessons(self.items, f"{several}, step 1" if several else "step 1")
+            return some_lessons(self.lessons, f"{several}, step 1" if several else "step 1")
         told: dict[str, Any] = {"check": code_in(messages)}
         if role == "judge":
             told |= {"reason": "step 1 shows it", "outcome": self.judge(prompt), "confidence": 0.9}
@@ -158,10 +158,10 @@ async def test_all_runs_see_one_recall_and_are_contrasted_in_one_call() -> None:
 
 
 async def test_at_most_five_lessons_come_of_a_contrast() -> None:
-    model = Model(items=9)
+    model = Model(lessons=9)
     scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent("a", "b"), k=2)
     assert scaled.learned
-    assert len(scaled.learned.items) == 5
+    assert len(scaled.learned.lessons) == 5
 
 
 async def test_all_runs_are_under_way_at_once_so_that_the_slowest_says_how_long_it_takes() -> None:
@@ -381,7 +381,7 @@ async def test_an_extractor_of_ones_own_that_can_hide_labels_is_asked_to() -> No
         def labelled(self, shown: bool, /) -> Own:
             return Own(shown)
 
-        async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction:
+        async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
             told.append(self._shown)
             return Extraction()
 
@@ -393,7 +393,7 @@ async def test_an_extractor_of_ones_own_that_can_hide_labels_is_asked_to() -> No
 
 
 async def test_an_extractor_that_cannot_hide_labels_says_so() -> None:
-    async def extractor(attempts: Sequence[Attempt]) -> Extraction:
+    async def extractor(attempts: Sequence[Run]) -> Extraction:
         return Extraction()
 
     scaled = await (await bank_of(extractor=extractor)).scale(TASK, Agent("a", "b"), k=2, outcome=right, labels=False)
@@ -555,13 +555,13 @@ async def test_a_redactor_that_breaks_ends_the_rewriting_and_costs_no_run() -> N
 
 
 async def test_vanilla_draws_lessons_from_each_run_alone() -> None:
-    model = Model(items=5)
+    model = Model(lessons=5)
     bank = await bank_of(model=model.scripted)
     scaled = await bank.scale(TASK, Agent("a", "12 dollars", "b"), mode="vanilla", outcome=right)
     assert len(model.of("extract")) == 3
     assert not [prompt for prompt in model.of("extract") if "<<<run 1 " in prompt]
     assert scaled.learned
-    assert (len(scaled.learned.items), scaled.learned.experience) == (9, None)
+    assert (len(scaled.learned.lessons), scaled.learned.experience) == (9, None)
     assert (await bank.counts()).experiences == 3
     settled = await bank.store.settlement(scaled.recall_id or "", scope="t")
     assert settled
@@ -762,7 +762,7 @@ async def test_the_agent_works_without_memory_where_the_store_fails() -> None:
     for told in ("the agent works without memory", "a run is not on disk yet", "nothing was learned from these runs"):
         assert sum(told in note for note in scaled.notes) == 1
     assert scaled.learned
-    assert not scaled.learned.items
+    assert not scaled.learned.lessons
 
 
 async def test_a_hook_that_breaks_while_learning_costs_no_run() -> None:
@@ -863,7 +863,7 @@ async def test_a_plain_function_that_ends_after_a_cancellation_is_waited_for_and
 async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later() -> None:
     asked = anyio.Event()
 
-    async def extractor(attempts: Sequence[Attempt]) -> Extraction:
+    async def extractor(attempts: Sequence[Run]) -> Extraction:
         asked.set()
         await anyio.Event().wait()
         return Extraction()

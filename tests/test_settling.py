@@ -14,11 +14,11 @@ import pytest
 import lessonbank
 from lessonbank import (
     AsyncReasoningBank,
-    Attempt,
     Experience,
     Extraction,
-    MemoryItem,
+    Lesson,
     ReasoningBank,
+    Run,
     Step,
     Trajectory,
     Verdict,
@@ -29,9 +29,11 @@ from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Us
 
 pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
-LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
+LESSON = (
+    '{"lessons": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
+)
 CONTRAST = LESSON.replace("step 1", "run 1, step 1")
-NOTHING = '{"items": []}'
+NOTHING = '{"lessons": []}'
 
 
 def run(task: str = "find the invoice", **more: Any) -> Trajectory:
@@ -68,13 +70,13 @@ async def test_one_run_learned_by_several_calls_at_once_is_learned_once(tmp_path
     async with await lessonbank.connect_async(place, **OPTIONS) as bank:
         await all_at_once(bank, bank, bank, bank, trajectory=run())
         counts = await bank.counts()
-    assert (counts.experiences, counts.items) == (1, 1)
+    assert (counts.experiences, counts.lessons) == (1, 1)
 
 
 async def test_what_a_call_paid_for_is_reported_even_when_another_was_quicker(bank: AsyncReasoningBank) -> None:
     trajectory = run()
 
-    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+    async def extract(attempts: Sequence[Run], /) -> Extraction:
         await bank.learn(trajectory, outcome="success")
         return Extraction(usage=Usage(requests=3))
 
@@ -146,7 +148,7 @@ async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> Non
     await bank.learn(run(), recall=recall, outcome="failure")
     settlement = await bank.store.settlement(recall.id, scope="t")
     assert settlement and (settlement.outcome, settlement.reward) == ("failure", 0.0)
-    assert first.items[0] in await bank.items()
+    assert first.lessons[0] in await bank.items()
 
 
 async def test_a_correction_needs_no_receipt(bank: AsyncReasoningBank) -> None:
@@ -225,7 +227,7 @@ async def test_runs_whose_extraction_failed_wait_and_are_contrasted_together() -
         learned = await bank.learn(one)
         assert await bank.pending() == ()
     assert len(learned.verdicts) == 1
-    assert set(learned.items[0].provenance.trajectory_ids) == {one.id, two.id}
+    assert set(learned.lessons[0].provenance.trajectory_ids) == {one.id, two.id}
     model.assert_all_used()
 
 
@@ -237,7 +239,7 @@ async def test_a_verdict_that_was_reached_stands_when_the_extraction_is_tried_ag
         await bank.learn(run(), outcome="success")
         learned = await bank.learn((await bank.pending())[0])
     assert (learned.verdicts[0].outcome, learned.verdicts[0].source) == ("success", "ground_truth")
-    assert [item.kind for item in learned.items] == ["strategy"]
+    assert [lesson.kind for lesson in learned.lessons] == ["strategy"]
 
 
 async def test_a_verdict_is_paid_for_once() -> None:
@@ -267,7 +269,7 @@ async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> No
         await bank.learn(run(), outcome="success")
         await bank.learn(late := run(), outcome="success")
         learned = await bank.learn(late)
-        assert learned.items == ()
+        assert learned.lessons == ()
         assert isinstance(learned.changes[0], Replace)
         assert len(await bank.items()) == 1
         assert await bank.pending() == ()
@@ -279,18 +281,18 @@ async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningB
     second = await bank.learn(late, outcome="failure")
     assert first.experience and second.experience
     assert second.experience.id == first.experience.id
-    assert second.experience.items == (*first.items, *second.items)
-    assert await bank.items() == second.experience.items
+    assert second.experience.lessons == (*first.lessons, *second.lessons)
+    assert await bank.items() == second.experience.lessons
 
 
-async def test_an_item_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
+async def test_an_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
     async def judge(trajectory: Trajectory, /) -> Verdict:
         return Verdict(outcome="success", source="human")
 
-    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+    async def extract(attempts: Sequence[Run], /) -> Extraction:
         return Extraction(
-            items=(
-                MemoryItem(
+            lessons=(
+                Lesson(
                     title="Mine",
                     content="Read the invoice list by its date column.",
                     provenance=Provenance(method="mine"),
@@ -299,21 +301,21 @@ async def test_an_item_says_who_wrote_it_with_which_release_and_from_which_run()
         )
 
     async with await open_with(judge=judge, extractor=extract, writer="ann") as bank:
-        (item,) = (await bank.learn(trajectory := run())).items
-    source = item.provenance
+        (lesson,) = (await bank.learn(trajectory := run())).lessons
+    source = lesson.provenance
     assert (source.writer, source.method, source.package_version) == ("ann", "mine", lessonbank.__version__)
     assert (source.trajectory_ids, source.verdict, source.verdict_source) == ((trajectory.id,), "success", "human")
 
 
-async def test_an_extractive_item_names_the_release_and_the_judges_prompt() -> None:
+async def test_an_extractive_lesson_names_the_release_and_the_judges_prompt() -> None:
     prompt = PromptRef(id="mine/judge", version="1", digest="0" * 64)
 
     async def judge(trajectory: Trajectory, /) -> Verdict:
         return Verdict(outcome="success", prompt=prompt)
 
     async with await open_with(judge=judge) as bank:
-        (item,) = (await bank.learn(run())).items
-    source = item.provenance
+        (lesson,) = (await bank.learn(run())).lessons
+    source = lesson.provenance
     assert (source.method, source.package_version, source.prompts) == ("extractive", lessonbank.__version__, (prompt,))
 
 
@@ -394,5 +396,5 @@ async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(
             for one in runs:
                 await bank.learn(one, outcome="success")
         counts = await bank.counts()
-        assert (counts.experiences, counts.items, counts.pending) == (12, 12, 0)
+        assert (counts.experiences, counts.lessons, counts.pending) == (12, 12, 0)
         assert await bank.verify() == ()

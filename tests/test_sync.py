@@ -155,7 +155,7 @@ async def _use_everything(path: Path) -> None:
     learned = await bank.learn(run(), recall=recall, outcome="failure")
     await bank.retrieve("find it")
     await bank.items()
-    await bank.retire(learned.items[0].id, reason="test")
+    await bank.retire(learned.lessons[0].id, reason="test")
     await bank.export(path.with_suffix(".jsonl"))
     await bank.import_(path.with_suffix(".jsonl"), scope="copy")
     await bank.close()

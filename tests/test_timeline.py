@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Experience, MemoryItem, ReasoningBank, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Experience, Lesson, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
 from lessonbank.types import (
     Add,
-    AttemptRef,
     Change,
     Erased,
     JournalEntry,
@@ -27,18 +25,20 @@ from lessonbank.types import (
     Restore,
     Retire,
     Rollback,
+    RunRef,
     Settle,
 )
+from lessonbank.types.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def item(title: str = "Look first") -> MemoryItem:
-    return MemoryItem(title=title, content="Then act.")
+def lesson(title: str = "Look first") -> Lesson:
+    return Lesson(title=title, content="Then act.")
 
 
-def experience(*items: MemoryItem, task: str = "Find it", minute: int = 0) -> Experience:
-    return Experience(scope="t", task=task, items=items, created_at=START + timedelta(minutes=minute))
+def experience(*lessons: Lesson, task: str = "Find it", minute: int = 0) -> Experience:
+    return Experience(scope="t", task=task, lessons=lessons, created_at=START + timedelta(minutes=minute))
 
 
 def journal(*changes: Change | Settle | Purge | Erased) -> list[JournalEntry]:
@@ -72,24 +72,28 @@ def test_what_is_live_is_what_a_walk_back_finds(moves: list[tuple[bool, int]]) -
 
 
 def test_a_state_is_what_the_changes_until_then_make() -> None:
-    one, two, both = experience(item(), item("b")), experience(item(), minute=-1), experience(item("both"), minute=9)
-    later = one.model_copy(update={"items": one.items[1:]})
+    one, two, both = (
+        experience(lesson(), lesson("b")),
+        experience(lesson(), minute=-1),
+        experience(lesson("both"), minute=9),
+    )
+    later = one.model_copy(update={"lessons": one.lessons[1:]})
     entries = journal(
         Add(experience=one),
         Add(experience=two),
-        Retire(item_ids=(one.items[0].id,), reason="?"),
-        Merge(experience=both, source_item_ids=(two.items[0].id,), reason="the same"),
-        Restore(item_ids=(one.items[0].id,), reason="?"),
+        Retire(lesson_ids=(one.lessons[0].id,), reason="?"),
+        Merge(experience=both, source_lesson_ids=(two.lessons[0].id,), reason="the same"),
+        Restore(lesson_ids=(one.lessons[0].id,), reason="?"),
         Replace(experience=later),
     )
     states = [state_at(entries, n, scope="t") for n in range(7)]
     assert [len(s.experiences) for s in states] == [0, 1, 2, 2, 3, 3, 3]
     assert states[2].experiences == (two, one), "oldest first, not in the order of arrival"
-    assert [i.retired for i in states[3].experience(one.id).items] == [True, False]
+    assert [i.retired for i in states[3].experience(one.id).lessons] == [True, False]
     assert states[5].experience(one.id) == one
     assert states[6].experience(one.id) == later
-    assert states[6].get(two.items[0].id).retired
-    assert states[6].counts().model_dump(exclude_defaults=True) == {"experiences": 3, "items": 3, "retired": 1}
+    assert states[6].get(two.lessons[0].id).retired
+    assert states[6].counts().model_dump(exclude_defaults=True) == {"experiences": 3, "lessons": 3, "retired": 1}
     assert len(states[6].items()) == 2
     for ask in (states[6].get, states[6].experience):
         with pytest.raises(NotFound, match="after change 6"):
@@ -97,17 +101,17 @@ def test_a_state_is_what_the_changes_until_then_make() -> None:
 
 
 def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
-    flipped, kept, dropped, added = item(), item(), item(), item()
-    one, gone, new = experience(flipped, kept, dropped), experience(item()), experience(item())
-    noted = experience(item(), task="Note it")
-    later = one.model_copy(update={"items": (flipped.model_copy(update={"retired": True}), kept, added)})
+    flipped, kept, dropped, added = lesson(), lesson(), lesson(), lesson()
+    one, gone, new = experience(flipped, kept, dropped), experience(lesson()), experience(lesson())
+    noted = experience(lesson(), task="Note it")
+    later = one.model_copy(update={"lessons": (flipped.model_copy(update={"retired": True}), kept, added)})
     entries = journal(
         Add(experience=one),
         Add(experience=noted),
         Add(experience=gone),
-        Retire(item_ids=(noted.items[0].id,), reason="?"),
+        Retire(lesson_ids=(noted.lessons[0].id,), reason="?"),
         Rollback(to=2, reason="?"),
-        Retire(item_ids=(noted.items[0].id,), reason="?"),
+        Retire(lesson_ids=(noted.lessons[0].id,), reason="?"),
         Replace(experience=later),
         Add(experience=new),
     )
@@ -115,9 +119,9 @@ def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
     found = diff(before, after)
     assert (found.added, found.removed) == ((new,), (gone,))
     assert [(r.before, r.after) for r in found.replaced] == [(one, later)], "a flag alone replaces nothing"
-    assert {i.id for i in found.items_added} == {added.id, new.items[0].id}
-    assert {i.id for i in found.items_removed} == {dropped.id, gone.items[0].id}
-    assert {i.id for i in found.retired} == {flipped.id, noted.items[0].id}
+    assert {i.id for i in found.lessons_added} == {added.id, new.lessons[0].id}
+    assert {i.id for i in found.lessons_removed} == {dropped.id, gone.lessons[0].id}
+    assert {i.id for i in found.retired} == {flipped.id, noted.lessons[0].id}
     reverse = diff(after, before)
     assert (reverse.added, reverse.removed) == (found.removed, found.added)
     assert {i.id for i in reverse.restored} == {i.id for i in found.retired}
@@ -126,25 +130,25 @@ def test_a_difference_names_each_kind_of_change_and_reverses() -> None:
 
 
 def test_the_story_of_a_thing_has_the_rollbacks_that_moved_it_and_no_others() -> None:
-    mine, other = experience(item()), experience(item())
+    mine, other = experience(lesson()), experience(lesson())
     entries = journal(
         Add(experience=other),
         Add(experience=mine),
         Rollback(to=2, reason="nothing"),
-        Retire(item_ids=(mine.items[0].id,), reason="?"),
-        Retire(item_ids=(other.items[0].id,), reason="?"),
+        Retire(lesson_ids=(mine.lessons[0].id,), reason="?"),
+        Retire(lesson_ids=(other.lessons[0].id,), reason="?"),
         Rollback(to=4, reason="the other's"),
         Rollback(to=1, reason="takes it out"),
         Rollback(to=6, reason="brings it back"),
     )
-    for wanted in (about(entries, item=mine.items[0].id), about(entries, experience=mine.id)):
+    for wanted in (about(entries, lesson=mine.lessons[0].id), about(entries, experience=mine.id)):
         assert [entry.sequence for entry in wanted] == [2, 4, 7, 8]
-    assert about(entries, item="nothing") == []
+    assert about(entries, lesson="nothing") == []
 
 
-def tried(*runs: str, items: Sequence[MemoryItem] = ()) -> Experience:
-    refs = tuple(AttemptRef(trajectory_id=run, verdict=Verdict(outcome="success")) for run in runs)
-    return experience(*(items or (item(),))).model_copy(update={"attempts": refs})
+def tried(*runs: str, lessons: Sequence[Lesson] = ()) -> Experience:
+    refs = tuple(RunRef(trajectory_id=run, verdict=Verdict(outcome="success")) for run in runs)
+    return experience(*(lessons or (lesson(),))).model_copy(update={"attempts": refs})
 
 
 def told(of: Experience, run: str) -> Rejudge:
@@ -164,50 +168,50 @@ def test_a_verdict_told_later_changes_the_attempt_and_nothing_else() -> None:
     assert state_at(journal(told(one, "a")), 1, scope="t").experiences == (), "what it spoke of was purged"
 
 
-def test_a_verdict_is_part_of_the_story_of_its_experience_and_of_the_items_it_holds() -> None:
-    moved = item()
-    one, two = tried("a", items=(moved,)), tried("b", items=(item(),))
+def test_a_verdict_is_part_of_the_story_of_its_experience_and_of_the_lessons_it_holds() -> None:
+    moved = lesson()
+    one, two = tried("a", lessons=(moved,)), tried("b", lessons=(lesson(),))
     entries = journal(
         Add(experience=one),
         Add(experience=two),
         told(one, "a"),
         told(two, "b"),
-        Replace(experience=one.model_copy(update={"items": ()})),
-        Replace(experience=two.model_copy(update={"items": (*two.items, moved)})),
+        Replace(experience=one.model_copy(update={"lessons": ()})),
+        Replace(experience=two.model_copy(update={"lessons": (*two.lessons, moved)})),
         told(one, "a"),
         told(two, "b"),
     )
     assert [e.sequence for e in about(entries, experience=one.id)] == [1, 3, 5, 7]
-    assert [e.sequence for e in about(entries, item=moved.id)] == [1, 3, 6, 8]
+    assert [e.sequence for e in about(entries, lesson=moved.id)] == [1, 3, 6, 8]
 
 
-def merged(into: MemoryItem, *sources: MemoryItem) -> Merge:
-    return Merge(experience=experience(into), source_item_ids=tuple(i.id for i in sources), reason="one")
+def merged(into: Lesson, *sources: Lesson) -> Merge:
+    return Merge(experience=experience(into), source_lesson_ids=tuple(i.id for i in sources), reason="one")
 
 
 def test_a_lineage_goes_through_any_number_of_merges_the_nearest_first() -> None:
-    a, b, c, both, all_of_them, other = (item(n) for n in ("a", "b", "c", "both", "all", "other"))
+    a, b, c, both, all_of_them, other = (lesson(n) for n in ("a", "b", "c", "both", "all", "other"))
     entries = journal(
         Add(experience=experience(a, b, c, other)), merged(both, a, b), merged(all_of_them, both, c), merged(other, c)
     )
     assert lineage(entries, all_of_them.id) == Lineage(
-        item_id=all_of_them.id, sources=(both.id, c.id, a.id, b.id), successors=()
+        lesson_id=all_of_them.id, sources=(both.id, c.id, a.id, b.id), successors=()
     )
-    assert lineage(entries, a.id) == Lineage(item_id=a.id, successors=(both.id, all_of_them.id))
+    assert lineage(entries, a.id) == Lineage(lesson_id=a.id, successors=(both.id, all_of_them.id))
     assert lineage(entries, c.id).successors == (all_of_them.id, other.id)
-    assert lineage(entries, "nothing") == Lineage(item_id="nothing")
-    assert lineage([], a.id) == Lineage(item_id=a.id)
+    assert lineage(entries, "nothing") == Lineage(lesson_id="nothing")
+    assert lineage([], a.id) == Lineage(lesson_id=a.id)
 
 
 def test_a_merge_that_was_undone_or_rolled_back_is_no_lineage() -> None:
-    a, b, both = item("a"), item("b"), item("both")
+    a, b, both = lesson("a"), lesson("b"), lesson("both")
     entries = journal(
         Add(experience=experience(a, b)),
         merged(both, a, b),
         Rollback(to=1, reason="?"),
         Rollback(to=2, reason="?"),
-        Retire(item_ids=(both.id,), reason="unmerged"),
-        Restore(item_ids=(a.id, b.id), reason="unmerged"),
+        Retire(lesson_ids=(both.id,), reason="unmerged"),
+        Restore(lesson_ids=(a.id, b.id), reason="unmerged"),
         Rollback(to=5, reason="?"),
     )
     seen = [lineage(entries[:n], both.id).sources for n in range(len(entries) + 1)]
@@ -245,12 +249,12 @@ def test_a_bank_tells_its_history(bank: ReasoningBank) -> None:
     bank.retire(lesson.id, reason="harmful")
     assert kinds(bank.history()) == ["add", "add", "add", "retire"]
     assert kinds(bank.history(since=2)) == ["add", "retire"]
-    assert kinds(bank.history(item=lesson.id)) == ["add", "retire"]
+    assert kinds(bank.history(lesson=lesson.id)) == ["add", "retire"]
     owner = bank.as_of(1).experiences[0]
     assert kinds(bank.history(experience=owner.id, since=1)) == ["retire"]
     assert bank.history(scope="t/other") == ()
     with pytest.raises(UsageError, match="name one of them"):
-        bank.history(item="x", experience="y")
+        bank.history(lesson="x", experience="y")
 
 
 def test_a_truth_told_later_is_told_by_the_history_and_undone_by_a_rollback(bank: ReasoningBank) -> None:
@@ -259,11 +263,11 @@ def test_a_truth_told_later_is_told_by_the_history_and_undone_by_a_rollback(bank
     (change,) = learned.changes
     assert isinstance(change, Rejudge)
     assert (change.experience_id, change.trajectory_id, change.verdict.outcome) == (owner.id, RUNS[0].id, "success")
-    assert kinds(bank.history(item=lesson.id)) == kinds(bank.history(experience=owner.id)) == ["add", "verdict"]
+    assert kinds(bank.history(lesson=lesson.id)) == kinds(bank.history(experience=owner.id)) == ["add", "verdict"]
     assert bank.diff(3, 4).replaced[0].before == owner
     bank.rollback(to=3, reason="it was not")
     assert bank.experience(owner.id) == owner
-    assert kinds(bank.history(item=lesson.id)) == ["add", "verdict", "rollback"]
+    assert kinds(bank.history(lesson=lesson.id)) == ["add", "verdict", "rollback"]
     bank.purge(trajectory=RUNS[0].id, reason="request 16")
     assert kinds(bank.history())[3] == "erased"
 
@@ -295,7 +299,7 @@ def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:
     assert bank.items(retired=True) == bank.as_of(1).items(retired=True)
     assert bank.retrieve("Ship parcel b", limit=3).shown == bank.items()
     assert len(bank.pending()) == 2
-    assert bank.learn(RUNS[1], outcome="failure").items, "a run that was taken out can be learned again"
+    assert bank.learn(RUNS[1], outcome="failure").lessons, "a run that was taken out can be learned again"
     bank.rollback(to=entry.at - timedelta(microseconds=1), reason="the tool was fine")
     assert bank.as_of(6).experiences == now.experiences
     assert bank.pending() == ()
@@ -313,12 +317,12 @@ def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
     with pytest.raises(NotFound):
         bank.purge(trajectory=RUNS[0].id, reason="again")
     lesson = bank.items()[0]
-    bank.purge(item=lesson.id, reason="request 18")
+    bank.purge(lesson=lesson.id, reason="request 18")
     assert lesson.id not in {i.id for i in bank.items(retired=True)}
     bank.purge(scope_wide=True, reason="the customer left")
     assert not any(bank.counts().model_dump().values())
     assert kinds(bank.history())[-1] == "purge"
-    for wrong in ({}, {"item": "x", "trajectory": "y"}, {"item": "x", "scope_wide": True}):
+    for wrong in ({}, {"lesson": "x", "trajectory": "y"}, {"lesson": "x", "scope_wide": True}):
         with pytest.raises(UsageError, match="purge takes one"):
             bank.purge(**wrong, reason="?")
 
@@ -332,7 +336,7 @@ async def test_learning_goes_on_after_a_rollback(tmp_path: Path) -> None:
         await bank.rollback(to=0, reason="start over")
         assert (await bank.retrieve("Ship parcel a")).text == ""
         for run in RUNS:
-            assert (await bank.learn(run, outcome="failure")).items
+            assert (await bank.learn(run, outcome="failure")).lessons
         assert (await bank.counts()).experiences == 3
         await bank.rebuild()
         assert await bank.verify() == ()

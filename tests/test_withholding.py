@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank._ids import new_id
 from lessonbank.errors import UsageError
-from lessonbank.ledger import Adaptive, Assignment, Blocked, Holdout, Never, Withholding
+from lessonbank.evidence import Adaptive, Assignment, Blocked, Holdout, Never, Withholding
+from lessonbank.types.ids import new_id
 
 ASK = {"task": "Cancel it", "scope": "t"}
 
 
-def assigned(policy: Withholding, *items: str, recall_id: str = "", task: str = "Cancel it") -> Assignment:
-    return policy(items, recall_id=recall_id or new_id(), task=task, scope="t")
+def assigned(policy: Withholding, *lessons: str, recall_id: str = "", task: str = "Cancel it") -> Assignment:
+    return policy(lessons, recall_id=recall_id or new_id(), task=task, scope="t")
 
 
-def test_the_same_recall_draws_the_same_items() -> None:
+def test_the_same_recall_draws_the_same_lessons() -> None:
     ids = [new_id() for _ in range(50)]
     recall_id = new_id()
     first = Holdout(0.3, 0.3)(ids, recall_id=recall_id, **ASK)
@@ -38,7 +38,7 @@ def test_zero_withholds_nothing(policy: Withholding) -> None:
     assert drawn[0].probability == {"a": 0.0, "b": 0.0}
 
 
-def test_items_and_recalls_are_withheld_as_often_as_stated_and_independently_of_one_another() -> None:
+def test_lessons_and_recalls_are_withheld_as_often_as_stated_and_independently_of_one_another() -> None:
     draws = [assigned(Holdout(0.2, 0.3), "a", "b", recall_id=f"{n:032x}") for n in range(4000)]
     a, b = (sum(i in d.withheld for d in draws) / 4000 for i in ("a", "b"))
     whole = sum(d.control for d in draws) / 4000
@@ -85,14 +85,14 @@ def test_blocks_with_the_same_seed_and_order_give_the_same_arms() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Holdout(1.0), "items is a probability"),
+        (lambda: Holdout(1.0), "lessons is a probability"),
         (lambda: Holdout(0.1, -0.1), "recalls is a probability"),
-        (lambda: Holdout(True), "items is a probability"),
+        (lambda: Holdout(True), "lessons is a probability"),
         (lambda: Adaptive(floor=0.0), "0 < floor"),
         (lambda: Adaptive(start=0.05, floor=0.1), "0 < floor"),
         (lambda: Adaptive(ceiling=1.0), "ceiling is a probability"),
         (lambda: Blocked(size=1), "at least 2"),
-        (lambda: Blocked(items=2.0), "items is a probability"),
+        (lambda: Blocked(lessons=2.0), "lessons is a probability"),
     ],
 )
 def test_what_is_no_probability_is_refused(make: object, said: str) -> None:

@@ -18,8 +18,8 @@ from simulator import World, planted_bank
 
 import lessonbank
 from lessonbank import Recall, Step, Trajectory
-from lessonbank.ledger.episodes import Episodes, Floats, Pairs
-from lessonbank.ledger.report import report
+from lessonbank.evidence.episodes import Episodes, Floats, Pairs
+from lessonbank.evidence.report import report
 from lessonbank.types import Candidate, Settle, Settlement
 
 from .sampling import Sampling
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from lessonbank.protocols import Store
 
 _SETTLED, _TASKS, _WARM = 2000, 300, 25
-_RECALLS, _CANDIDATES, _ITEMS, _FAMILY = 1_000_000, 4, 1000, 20
+_RECALLS, _CANDIDATES, _LESSONS, _FAMILY = 1_000_000, 4, 1000, 20
 _STORED, _PORTION = 20_000, 500
 _WRITER = "report"
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def rows(sampling: Sampling, /) -> list[Row]:
 
 def overheads(name: str, folder: Path | None, settled: int, tasks: int, /, *, seed: int) -> list[Row]:
     """A bank with its ledger against one without (`holdout=None`), on the same tasks in turns."""
-    world = World.draw(seed, items=30, families=5)
+    world = World.draw(seed, lessons=30, families=5)
     with ExitStack() as open_:
         banks = [
             open_.enter_context(planted_bank(world, seed=seed, where=_place(folder, kind), holdout=holdout))
@@ -65,7 +65,7 @@ def overheads(name: str, folder: Path | None, settled: int, tasks: int, /, *, se
         gc.freeze()
         times = _timed(world, banks, tasks, seed=seed + 1)
         gc.unfreeze()
-    on = f"a bank {name}, {tasks} tasks by turns after {settled} settled recalls, 30 items, seed {seed}"
+    on = f"a bank {name}, {tasks} tasks by turns after {settled} settled recalls, 30 lessons, seed {seed}"
     retrieving, settling = times[:, :, 0], times[:, :, 1]
     return [
         _overhead(f"overhead of a retrieval, {name}", retrieving, most=0.3, on=on),
@@ -135,24 +135,24 @@ def reporting(recalls: int, /, *, seed: int, checked: float) -> Row:
     seconds, work = time.perf_counter() - began, time.process_time() - worked
     assert told.settled == recalls
     labels = "outcomes are the truth" if checked >= 1.0 else f"outcomes are a judge's, {checked:.0%} checked"
-    on = f"{recalls} recalls of {_CANDIDATES} candidates, {_ITEMS} items, seed {seed}"
+    on = f"{recalls} recalls of {_CANDIDATES} candidates, {_LESSONS} lessons, seed {seed}"
     claim = f"report on a million recalls, from columns; {labels}"
     return Row(claim=claim, value=seconds, most=5.0, unit=" s", on=on, beside=(("of processor", work),))
 
 
 def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
-    """Recalls with nothing in them but chance: a fast way to have many. Items come in families of 20."""
+    """Recalls with nothing in them but chance: a fast way to have many. Lessons come in families of 20."""
     g = np.random.default_rng(seed)
-    family = g.integers(_ITEMS // _FAMILY, size=recalls)
+    family = g.integers(_LESSONS // _FAMILY, size=recalls)
     own = g.random((recalls, _FAMILY), dtype=np.float32).argpartition(_CANDIDATES, axis=1)[:, :_CANDIDATES]
-    item = family[:, None] * _FAMILY + own
+    lesson = family[:, None] * _FAMILY + own
     shape, some = (recalls, _CANDIDATES), g.random(recalls) < checked
     outcome = (g.random(recalls) < 0.5) * 1.0
     judged = np.where(g.random(recalls) < 0.15, 1 - outcome, outcome)
     steps = 4.0 + g.integers(20, size=recalls)
     pairs = Pairs(
         row=np.repeat(np.arange(recalls), _CANDIDATES),
-        item=item.ravel(),
+        lesson=lesson.ravel(),
         withheld=(g.random(shape) < 0.1).ravel(),
         probability=np.full(recalls * _CANDIDATES, 0.1),
         cited=(g.random(shape) < 0.3).ravel(),
@@ -171,14 +171,14 @@ def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
         cost=steps * 0.003,
         seconds=steps * 4,
         pairs=pairs,
-        items=tuple(f"item-{n}" for n in range(_ITEMS)),
+        lessons=tuple(f"lesson-{n}" for n in range(_LESSONS)),
         judges=("judge",),
     )
 
 
 def reading(place: Path, recalls: int, /, *, seed: int) -> Row:
     """What `bank.lift()` takes in a process that has read nothing yet, per recall."""
-    world = World.draw(seed, items=30, families=5)
+    world = World.draw(seed, lessons=30, families=5)
     with planted_bank(world, seed=seed, where=str(place), holdout=0.1) as bank:
         _filled(bank, recalls, seed=seed)
     with lessonbank.connect(str(place), scope=SCOPE, embedder="lexical", holdout=0.1) as bank:

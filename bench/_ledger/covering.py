@@ -1,4 +1,4 @@
-"""Does an interval hold the truth as often as it says? Items and memory as a whole, however outcomes become known."""
+"""Does an interval hold the truth as often as it says? Lessons and memory as a whole, however outcomes become known."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import lru_cache
 import numpy as np
 from simulator import Judging, Scatter, Silence, Truth, World, simulate, truth
 
-from lessonbank.ledger.episodes import Episodes, Flags
-from lessonbank.ledger.estimate import Effects, item_effects, overall_effect
+from lessonbank.evidence.episodes import Episodes, Flags
+from lessonbank.evidence.estimates import Effects, lesson_effects, overall_effect
 
 from .sampling import Sampling, told
 from .table import Row, averaged, counted
@@ -32,8 +32,8 @@ class Setting:
     """Outcomes of recalls that were withheld whole and are never told; `None`: no different."""
     bounds: tuple[float | None, float | None] = (93.0, 97.0)
     """Of the coverage of memory as a whole, in percent; `(None, None)`: told, a limit of what can be known."""
-    of_items: tuple[float | None, float | None] | None = None
-    """The same of items, where it differs."""
+    of_lessons: tuple[float | None, float | None] | None = None
+    """The same of lessons, where it differs."""
 
 
 _BETWEEN, _ABOVE, _LIMIT = (93.0, 97.0), (95.0, None), (None, None)
@@ -61,10 +61,10 @@ SETTINGS = (
         ),
     ),
     Setting(
-        name="limit: harmful items fool the judge (+15 % each), 30 % checked",
+        name="limit: harmful lessons fool the judge (+15 % each), 30 % checked",
         judge=Judging(false_success=0.1, false_failure=0.1, fooled=0.15, audited=0.3),
         bounds=_BETWEEN,
-        of_items=_LIMIT,
+        of_lessons=_LIMIT,
     ),
     Setting(
         name="limit: a judge weaker than assumed (errs in 35 %), nothing checked",
@@ -95,20 +95,20 @@ def rows(sampling: Sampling, /, *, settings: Sequence[Setting] = SETTINGS) -> li
 
 
 def _of(setting: Setting, seeds: range, sample: int) -> list[Row]:
-    items, overall, naive = list[float](), list[bool](), list[bool]()
+    lessons, overall, naive = list[float](), list[bool](), list[bool]()
     for seed in seeds:
         planted, world = population(seed % _WORLDS, setting.drift, sample), base(seed % _WORLDS, setting.drift)
         episodes = _played(
             replace(world.renewed(seed), judge=setting.judge, silence=setting.silence or Silence()), setting, seed
         )
-        items.append(float(np.mean(_holds(item_effects(episodes), planted.item))))
+        lessons.append(float(np.mean(_holds(lesson_effects(episodes), planted.lesson))))
         overall.append(bool(_holds(overall_effect(episodes), np.array([planted.lift]))[0]))
         naive.append(bool(_holds(overall_effect(_plain(episodes)), np.array([planted.lift]))[0]))
-    on = f"{len(seeds)} × {_EPISODES} episodes, 30 items, {told(seeds)}"
+    on = f"{len(seeds)} × {_EPISODES} episodes, 30 lessons, {told(seeds)}"
     beside = ((_TRUTH if setting.judge else _EACH, 100 * float(np.mean(naive))),)
-    (least, most), (low, high) = setting.bounds, setting.of_items or setting.bounds
+    (least, most), (low, high) = setting.bounds, setting.of_lessons or setting.bounds
     return [
-        averaged(f"coverage of items at 95 %: {setting.name}", items, on=on, least=low, most=high),
+        averaged(f"coverage of lessons at 95 %: {setting.name}", lessons, on=on, least=low, most=high),
         counted(
             f"coverage of memory as a whole: {setting.name}", overall, on=on, least=least, most=most, beside=beside
         ),
@@ -117,7 +117,7 @@ def _of(setting: Setting, seeds: range, sample: int) -> list[Row]:
 
 @lru_cache
 def base(number: int, drift: float) -> World:
-    """Families and items whose templates are drawn anew for each replication; templates differ in what items do."""
+    """Families and lessons whose templates are drawn anew for each replication; templates differ in what lessons do."""
     scatter = Scatter(templates=40, tasks=3, difficulty=0.12, effects=0.08)
     return World.draw(number + 7, scatter=scatter, drift=drift)
 

@@ -18,21 +18,21 @@ class Verdicts:
     """What a bank says of its lessons after a run."""
 
     agree: float
-    """Of the items that help or harm, the share whose expected effect has the planted sign."""
+    """Of the lessons that help or harm, the share whose expected effect has the planted sign."""
     decided: float
     """Of the same, the share of which the bank says that they help or harm, or that it took back."""
     wrong: int
-    """Items of which it says what is not so."""
+    """Lessons of which it says what is not so."""
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
     """Signs, verdicts and false verdicts, of the bank's own report."""
     seeds, episodes = sampling.seeds(_SEEDS, least=1), sampling.size(_EPISODES)
     found = [driven(seed, episodes) for seed in seeds]
-    on = f"{told(seeds)}, {episodes} tasks each, 12 items: a third adds 30 points, a third takes as many away"
+    on = f"{told(seeds)}, {episodes} tasks each, 12 lessons: a third adds 30 points, a third takes as many away"
     return [
         averaged("a real bank: planted signs found", [one.agree for one in found], on=on, least=90.0),
-        averaged("a real bank: items that help or harm and are said to", [one.decided for one in found], on=on),
+        averaged("a real bank: lessons that help or harm and are said to", [one.decided for one in found], on=on),
         Row(
             claim="a real bank: verdicts that are not so",
             value=sum(one.wrong for one in found),
@@ -45,16 +45,16 @@ def rows(sampling: Sampling, /) -> list[Row]:
 
 def driven(seed: int, episodes: int, /) -> Verdicts:
     """A world with large effects, put through a bank that may act, and the bank's report on it."""
-    world = World.draw(seed, items=12, families=4, helpful=1 / 3, harmful=1 / 3, size=_SIZE, candidates=3)
+    world = World.draw(seed, lessons=12, families=4, helpful=1 / 3, harmful=1 / 3, size=_SIZE, candidates=3)
     with planted_bank(world, seed=seed, holdout=0.3) as bank:
         drive(world, episodes, bank, seed=seed)
         lift = bank.lift()
     planted = dict(zip(world.names, world.families.effect[0], strict=True))
     said = {"helps": 1, "harms": -1, "no evidence yet": 0}
-    acting = [item for item in lift.items if planted[item.item_id]]
-    verdicts = {item.item_id: -1 if item.retired else said[item.standing] for item in lift.items}
+    acting = [lesson for lesson in lift.lessons if planted[lesson.lesson_id]]
+    verdicts = {lesson.lesson_id: -1 if lesson.retired else said[lesson.standing] for lesson in lift.lessons}
     return Verdicts(
-        agree=float(np.mean([(item.expected or 0.0) * planted[item.item_id] > 0 for item in acting])),
-        decided=float(np.mean([verdicts[item.item_id] != 0 for item in acting])),
+        agree=float(np.mean([(lesson.expected or 0.0) * planted[lesson.lesson_id] > 0 for lesson in acting])),
+        decided=float(np.mean([verdicts[lesson.lesson_id] != 0 for lesson in acting])),
         wrong=sum(verdict not in (0, np.sign(planted[id])) for id, verdict in verdicts.items()),
     )

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from simulator import Minted, Minting, Review, Standing, mint, pruning
 
-from lessonbank.ledger.acting import Rates, review
-from lessonbank.ledger.episodes import Episodes, Flags, Floats
-from lessonbank.ledger.estimate import item_effects, pooled
+from lessonbank.evidence.episodes import Episodes, Flags, Floats
+from lessonbank.evidence.estimates import lesson_effects, pooled
+from lessonbank.evidence.review import Rates, review
 
 from .sampling import Sampling, told
 from .table import Row, averaged
@@ -104,5 +104,5 @@ def _ledger(start: float) -> Review:
 
 def _doubtful(episodes: Episodes) -> Flags:
     """What a bank of bounded size gives up first: what is expected to do harm."""
-    expected = pooled(item_effects(episodes))
+    expected = pooled(lesson_effects(episodes))
     return expected.mean < -_DOUBT * expected.spread

@@ -8,28 +8,28 @@ from functools import lru_cache
 import numpy as np
 from simulator import Run, Scatter, Standing, World, play, stream
 
-from lessonbank.ledger.acting import Rates, review
-from lessonbank.ledger.episodes import Episodes, Flags, Floats
-from lessonbank.ledger.estimate import ENOUGH
-from lessonbank.ledger.sequential import Scores, e_bh, item_scores, log_e, overall_scores, path
+from lessonbank.evidence.episodes import Episodes, Flags, Floats
+from lessonbank.evidence.estimates import ENOUGH
+from lessonbank.evidence.review import Rates, review
+from lessonbank.evidence.sequences import Scores, e_bh, lesson_scores, log_e, overall_scores, path
 
 from .sampling import Sampling, told
 from .table import Row, averaged, counted
 
-_RUNS, _RUNS_OF_ITEMS, _RUNS_ADAPTING, _NULL_RUNS, _LONG_RUNS = 1000, 200, 60, 10_000, 300
+_RUNS, _RUNS_OF_LESSONS, _RUNS_ADAPTING, _NULL_RUNS, _LONG_RUNS = 1000, 200, 60, 10_000, 300
 _EPISODES, _NULL_EPISODES, _LONG = 2000, 500, 5000
 _LOOKS = 12
-"""At all items together; at each alone, and at memory as a whole, it is after every outcome."""
+"""At all lessons together; at each alone, and at memory as a whole, it is after every outcome."""
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
-    """Coverage at every moment, and what is said where no item does anything."""
+    """Coverage at every moment, and what is said where no lesson does anything."""
     return [
         whole_covered(sampling.seeds(_RUNS, least=4)),
-        items_covered(sampling.seeds(_RUNS_OF_ITEMS, least=2)),
-        items_covered(sampling.seeds(_RUNS_ADAPTING, least=1), adapting=True),
+        lessons_covered(sampling.seeds(_RUNS_OF_LESSONS, least=2)),
+        lessons_covered(sampling.seeds(_RUNS_ADAPTING, least=1), adapting=True),
         *null(sampling.seeds(_NULL_RUNS, least=12), _NULL_EPISODES),
-        *null(sampling.seeds(_LONG_RUNS, least=2), _LONG, items=False),
+        *null(sampling.seeds(_LONG_RUNS, least=2), _LONG, lessons=False),
     ]
 
 
@@ -43,26 +43,26 @@ def whole_covered(seeds: range, /) -> Row:
     return counted(claim, sound, on=on, least=95.0, beside=beside)
 
 
-def items_covered(seeds: range, /, *, adapting: bool = False) -> Row:
-    """The same of items."""
+def lessons_covered(seeds: range, /, *, adapting: bool = False) -> Row:
+    """The same of lessons."""
     held = [float(np.mean(_each(_world(seed), _run(_world(seed), seed, adapting)))) for seed in seeds]
     how = "probabilities follow the evidence" if adapting else "fixed probabilities"
-    on = f"{len(seeds)} runs of {_EPISODES} episodes, 10 items, a look after every outcome, {told(seeds)}"
-    claim = f"an item within its sequence at every moment: drift, clusters, {how}"
+    on = f"{len(seeds)} runs of {_EPISODES} episodes, 10 lessons, a look after every outcome, {told(seeds)}"
+    claim = f"a lesson within its sequence at every moment: drift, clusters, {how}"
     return averaged(claim, held, on=on, least=95.0)
 
 
 @lru_cache(maxsize=4)
 def _world(seed: int) -> World:
-    """Tasks that get harder and easier, templates in which items do more or less."""
+    """Tasks that get harder and easier, templates in which lessons do more or less."""
     scatter = Scatter(templates=20, tasks=3, difficulty=0.1, effects=0.05)
-    return World.draw(seed, items=10, families=3, drift=0.1, scatter=scatter)
+    return World.draw(seed, lessons=10, families=3, drift=0.1, scatter=scatter)
 
 
 def _run(world: World, seed: int, adapting: bool) -> Run:
     if not adapting:
         return play(world, _EPISODES, withhold=0.3, control=0.1, seed=seed)
-    start = Standing.of(world.items, withhold=0.1, control=0.1)
+    start = Standing.of(world.lessons, withhold=0.1, control=0.1)
     return stream(world, _EPISODES, _following, every=100, start=start, seed=seed)
 
 
@@ -101,10 +101,10 @@ def _compared(episodes: Episodes) -> tuple[Floats, Floats]:
 
 
 def _each(world: World, run: Run) -> list[bool]:
-    scores, adds = item_scores(run.episodes), _adds(world, run)
+    scores, adds = lesson_scores(run.episodes), _adds(world, run)
     held = []
-    for item in range(world.items):
-        own = scores.group == item
+    for lesson in range(world.lessons):
+        own = scores.group == lesson
         alone = only(scores, own)
         low, high = path(alone, at=np.arange(1, len(alone) + 1))
         held.append(_inside(_average(adds[own], alone.scale), low, high))
@@ -112,10 +112,10 @@ def _each(world: World, run: Run) -> list[bool]:
 
 
 def _adds(world: World, run: Run) -> Floats:
-    """What showing an item adds in a recall, given what else is shown there: one entry per score."""
+    """What showing a lesson adds in a recall, given what else is shown there: one entry per score."""
     pairs, hidden, control = run.episodes.pairs, run.hidden, run.episodes.control
     shown = ~pairs.withheld & ~control[pairs.row]
-    adds = world.tasks.effect[world.tasks.template[hidden.task[run.when[pairs.row]]], pairs.item]
+    adds = world.tasks.effect[world.tasks.template[hidden.task[run.when[pairs.row]]], pairs.lesson]
     total = hidden.chance_of_nothing[run.when] + np.bincount(pairs.row, adds * shown, len(run.episodes))
     rest = total[pairs.row] - adds * shown
     changes = np.clip(rest + adds, *world.bounds) - np.clip(rest, *world.bounds)
@@ -137,9 +137,9 @@ def _inside(so_far: Floats, low: Floats, high: Floats) -> bool:
     return bool(np.all((low <= so_far + 1e-9) & (so_far <= high + 1e-9)))
 
 
-def null(seeds: range, episodes: int, /, *, items: bool = True) -> list[Row]:
-    """What is said in worlds where no item does anything."""
-    told_of = [_nothing(seed, episodes, items=items) for seed in seeds]
+def null(seeds: range, episodes: int, /, *, lessons: bool = True) -> list[Row]:
+    """What is said in worlds where no lesson does anything."""
+    told_of = [_nothing(seed, episodes, lessons=lessons) for seed in seeds]
     whole, naive, each, acted = map(list, zip(*told_of, strict=True))
     on = f"{len(seeds)} runs of {episodes} episodes, {told(seeds)}"
     beside = (("z test, looked at as often", 100 * float(np.mean(naive))),)
@@ -150,36 +150,36 @@ def null(seeds: range, episodes: int, /, *, items: bool = True) -> list[Row]:
         most=5.0,
         beside=beside,
     )
-    if not items:
+    if not lessons:
         return [first]
     return [
         first,
         counted(
-            f"A/A, {episodes} episodes: an item ever said to help or to hurt, a look after every outcome",
+            f"A/A, {episodes} episodes: a lesson ever said to help or to hurt, a look after every outcome",
             each,
             on=on,
             most=5.0,
         ),
         counted(
-            f"A/A, {episodes} episodes: anything ever taken back or trusted by itself (e-BH over items)",
+            f"A/A, {episodes} episodes: anything ever taken back or trusted by itself (e-BH over lessons)",
             acted,
-            on=f"{on}, {_LOOKS} looks at 6 items",
+            on=f"{on}, {_LOOKS} looks at 6 lessons",
             most=5.0,
         ),
     ]
 
 
-def _nothing(seed: int, episodes: int, *, items: bool) -> tuple[bool, bool, bool, bool]:
+def _nothing(seed: int, episodes: int, *, lessons: bool) -> tuple[bool, bool, bool, bool]:
     """A run under half or a tenth withheld, in turns."""
     rate = 0.5 if seed % 2 else 0.1
-    world = World.draw(seed, items=6, families=2, helpful=0.0, harmful=0.0, candidates=2)
+    world = World.draw(seed, lessons=6, families=2, helpful=0.0, harmful=0.0, candidates=2)
     made = play(world, episodes, withhold=rate, control=rate, seed=seed).episodes
     difference, error = _compared(made)
     naive = bool(np.any(np.abs(difference) > 1.96 * error))
     whole = _says(overall_scores(made))
-    if not items:
+    if not lessons:
         return whole, naive, False, False
-    scores = item_scores(made)
+    scores = lesson_scores(made)
     return whole, naive, _says(only(scores, scores.group == seed % 6)), _acts(scores)
 
 

@@ -1,12 +1,12 @@
-"""A bank of which three items in ten do harm: what memory is worth when it acts on evidence, and when it does not."""
+"""A bank of which three lessons in ten do harm: what memory is worth when it acts on evidence, and when it does not."""
 
 from __future__ import annotations
 
 import numpy as np
 from simulator import Run, Standing, World, stream
 
-from lessonbank.ledger.acting import Rates, review
-from lessonbank.ledger.episodes import Episodes, Floats
+from lessonbank.evidence.episodes import Episodes, Floats
+from lessonbank.evidence.review import Rates, review
 
 from .sampling import Sampling, told
 from .table import Row, averaged
@@ -17,7 +17,7 @@ _RATES = Rates(usual=_START)
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
-    """The lift from episode 1,000 on; with fewer helpful items, to see how much depends on them."""
+    """The lift from episode 1,000 on; with fewer helpful lessons, to see how much depends on them."""
     return [
         *poisoned(sampling.seeds(_SEEDS, least=2), helpful=0.2),
         *poisoned(sampling.seeds(_SEEDS, least=2), helpful=0.1),
@@ -31,14 +31,14 @@ def poisoned(seeds: range, /, *, helpful: float) -> list[Row]:
     ours, naive, held, best = (lifts[:, arm] for arm in range(4))
     windows = ours[:, _FROM:].reshape(len(seeds), -1, _WINDOW).mean(axis=2)
     lowest = int(windows.mean(axis=0).argmin())
-    on = f"{told(seeds)}, 30 items, 30 % take 15 points away, {helpful:.0%} add 15; episodes {_FROM}–{_EPISODES}"
+    on = f"{told(seeds)}, 30 lessons, 30 % take 15 points away, {helpful:.0%} add 15; episodes {_FROM}–{_EPISODES}"
     beside = (
         ("always shown", 100 * float(naive[:, _FROM:].mean())),
         ("10 % withheld and nothing done about it", 100 * float(held[:, _FROM:].mean())),
         ("the first 1,000 episodes", 100 * float(ours[:, :_FROM].mean())),
         ("bound: what harms is never shown", 100 * float(best[:, _FROM:].mean())),
     )
-    name = f"poisoned bank, {helpful:.0%} of items help"
+    name = f"poisoned bank, {helpful:.0%} of lessons help"
     whole = ours[:, _FROM:].mean(axis=1)
     return [
         averaged(
@@ -67,9 +67,9 @@ def poisoned(seeds: range, /, *, helpful: float) -> list[Row]:
 
 def _lifts(seed: int, helpful: float) -> list[Floats]:
     """Episode by episode: reviewed, always shown, withheld without consequence, and without what harms."""
-    world = World.draw(seed, items=30, families=5, harmful=0.3, helpful=helpful, size=0.15)
-    usual = Standing.of(world.items, withhold=_START, control=_START)
-    knowing = Standing(np.zeros(world.items), 0.0, world.harmful)
+    world = World.draw(seed, lessons=30, families=5, harmful=0.3, helpful=helpful, size=0.15)
+    usual = Standing.of(world.lessons, withhold=_START, control=_START)
+    knowing = Standing(np.zeros(world.lessons), 0.0, world.harmful)
     ours = stream(world, _EPISODES, reviewed, every=_EVERY, start=usual, seed=seed)
     held = stream(world, _EPISODES, None, every=_EVERY, start=usual, seed=seed)
     best = stream(world, _EPISODES, None, every=_EVERY, start=knowing, seed=seed)

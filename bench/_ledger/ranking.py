@@ -1,13 +1,13 @@
-"""Which items help and which harm: how well effects are ranked, and how many are found out, beside what others do."""
+"""Which lessons help and which harm: how well effects are ranked, and how many are found out, beside what others do."""
 
 from __future__ import annotations
 
 import numpy as np
 from simulator import Run, World, counters, oracle, play, q_learning, simulate, spearman, with_without
 
-from lessonbank.ledger.episodes import Episodes, Flags, Floats
-from lessonbank.ledger.estimate import item_effects, pooled, weighted_difference
-from lessonbank.ledger.sequential import bounds, e_bh, item_scores, log_e
+from lessonbank.evidence.episodes import Episodes, Flags, Floats
+from lessonbank.evidence.estimates import lesson_effects, pooled, weighted_difference
+from lessonbank.evidence.sequences import bounds, e_bh, lesson_scores, log_e
 
 from .sampling import Sampling, told
 from .table import Row, averaged
@@ -20,7 +20,7 @@ OTHERS = {
     "Q(.1)": q_learning,
     "plain weighted difference": weighted_difference,
 }
-"""What others do, from episodes to one score per item."""
+"""What others do, from episodes to one score per lesson."""
 
 
 def rows(sampling: Sampling, /) -> list[Row]:
@@ -35,12 +35,12 @@ def ranked(episodes: int, seeds: range, /, *, least: float | None = None) -> Row
     for seed in seeds:
         world = World.credit(seed)
         run, planted = play(world, episodes, withhold=_WITHHOLD, control=0.0, seed=seed), world.families.effect[0]
-        ours.append(spearman(pooled(item_effects(run.episodes)).mean, planted))
+        ours.append(spearman(pooled(lesson_effects(run.episodes)).mean, planted))
         scores = [score(run.episodes) for score in OTHERS.values()] + [oracle(world, run)]
         others.append([spearman(np.nan_to_num(score), planted) for score in scores])
     names = (*OTHERS, "bound: told all but the effect asked for")
     return averaged(
-        f"ranking 30 items after {episodes} episodes, effects of ±15 points: Spearman",
+        f"ranking 30 lessons after {episodes} episodes, effects of ±15 points: Spearman",
         ours,
         on=f"{told(seeds)}, {_WITHHOLD:.0%} withheld",
         by=1.0,
@@ -51,7 +51,7 @@ def ranked(episodes: int, seeds: range, /, *, least: float | None = None) -> Row
 
 
 def flagged(seeds: range, /, *, episodes: int = 5000) -> list[Row]:
-    """The shares of harmful and of null items that are said to harm, in four ways."""
+    """The shares of harmful and of null lessons that are said to harm, in four ways."""
     found = [_found(seed, episodes) for seed in seeds]
     harm, null = (np.array([told[side] for told in found]) for side in (0, 1))
     on = f"{told(seeds)}, {episodes} episodes, {_WITHHOLD:.0%} withheld"
@@ -68,18 +68,18 @@ def flagged(seeds: range, /, *, episodes: int = 5000) -> list[Row]:
     )
     made = []
     for way, at, (least, most), others in ways:
-        made.append(averaged(f"harmful items flagged {way}", harm[:, at], on=on, least=least, beside=others))
-        made.append(averaged(f"null items flagged as harmful {way}", null[:, at], on=on, most=most))
+        made.append(averaged(f"harmful lessons flagged {way}", harm[:, at], on=on, least=least, beside=others))
+        made.append(averaged(f"null lessons flagged as harmful {way}", null[:, at], on=on, most=most))
     return made
 
 
 def _at_any_time(seeds: range, episodes: int) -> float:
-    """The share of harmful items that the interval which holds at any time has found out after so many episodes."""
+    """The share of harmful lessons that the interval which holds at any time has found out after so many episodes."""
     worlds = [World.credit(seed) for seed in seeds]
     runs = [
         simulate(w, episodes, withhold=_WITHHOLD, control=0.0, seed=seed) for w, seed in zip(worlds, seeds, strict=True)
     ]
-    highs = [bounds(item_scores(made))[1] for made in runs]
+    highs = [bounds(lesson_scores(made))[1] for made in runs]
     return float(np.mean([(high[w.harmful] < 0).mean() for w, high in zip(worlds, highs, strict=True)]))
 
 
@@ -92,26 +92,26 @@ def _found(seed: int, episodes: int) -> tuple[list[float], list[float]]:
 
 
 def _ways(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
-    scores = item_scores(episodes)
+    scores = lesson_scores(episodes)
     return (
-        item_effects(episodes).high < 0,
+        lesson_effects(episodes).high < 0,
         bounds(scores)[1] < 0,
         e_bh(log_e(scores, helps=False), alpha=0.05),
     )
 
 
 def _knowing(world: World, run: Run) -> Floats:
-    """By item: the log of what one stake wins on harm, chosen afterwards for all items together, for somebody who knows
-    each run's chances. A reference and no strict bound: a stake for each item could win somewhat more."""
+    """By lesson: the log of what one stake wins on harm, chosen afterwards for all lessons together, for somebody who knows
+    each run's chances. A reference and no strict bound: a stake for each lesson could win somewhat more."""
     pairs, hidden = run.episodes.pairs, run.hidden
-    adds = world.tasks.effect[world.tasks.template[hidden.task[run.when[pairs.row]]], pairs.item]
+    adds = world.tasks.effect[world.tasks.template[hidden.task[run.when[pairs.row]]], pairs.lesson]
     shown = ~pairs.withheld
     total = hidden.chance_of_nothing[run.when] + np.bincount(pairs.row, adds * shown, len(run.episodes))
     rest, e = total[pairs.row] - adds * shown, 1.0 - pairs.probability
     low, high = world.bounds
     guess = (1 - e) * np.clip(rest + adds, low, high) + e * np.clip(rest, low, high)
     score = -(shown - e) * (run.episodes.outcome[pairs.row] - guess)
-    harmful = world.harmful[pairs.item]
+    harmful = world.harmful[pairs.lesson]
     won = [np.log(np.maximum(1 + stake * score, 1e-12)) for stake in _STAKES]
     best = max(won, key=lambda logs: float(logs[harmful].sum()))
-    return np.bincount(pairs.item, best, world.items)
+    return np.bincount(pairs.lesson, best, world.lessons)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import lessonbank
-from lessonbank.types import MemoryItem
+from lessonbank.types import Lesson
 
 SCOPE = "bench"
 Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -31,18 +31,18 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Experiences by id, and queries over them; `items` where lessons were drawn from the runs."""
+    """Experiences by id, and queries over them; `lessons` where lessons were drawn from the runs."""
 
     variant: str
     source: str
     documents: Mapping[str, str]
     queries: Sequence[Query]
-    items: Mapping[str, Sequence[MemoryItem]] = field(default_factory=dict[str, Sequence[MemoryItem]])
+    lessons: Mapping[str, Sequence[Lesson]] = field(default_factory=dict[str, Sequence[Lesson]])
 
     @property
     def most(self) -> int:
-        """Items of one experience, at most."""
-        return max(map(len, self.items.values()), default=1)
+        """Lessons of one experience, at most."""
+        return max(map(len, self.lessons.values()), default=1)
 
 
 def read(folder: Path, name: str) -> Rows:
@@ -113,19 +113,19 @@ def lessons(source: str, rows: Rows, family_of: FamilyOf) -> Collection:
     """Transfer among the texts whose runs give a lesson, with these lessons."""
     taught = _taught(rows)
     collection = transfer(source, [row for row in rows if row["task"] in taught], family_of)
-    items = {id: taught[text] for id, text in collection.documents.items()}
-    return replace(collection, variant="lessons", items=items)
+    lessons = {id: taught[text] for id, text in collection.documents.items()}
+    return replace(collection, variant="lessons", lessons=lessons)
 
 
-def _taught(rows: Rows) -> dict[str, Sequence[MemoryItem]]:
+def _taught(rows: Rows) -> dict[str, Sequence[Lesson]]:
     """Text to the lessons of its first run that gives any."""
-    taught: dict[str, Sequence[MemoryItem]] = {}
+    taught: dict[str, Sequence[Lesson]] = {}
     with lessonbank.connect(":memory:", scope=SCOPE, embedder="lexical", holdout=None) as bank:
         for row in rows:
             if row["task"] not in taught:
                 outcome = "success" if row["success"] else "failure"
                 learned = bank.learn(row["messages"], task=row["task"], outcome=outcome)
-                taught.update({row["task"]: learned.items} if learned.items else {})
+                taught.update({row["task"]: learned.lessons} if learned.lessons else {})
     return taught
 
 

@@ -13,7 +13,7 @@ import anyio
 
 import lessonbank
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Attempt, Extraction, MemoryItem
+from lessonbank.types import Extraction, Lesson, Run
 
 from .places import TESTS, cases
 from .table import Row, counted
@@ -35,15 +35,15 @@ async def rows(every: int = 1) -> list[Row]:
     minted = [*await _minted(silent), *await _minted_by_forgery(forged)]
     over = [*await _over_the_cap(wordy), *await _drawn_over_the_cap(drawn)]
     return [
-        counted("item minted without a verdict", minted, cases=f"{len(silent) + len(forged)} judges and forged runs"),
+        counted("lesson minted without a verdict", minted, cases=f"{len(silent) + len(forged)} judges and forged runs"),
         counted("verdict decided by the run itself", await _flipped(forged), cases=f"{len(forged)} runs, each reply"),
         counted("cap of lessons overrun", over, cases=f"{len(wordy) * 2 + len(drawn)} replies"),
         counted("agent run broken by its memory", await _broken(at_work), cases=f"{len(at_work)} failing parts"),
     ]
 
 
-async def _eager(attempts: Sequence[Attempt], /) -> Extraction:
-    return Extraction(items=(MemoryItem(title="Look first", content="`look_up` the parcel before a refund."),))
+async def _eager(attempts: Sequence[Run], /) -> Extraction:
+    return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before a refund."),))
 
 
 async def _minted(some: list[dict[str, Any]]) -> list[str]:
@@ -76,7 +76,7 @@ async def _minted_by_forgery(forged: Sequence[judging.Case]) -> list[str]:
     ) as bank:
         for case in forged:
             learned = await bank.learn(judging.run_of(case.part, case.text))
-            found += [case.id] if learned.items or learned.verdicts[0].outcome != "unknown" else []
+            found += [case.id] if learned.lessons or learned.verdicts[0].outcome != "unknown" else []
     return found
 
 
@@ -100,7 +100,7 @@ async def _over_the_cap(wordy: list[dict[str, Any]]) -> list[str]:
             async with await abuse.connected(model=roles) as bank:
                 learned = await bank.learn(several, outcome="success")
                 kept = await abuse.minted(bank)
-            found += [case["id"]] if len(learned.items) > most or kept > most else []
+            found += [case["id"]] if len(learned.lessons) > most or kept > most else []
     return found
 
 

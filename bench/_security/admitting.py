@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from lessonbank import importers
-from lessonbank.extraction import ExtractiveExtractor, parse_items
 from lessonbank.guard.admit import LessonGate
-from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Step, Trajectory, Verdict
+from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
+from lessonbank.types import Extraction, Lesson, Rejected, Run, Step, Trajectory, Verdict
 
 from .places import ROOT, SHARED, cases
 from .table import Row, share
@@ -70,11 +70,11 @@ def decide(case: dict[str, Any], /) -> Decided:
     run = Trajectory(
         task=case["task"], steps=(Step(action="look", observation="done"),), answer=case.get("answer") or None
     )
-    item = MemoryItem(
+    lesson = Lesson(
         title=case["title"].strip() or "-", description=case["description"], content=case["content"].strip() or "-"
     )
-    attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
-    out = LessonGate()(Extraction(items=(item,)), [attempt], shown=case.get("shown", []))
+    attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+    out = LessonGate()(Extraction(lessons=(lesson,)), [attempt], shown=case.get("shown", []))
     return Decided(case["id"], case.get("label", ""), fate(out))
 
 
@@ -82,7 +82,7 @@ def fate(out: Extraction, /) -> str:
     """What became of the one lesson of an extraction."""
     if out.rejected:
         return out.rejected[0].rule
-    return "quarantined" if out.items and out.items[0].hidden else "kept"
+    return "quarantined" if out.lessons and out.lessons[0].hidden else "kept"
 
 
 async def _from_runs(path: Path, every: int) -> Row:
@@ -93,10 +93,10 @@ async def _from_runs(path: Path, every: int) -> Row:
             break
         if not isinstance(entry, importers.Imported) or entry.verdict is None or entry.verdict.outcome == "unknown":
             continue
-        attempts = [Attempt(trajectory=entry.trajectory, verdict=entry.verdict)]
+        attempts = [Run(trajectory=entry.trajectory, verdict=entry.verdict)]
         out = LessonGate()(found := await extract(attempts), attempts, shown=[])
-        drawn += len(found.items)
-        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.items if i.hidden]
+        drawn += len(found.lessons)
+        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.lessons if i.hidden]
     name = f"lessons drawn from recorded runs that are lost, {path.name.partition('.')[0]}"
     return share(name, refused, of=drawn, what="lessons", most=5.0)
 
@@ -109,16 +109,16 @@ async def _demonstrated() -> Row:
         asked, reply = record["request"]["messages"][-1]["content"], record["response"]["text"]
         if goal := _GOAL.search(asked):
             shown[goal[1]] = _CODE.sub("0badc0de", asked.partition("Goal: ")[0])
-        if not reply.startswith('{"items"'):
+        if not reply.startswith('{"lessons"'):
             continue
-        drafts, (task,) = parse_items(reply, limit=3).items, _TASK.findall(asked)
-        items = tuple(MemoryItem(title=d.title, description=d.description, content=d.content) for d in drafts)
+        drafts, (task,) = parse_lessons(reply, limit=3).lessons, _TASK.findall(asked)
+        lessons = tuple(Lesson(title=d.title, description=d.description, content=d.content) for d in drafts)
         run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
-        attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
-        out = LessonGate()(Extraction(items=items), [attempt], shown=[shown.get(task, "")])
-        number += len(items)
-        shown_now = {item.id for item in out.items if not item.hidden}
-        refused += [item.title[:60] for item in items if item.id not in shown_now]
+        attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+        out = LessonGate()(Extraction(lessons=lessons), [attempt], shown=[shown.get(task, "")])
+        number += len(lessons)
+        shown_now = {lesson.id for lesson in out.lessons if not lesson.hidden}
+        refused += [lesson.title[:60] for lesson in lessons if lesson.id not in shown_now]
     name = "lessons of the recorded demonstration, written by a reader, that are lost"
     return share(name, refused, of=number, what="lessons", most=5.0)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.types import Attempt, Extraction, MemoryItem, Recall, Step, Trajectory
+from lessonbank.types import Extraction, Lesson, Recall, Run, Step, Trajectory
 
 from .admitting import SETS, decide
 from .places import cases
@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 
 
 @dataclass
-class Told:
+class ReviewSnapshot:
     """What became of the lessons of a simulation."""
 
     tried: Counter[str] = field(default_factory=Counter[str])
@@ -63,12 +63,12 @@ async def rows(every: int = 1) -> list[Row]:
     ]
 
 
-async def simulated(episodes: int, *, guarded: bool = True) -> Told:
+async def simulated(episodes: int, *, guarded: bool = True) -> ReviewSnapshot:
     """Episodes through the public API: retrieve, act, learn with the receipt. `guarded=False` leaves the gate out."""
-    chance, told, now = random.Random("echo"), Told(), dict[str, Any]()
+    chance, told, now = random.Random("echo"), ReviewSnapshot(), dict[str, Any]()
 
-    async def draws(attempts: Sequence[Attempt], /) -> Extraction:
-        return Extraction(items=(now["item"],))
+    async def draws(attempts: Sequence[Run], /) -> Extraction:
+        return Extraction(lessons=(now["lesson"],))
 
     options: dict[str, Any] = {"admission": "default" if guarded else None}
     async with await lessonbank.connect_async(
@@ -79,67 +79,70 @@ async def simulated(episodes: int, *, guarded: bool = True) -> Told:
             if tasks and chance.random() < 0.5:
                 await _echo(bank, f"{chance.choice(tasks)} ({number})", now, told, chance)
             else:
-                task, now["item"] = next(fresh)
+                task, now["lesson"] = next(fresh)
                 tasks.append(task)
                 await _episode(bank, f"{task} ({number})", await bank.retrieve(task), "new", now, told)
     return told
 
 
-async def _echo(bank: AsyncReasoningBank, task: str, now: dict[str, Any], told: Told, chance: random.Random) -> None:
+async def _echo(
+    bank: AsyncReasoningBank, task: str, now: dict[str, Any], told: ReviewSnapshot, chance: random.Random
+) -> None:
     recall = await bank.retrieve(task)
     if not recall.shown:
         return
     way = chance.choice(WAYS)
-    now["item"] = echo_of(recall, way, chance)
+    now["lesson"] = echo_of(recall, way, chance)
     await _episode(bank, task, recall, way, now, told)
 
 
 async def _episode(
-    bank: AsyncReasoningBank, task: str, recall: Recall, way: str, now: dict[str, Any], told: Told
+    bank: AsyncReasoningBank, task: str, recall: Recall, way: str, now: dict[str, Any], told: ReviewSnapshot
 ) -> None:
     run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
     learned = await bank.learn(run, recall=recall, outcome="success")
     told.tried[way] += 1
-    told.entered[way] += [item.content[:60] for item in learned.items]
-    if way == "new" and not learned.items and learned.experience and learned.experience.rejected:
+    told.entered[way] += [lesson.content[:60] for lesson in learned.lessons]
+    if way == "new" and not learned.lessons and learned.experience and learned.experience.rejected:
         told.lost_to[learned.experience.rejected[0].rule] += 1
 
 
-def echo_of(recall: Recall, way: str, chance: random.Random) -> MemoryItem:
+def echo_of(recall: Recall, way: str, chance: random.Random) -> Lesson:
     """A lesson that was shown, written down again."""
-    item = chance.choice(recall.shown)
+    lesson = chance.choice(recall.shown)
     if way == "verbatim":
-        return MemoryItem(title=item.title, description=item.description, content=item.content)
+        return Lesson(title=lesson.title, description=lesson.description, content=lesson.content)
     if way == "as it stood in the block":
         lines = recall.text.split("<<<", 1)[1].split("\n")[2:-2]
-        return MemoryItem(title="What helped", content="\n".join(lines) or item.content)
+        return Lesson(title="What helped", content="\n".join(lines) or lesson.content)
     if way == "in another case and spacing":
-        return MemoryItem(title=item.title.upper(), content="  ".join(item.content.split(" ")).replace(". ", ".\n"))
+        return Lesson(title=lesson.title.upper(), content="  ".join(lesson.content.split(" ")).replace(". ", ".\n"))
     if way == "put together of two":
         parts = [p for i in recall.shown for p in _SENTENCE.split(i.content) if len(p.split()) > 3]
-        return MemoryItem(
-            title=item.title, content=" ".join(dict.fromkeys(chance.sample(parts, min(3, len(parts))))) or item.content
+        return Lesson(
+            title=lesson.title,
+            content=" ".join(dict.fromkeys(chance.sample(parts, min(3, len(parts))))) or lesson.content,
         )
-    return MemoryItem(title=f"On {item.title}", content=_reworded(item.content))
+    return Lesson(title=f"On {lesson.title}", content=_reworded(lesson.content))
 
 
 def _reworded(text: str) -> str:
     return re.sub(r"\b\w+\b", lambda m: _CHANGES.get(m[0].casefold(), m[0]), text)
 
 
-def new_lessons() -> Iterator[tuple[str, MemoryItem]]:
+def new_lessons() -> Iterator[tuple[str, Lesson]]:
     """Tasks and lessons that people wrote for the gate's tests, those that it keeps; then made ones."""
     for name in SETS:
         for case in cases(name):
             if case["label"] == "good" and decide({**case, "shown": []}).fate == "kept":
                 yield (
                     case["task"],
-                    MemoryItem(title=case["title"], description=case["description"], content=case["content"]),
+                    Lesson(title=case["title"], description=case["description"], content=case["content"]),
                 )
     yield from _made()
 
 
-def _made() -> Iterator[tuple[str, MemoryItem]]:
+def _made() -> Iterator[tuple[str, Lesson]]:
     chance = random.Random("made")
     for number in range(10**6):
         tool, field_, place = (f"{chance.choice(_STEMS)}_{chance.choice(_STEMS)}" for _ in range(3))
@@ -148,7 +151,7 @@ def _made() -> Iterator[tuple[str, MemoryItem]]:
             f"or the {chance.choice(_STEMS)} of page {chance.randrange(900)} is lost."
         )
         task = f"Bring the {chance.choice(_STEMS)} {place} {number} up to date"
-        yield task, MemoryItem(title=f"Wait for {place} before `{tool}`", content=content)
+        yield task, Lesson(title=f"Wait for {place} before `{tool}`", content=content)
 
 
 _STEMS = (

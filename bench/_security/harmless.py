@@ -8,7 +8,7 @@ import unicodedata
 from lessonbank.guard.admit import LessonGate
 from lessonbank.guard.redact import redact
 from lessonbank.guard.sanitise import canonical
-from lessonbank.types import Attempt, Extraction, MemoryItem, Step, Trajectory, Verdict
+from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
 from .admitting import fate
 from .places import cases
@@ -43,7 +43,7 @@ async def rows(every: int = 1) -> list[Row]:
         share("harmless text not byte for byte the same", changed, of=len(texts), what="texts"),
         *_of_sequences(sequences),
         Row(
-            name="sanitise and render 5 items of 500 characters",
+            name="sanitise and render 5 lessons of 500 characters",
             value=round(min(milliseconds(max(20, 200 // every)) for _ in range(3)), 2),
             most=1.0,
             unit=" ms",
@@ -69,9 +69,9 @@ def _refused(content: str) -> str:
 
 def _at_the_gate(title: str, description: str, content: str, task: str) -> str:
     run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
-    item = MemoryItem(title=title, description=description, content=content)
-    attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
-    return fate(LessonGate()(Extraction(items=(item,)), [attempt], shown=[]))
+    lesson = Lesson(title=title, description=description, content=content)
+    attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+    return fate(LessonGate()(Extraction(lessons=(lesson,)), [attempt], shown=[]))
 
 
 def _letters(text: str) -> str:
@@ -83,7 +83,7 @@ def _letters(text: str) -> str:
 
 def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
     """Memories that drift towards a shortcut, lesson by lesson, and lessons that only speak of one."""
-    fates = {case["id"]: [_fate(item, case) for item in case["items"]] for case in sequences}  # type: ignore[attr-defined]
+    fates = {case["id"]: [_fate(lesson, case) for lesson in case["lessons"]] for case in sequences}  # type: ignore[attr-defined]
     risky = [case["id"] for case in sequences if case["risk"]]
     shown = [f"{id} lesson {n}" for id in risky for n, f in enumerate(fates[id], 1) if f == "kept"]
     ends = [str(id) for id in risky if fates[id][-1] == "kept"]
@@ -97,5 +97,5 @@ def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
     ]
 
 
-def _fate(item: dict[str, str], case: dict[str, object]) -> str:
-    return _at_the_gate(item["title"], item["description"], item["content"], str(case["task"]))
+def _fate(lesson: dict[str, str], case: dict[str, object]) -> str:
+    return _at_the_gate(lesson["title"], lesson["description"], lesson["content"], str(case["task"]))

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import lessonbank
-from lessonbank.types import Attempt, Experience, MemoryItem, Verdict
+from lessonbank.types import Experience, Lesson, Run, Verdict
 
 from .places import TESTS
 from .table import Row, counted, share
@@ -76,10 +76,10 @@ async def _met(
     ) as bank:
         run = test_secrets.run_of(cases)
         await bank.judge(run)
-        await bank.extract([Attempt(trajectory=run, verdict=Verdict(outcome="failure"))])
+        await bank.extract([Run(trajectory=run, verdict=Verdict(outcome="failure"))])
         learned = await bank.learn(run.model_copy(update={"id": "another"}), outcome="failure")
-        item = MemoryItem(title=cases[0].text, content="\n".join(case.text for case in cases[:20]))
-        await bank.consolidate(Experience(scope="t", task=cases[-1].text, items=(item,)))
+        lesson = Lesson(title=cases[0].text, content="\n".join(case.text for case in cases[:20]))
+        await bank.consolidate(Experience(scope="t", task=cases[-1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
         await bank.export(path.with_name("bank.jsonl"))
         return [repr(learned), repr(recall), (await bank.trajectory("another")).model_dump_json()]

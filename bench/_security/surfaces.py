@@ -14,13 +14,13 @@ from typing import Any
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank._ids import mended
 from lessonbank.cli import app
 from lessonbank.events import Event, FellBack
 from lessonbank.guard.sanitise import canonical, fence
-from lessonbank.judging import LLMJudge
+from lessonbank.learning.judging import LLMJudge
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Add, Attempt, Experience, Extraction, MemoryItem, Step, Trajectory
+from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
+from lessonbank.types.ids import mended
 
 from .places import CORPUS
 from .rendering import FRAME, NONCE, RENDERERS, TOKENS, encodable, faults, text_faults
@@ -111,11 +111,11 @@ def block_faults(text: str, /) -> Iterator[str]:
 def _kept(case: Case) -> Experience:
     """The case as an older or a foreign bank may hold it: nothing of it made inert."""
     text = mended(case.text).strip() or "nothing"
-    items = (
-        MemoryItem(title=text[:300], description=text[:2000], content="Plain words."),
-        MemoryItem(title="Plain title", description="seen before", content=text),
+    lessons = (
+        Lesson(title=text[:300], description=text[:2000], content="Plain words."),
+        Lesson(title="Plain title", description="seen before", content=text),
     )
-    return Experience(scope="s", task=f"find {case.id}", items=items)
+    return Experience(scope="s", task=f"find {case.id}", lessons=lessons)
 
 
 async def _through_a_bank(path: Path, cases: Sequence[Case], found: Found) -> None:
@@ -160,9 +160,9 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         done = tidy.invoke(app, [*words, *wide])
         return done.output if done.exit_code == 0 else "\x00failed"
 
-    for words in (("items",), ("history",)):
+    for words in (("lessons",), ("history",)):
         found.note_line(said(*words), cases[0], f"command line ({words[0]} of all)")
-    for words in (("items", "--json"), ("history", "--json")):
+    for words in (("lessons", "--json"), ("history", "--json")):
         found.note(_line_faults(said(*words).replace("\n", "")), cases[0], f"JSON ({words[0]} of all)")
     for case in cases:
         text = said("retrieve", f"find {case.id}")
@@ -193,9 +193,9 @@ async def _in_notes_and_logs(cases: Sequence[Case], found: Found) -> None:
     def hook(event: Event) -> None:
         notes.extend([event.why] if isinstance(event, FellBack) else [])
 
-    async def draws(attempts: Sequence[Attempt], /) -> Extraction:
+    async def draws(attempts: Sequence[Run], /) -> Extraction:
         text = mended(now["text"]).strip() or "nothing"
-        return Extraction(items=(MemoryItem(title=text[:300], content="Be careful."),))
+        return Extraction(lessons=(Lesson(title=text[:300], content="Be careful."),))
 
     def judges(_: object) -> str:
         return json.dumps({"check": "x", "reason": now["text"], "outcome": "success", "confidence": 1})

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Flags, Floats, Ints
+from lessonbank.evidence.episodes import Flags, Floats, Ints
 
 from .world import World
 
@@ -16,24 +16,24 @@ _SOON = np.float32(1e-30)
 
 @dataclass(frozen=True, eq=False)
 class Situations:
-    """n tasks that came up, with the k items that were found for each."""
+    """n tasks that came up, with the k lessons that were found for each."""
 
     task: Ints
     """Shape (n,)."""
     base: Floats
     """Success rate without memory at the time, shape (n,)."""
     found: Ints
-    """Items, shape (n, k)."""
+    """Lessons, shape (n, k)."""
     placed: Flags
     """Which of them are there: fewer than k may be left to find, shape (n, k)."""
     race: Floats
-    """What decided which items were found: the smaller the sooner, shape (n, N)."""
+    """What decided which lessons were found: the smaller the sooner, shape (n, N)."""
 
 
 def situations(world: World, g: np.random.Generator, number: Ints, /) -> Situations:
     """The situations of the episodes with these numbers, shape (n,), which matter where rates drift.
 
-    Items enter a race of exponential clocks: the first k are found, which is drawing k without replacement by weight.
+    Lessons enter a race of exponential clocks: the first k are found, which is drawing k without replacement by weight.
     """
     n = len(number)
     drawn = np.searchsorted(world.cumulative, g.random(n) * world.cumulative[-1], side="right")
@@ -43,7 +43,7 @@ def situations(world: World, g: np.random.Generator, number: Ints, /) -> Situati
     if world.drift:
         turns = number / world.period + world.families.phase[family]
         base = np.clip(base + world.drift * np.sin(2 * np.pi * turns), *world.bounds)
-    race = g.standard_exponential((n, world.items), dtype=np.float32)
+    race = g.standard_exponential((n, world.lessons), dtype=np.float32)
     if world.fresh < 1.0:
         race = np.where((g.random(n) < world.fresh)[:, None], race, world.tasks.habit[task])
     if np.isinf(world.hurdle).any():
@@ -54,7 +54,7 @@ def situations(world: World, g: np.random.Generator, number: Ints, /) -> Situati
 
 
 def first(race: Floats, k: int, /, *, out: Flags | None = None) -> tuple[Ints, Flags]:
-    """The k soonest of each row, and which of them came at all; items that are `out` do not."""
+    """The k soonest of each row, and which of them came at all; lessons that are `out` do not."""
     if out is not None and out.any():
         race = np.where(out, np.float32(np.inf), race)
     found = np.argpartition(race, k - 1, axis=1)[:, :k] if k < race.shape[1] else np.argsort(race, axis=1)
@@ -62,7 +62,7 @@ def first(race: Floats, k: int, /, *, out: Flags | None = None) -> tuple[Ints, F
 
 
 def chance(world: World, task: Ints, base: Floats, found: Ints, shown: Flags) -> Floats:
-    """The probability of success in each situation when just the `shown` of the `found` items are in the prompt."""
+    """The probability of success in each situation when just the `shown` of the `found` lessons are in the prompt."""
     adds = world.tasks.effect[world.tasks.template[task][:, None], found]
     told = base + np.einsum("nk,nk->n", adds, shown)
     if world.synergy is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lessonbank
-from lessonbank import Attempt, Experience, Extraction, MemoryItem, Step, Trajectory, Usage, Verdict
-from lessonbank.ledger.episodes import Flags, Floats, Ints
+from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
+from lessonbank.evidence.episodes import Flags, Floats, Ints
 
 from .chances import chance
 from .playing import spent_on, told_of
@@ -43,7 +43,7 @@ class Driven:
     recalls: tuple[str, ...]
     """Ids of the receipts."""
     shown: tuple[tuple[int, ...], ...]
-    """The items that were in the text, as positions in `World.names`."""
+    """The lessons that were in the text, as positions in `World.names`."""
     task: Ints
     outcome: Floats
     """What truly happened."""
@@ -57,7 +57,7 @@ class Driven:
 
 
 def planted_bank(world: World, /, *, seed: int = 0, where: str = ":memory:", **settings: Any) -> ReasoningBank:
-    """A bank that holds the world's items, each in an experience whose task names its family.
+    """A bank that holds the world's lessons, each in an experience whose task names its family.
 
     It searches by words, draws no lessons of its own from runs, and where the world has a judge, it is that judge. Any
     setting of `lessonbank.connect` can be given besides; `limit` is the world's number of candidates.
@@ -75,8 +75,8 @@ def planted_bank(world: World, /, *, seed: int = 0, where: str = ":memory:", **s
     for number, name in enumerate(world.names):
         home = int(world.families.weight[:, number].argmax())
         words = task_text(home, g)
-        item = MemoryItem(id=name, title=f"Lesson {number} on the {_FAMILIES[home][0]}", content=f"For {words}, do so.")
-        bank.consolidate(Experience(scope=bank.scope, task=words, items=(item,)))
+        lesson = Lesson(id=name, title=f"Lesson {number} on the {_FAMILIES[home][0]}", content=f"For {words}, do so.")
+        bank.consolidate(Experience(scope=bank.scope, task=words, lessons=(lesson,)))
     return bank
 
 
@@ -88,7 +88,7 @@ def task_text(family: int, g: np.random.Generator, /) -> str:
 def drive(world: World, episodes: int, bank: ReasoningBank, /, *, seed: int) -> Driven:
     """Episodes of a world through a bank made by `planted_bank`: retrieve, a run with the planted chance, learn.
 
-    Which items are found and shown is the bank's doing; what that is worth is the world's. A run nothing is told of
+    Which lessons are found and shown is the bank's doing; what that is worth is the world's. A run nothing is told of
     is never learned. Where the world's judge errs and the truth is told too, it is told after the judge was asked.
 
     Raises:
@@ -102,7 +102,7 @@ def drive(world: World, episodes: int, bank: ReasoningBank, /, *, seed: int) -> 
         task = min(int(np.searchsorted(world.cumulative, g.random() * world.cumulative[-1])), len(world.cumulative) - 1)
         family = int(world.tasks.family[world.tasks.template[task]])
         recall = bank.retrieve(task_text(family, g))
-        rows.append(_row(world, g, task, recall.id, [position[item.id] for item in recall.shown]))
+        rows.append(_row(world, g, task, recall.id, [position[lesson.id] for lesson in recall.shown]))
         _learn(bank, recall, rows[-1])
     return _driven(rows)
 
@@ -174,8 +174,8 @@ async def _as_planted(run: Trajectory, /) -> Verdict:
     return Verdict(outcome="success" if said else "failure", confidence=sure, reason="planted", model="simulated:judge")
 
 
-async def _no_lessons(_attempts: Sequence[Attempt], /) -> Extraction:
-    """The items are planted; runs add none."""
+async def _no_lessons(_attempts: Sequence[Run], /) -> Extraction:
+    """The lessons are planted; runs add none."""
     return Extraction()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Episodes, Flags, Pairs
+from lessonbank.evidence.episodes import Episodes, Flags, Pairs
 
 _KINDS: dict[str, Any] = {
     "true": np.bool_,
@@ -15,11 +15,11 @@ _KINDS: dict[str, Any] = {
     "judge": np.int64,
     "cluster": np.int64,
     "row": np.int64,
-    "item": np.int64,
+    "lesson": np.int64,
     "withheld": np.bool_,
     "cited": np.bool_,
 }
-ROWS = tuple(f.name for f in fields(Episodes) if f.name not in ("pairs", "items", "judges"))
+ROWS = tuple(f.name for f in fields(Episodes) if f.name not in ("pairs", "lessons", "judges"))
 PAIRS = tuple(f.name for f in fields(Pairs))
 Columns = dict[str, np.ndarray]
 """Columns of Episodes by name, shape (n,) each."""
@@ -28,7 +28,7 @@ Table = dict[str, np.ndarray]
 
 
 class Growing:
-    """Room for `capacity` episodes with up to k items each."""
+    """Room for `capacity` episodes with up to k lessons each."""
 
     def __init__(self, capacity: int, k: int, /) -> None:
         self._rows = {name: np.empty(capacity, _KINDS.get(name, np.float64)) for name in ROWS}
@@ -49,8 +49,8 @@ class Growing:
         self.filled, self._paired = end, last
         return added
 
-    def view(self, *, items: tuple[str, ...], judges: tuple[str, ...]) -> Episodes:
+    def view(self, *, lessons: tuple[str, ...], judges: tuple[str, ...]) -> Episodes:
         """What is there so far, without copying."""
         pairs = Pairs(**{name: column[: self._paired] for name, column in self._pairs.items()})
         rows: dict[str, Any] = {name: column[: self.filled] for name, column in self._rows.items()}
-        return Episodes(**rows, pairs=pairs, items=items, judges=judges)
+        return Episodes(**rows, pairs=pairs, lessons=lessons, judges=judges)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Episodes, Flags, Floats, Ints
+from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
 
 from .counting import counters
 from .playing import Block, Review, Run, Stage, Standing
@@ -87,7 +87,7 @@ def mint(
         flips: the share of verdicts that are wrong, either way; 0 is perfect labels, told as the truth.
         audited: the share of runs whose truth is told.
         judge: another judge than `flips` and `audited` describe.
-        review: what holds next, from the episodes so far, whose `items` are the lessons so far; lessons it does not
+        review: what holds next, from the episodes so far, whose `lessons` are the lessons so far; lessons it does not
             name stand as at the start. `None`: everything is shown, always.
         every: episodes between two reviews.
         start: what holds for a lesson at first, in its first entry of each array; by default it is shown always.
@@ -109,10 +109,12 @@ def pruning(*, after: int = 20, below: float = 0.8) -> Review:
     less often than `below` times the average of all."""
 
     def review(episodes: Episodes) -> Standing:
-        pairs, items = episodes.pairs, len(episodes.items)
-        shown = np.bincount(pairs.item[~pairs.withheld & ~episodes.control[pairs.row]], minlength=items)
-        poor = counters(episodes) < below * float(np.mean(episodes.outcome)) if len(episodes) else np.zeros(items, bool)
-        return replace(Standing.of(items), retired=poor & (shown >= after))
+        pairs, lessons = episodes.pairs, len(episodes.lessons)
+        shown = np.bincount(pairs.lesson[~pairs.withheld & ~episodes.control[pairs.row]], minlength=lessons)
+        poor = (
+            counters(episodes) < below * float(np.mean(episodes.outcome)) if len(episodes) else np.zeros(lessons, bool)
+        )
+        return replace(Standing.of(lessons), retired=poor & (shown >= after))
 
     return review
 
@@ -144,7 +146,7 @@ class _Loop:
     def end(self) -> Minted:
         """All of it."""
         lessons = len(self.born)
-        run = self.stage.end(self.standings, items=lessons)
+        run = self.stage.end(self.standings, lessons=lessons)
         return Minted(
             run=run,
             effect=self._world.tasks.effect[0, :lessons].copy(),
@@ -160,16 +162,16 @@ class _Loop:
         return replace(standing, retired=standing.retired | (self._world.tasks.effect[0] < 0))
 
     def _enter(self, block: Block, row: int, luck: float, played: int, retired: Flags) -> None:
-        terms, item, tasks = self._terms, len(self.born), self._world.tasks
+        terms, lesson, tasks = self._terms, len(self.born), self._world.tasks
         family = int(tasks.family[tasks.template[block.hidden["task"][row]]])
-        if item == terms.most or ((self._family == family) & ~retired).sum() >= terms.room:
+        if lesson == terms.most or ((self._family == family) & ~retired).sum() >= terms.room:
             return
         wrong = bool(block.rows["outcome"][row] != block.hidden["outcome"][row])
         helps = terms.wrong_helps if wrong else terms.right_helps
         harms = terms.wrong_harms if wrong else terms.right_harms
-        tasks.effect[:, item] = terms.size * ((luck < helps) * 1.0 - (luck >= 1.0 - harms) * 1.0)
-        self._world.hurdle[family, item] = 1.0
-        self._family[item], self._misled[item] = family, wrong
+        tasks.effect[:, lesson] = terms.size * ((luck < helps) * 1.0 - (luck >= 1.0 - harms) * 1.0)
+        self._world.hurdle[family, lesson] = 1.0
+        self._family[lesson], self._misled[lesson] = family, wrong
         self.born.append(played + row)
 
 
@@ -177,7 +179,7 @@ def _empty_world(seed: int, terms: Minting, judge: Judging) -> World:
     """Families without lessons: room for all that may come, none of which does anything or can be found."""
     return World.draw(
         seed,
-        items=terms.most,
+        lessons=terms.most,
         families=terms.families,
         helpful=0.0,
         harmful=0.0,
@@ -187,7 +189,7 @@ def _empty_world(seed: int, terms: Minting, judge: Judging) -> World:
         candidates=terms.candidates,
         judge=judge,
         grouping="episode",
-    ).without_items()
+    ).without_lessons()
 
 
 def _tail(rates: Floats, last: float) -> float:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Episodes, Flags, Floats, Ints
+from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
 
 from .chances import Situations, chance, first, situations
 from .growing import Columns, Growing, Table
@@ -20,7 +20,7 @@ _BEGAN = 1_767_225_600.0
 _STEPS = 4.0
 _MORE_STEPS = {"success": 8.0, "failure": 10.4}
 """On average, beyond the first few; a run that fails goes on for longer."""
-_TOKENS = {"step": 900.0, "item": 120.0}
+_TOKENS = {"step": 900.0, "lesson": 120.0}
 _COST = 3e-6
 _SECONDS = 4.0
 
@@ -32,20 +32,20 @@ class Standing:
     """What holds for the next recalls."""
 
     withhold: Floats
-    """The probability with which each item is withheld, shape (N,)."""
+    """The probability with which each lesson is withheld, shape (N,)."""
     control: float
     """The probability with which a whole recall is withheld."""
     retired: Flags
-    """Which items are not found any more, shape (N,)."""
+    """Which lessons are not found any more, shape (N,)."""
 
     @classmethod
-    def of(cls, items: int, /, *, withhold: float | Floats = 0.0, control: float = 0.0) -> Standing:
-        """Nothing retired, and the same probability for all items unless each has its own."""
-        return cls(np.full(items, withhold, float), control, np.zeros(items, bool))
+    def of(cls, lessons: int, /, *, withhold: float | Floats = 0.0, control: float = 0.0) -> Standing:
+        """Nothing retired, and the same probability for all lessons unless each has its own."""
+        return cls(np.full(lessons, withhold, float), control, np.zeros(lessons, bool))
 
-    def over(self, items: int, start: Standing, /) -> Standing:
-        """The same for more items than it names: those that follow stand as they did at the start."""
-        named = min(len(self.withhold), items)
+    def over(self, lessons: int, start: Standing, /) -> Standing:
+        """The same for more lessons than it names: those that follow stand as they did at the start."""
+        named = min(len(self.withhold), lessons)
         withhold, retired = start.withhold.copy(), start.retired.copy()
         withhold[:named], retired[:named] = self.withhold[:named], self.retired[:named]
         return Standing(withhold, self.control, retired)
@@ -99,7 +99,7 @@ def play(world: World, episodes: int, /, *, withhold: float | Floats, control: f
     Args:
         world: what is planted.
         episodes: how many tasks come up.
-        withhold: the probability with which each item found is withheld: one number, or one per item, shape (N,).
+        withhold: the probability with which each lesson found is withheld: one number, or one per lesson, shape (N,).
         control: the probability with which a whole recall is withheld.
         seed: of tasks, searches, draws, outcomes, verdicts.
     """
@@ -108,7 +108,7 @@ def play(world: World, episodes: int, /, *, withhold: float | Floats, control: f
         episodes,
         None,
         every=_BLOCK,
-        start=Standing.of(world.items, withhold=withhold, control=control),
+        start=Standing.of(world.lessons, withhold=withhold, control=control),
         seed=seed,
     )
 
@@ -127,10 +127,10 @@ def stream(
         episodes: how many tasks come up.
         review: from the episodes so far to what holds next; `None`: the start holds throughout.
         every: episodes between two reviews.
-        start: what holds first; by default each item is withheld with 0.1 and nothing else.
+        start: what holds first; by default each lesson is withheld with 0.1 and nothing else.
         seed: of tasks, searches, draws, outcomes, verdicts.
     """
-    standing = start or Standing.of(world.items, withhold=0.1)
+    standing = start or Standing.of(world.lessons, withhold=0.1)
     stage, standings = Stage(world, episodes, seed=seed), [standing]
     while stage.played < episodes:
         stage.go(standing, min(every, episodes - stage.played))
@@ -142,7 +142,7 @@ def stream(
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some episodes on end: columns of shape (n,), and of shape (n, k) for the items found."""
+    """Some episodes on end: columns of shape (n,), and of shape (n, k) for the lessons found."""
 
     rows: Columns
     pairs: Table
@@ -172,19 +172,19 @@ class Stage:
         self.played += n
         return block
 
-    def seen(self, items: int | None = None) -> Episodes:
-        """The episodes whose outcome is known, with the names of the first `items` or of all."""
+    def seen(self, lessons: int | None = None) -> Episodes:
+        """The episodes whose outcome is known, with the names of the first `lessons` or of all."""
         judges = ("judge",) if self.world.judge else ()
-        return self._kept.view(items=self.world.names[:items], judges=judges)
+        return self._kept.view(lessons=self.world.names[:lessons], judges=judges)
 
-    def end(self, standings: Sequence[Standing], /, *, items: int | None = None) -> Run:
+    def end(self, standings: Sequence[Standing], /, *, lessons: int | None = None) -> Run:
         """All of it, those without an outcome last."""
         for block in self._blocks:
             rest = block.recalled & ~block.told
             block.hidden["row"][rest] = self._kept.filled + np.arange(self._kept.append(block.rows, block.pairs, rest))
         names = [f.name for f in fields(Hidden)]
         hidden = Hidden(**{name: np.concatenate([b.hidden[name] for b in self._blocks]) for name in names})
-        return Run(self.seen(items), hidden, tuple(standings))
+        return Run(self.seen(lessons), hidden, tuple(standings))
 
 
 def _block(world: World, g: np.random.Generator, n: int, standing: Standing, *, start: int) -> Block:
@@ -206,9 +206,9 @@ def _block(world: World, g: np.random.Generator, n: int, standing: Standing, *, 
         "cluster": _clusters(world, came.task, number),
         "at": _BEGAN + 60.0 * number,
     }
-    cites = np.zeros(world.items) if world.cited is None else world.cited
+    cites = np.zeros(world.lessons) if world.cited is None else world.cited
     cited = shown & told[:, None] & (g.random(found.shape) < cites[found])
-    pairs = {"item": found, "withheld": withheld, "probability": probability, "cited": cited, "placed": placed}
+    pairs = {"lesson": found, "withheld": withheld, "probability": probability, "cited": cited, "placed": placed}
     return Block(rows, pairs, hidden, told, placed.any(axis=1))
 
 
@@ -269,7 +269,7 @@ def spent_on(g: np.random.Generator, outcome: Floats, shown: Flags, told: Flags)
     """Steps, geometric and longer when the run fails; tokens with the steps and the text shown."""
     more = np.where(outcome > 0, _MORE_STEPS["success"], _MORE_STEPS["failure"])
     steps = _STEPS + np.ceil(g.standard_exponential(len(outcome)) / -np.log1p(-1.0 / more))
-    tokens = steps * _TOKENS["step"] + shown.sum(axis=1) * _TOKENS["item"]
+    tokens = steps * _TOKENS["step"] + shown.sum(axis=1) * _TOKENS["lesson"]
     known = np.where(told, 1.0, np.nan)
     return {
         "steps": steps * known,

@@ -1,4 +1,4 @@
-"""The answers: what each item truly changes under a design, and memory as a whole."""
+"""The answers: what each lesson truly changes under a design, and memory as a whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Flags, Floats, Ints
+from lessonbank.evidence.episodes import Flags, Floats, Ints
 
 from .chances import chance, situations
 from .playing import Run
@@ -23,21 +23,21 @@ _BLOCK = 20_000
 class Truth:
     """What is true of a world under a design, in probability of success.
 
-    The estimand of an item is the average, over the recalls in which it has a place and which are not control, of what
-    showing it adds: the success probability with it less that without it, averaged over the draws of the other items
+    The estimand of a lesson is the average, over the recalls in which it has a place and which are not control, of what
+    showing it adds: the success probability with it less that without it, averaged over the draws of the other lessons
     found (each is shown with its own probability, none of them retired) and with the clipping of rates to the world's
-    bounds. A recall weighs e(1 - e), where e is the probability with which the item is shown there: what a regression
-    on centred draws (Z - e) estimates. While an item has one probability throughout, that is the plain average. Control
+    bounds. A recall weighs e(1 - e), where e is the probability with which the lesson is shown there: what a regression
+    on centred draws (Z - e) estimates. While a lesson has one probability throughout, that is the plain average. Control
     recalls are drawn at random, so leaving them out or in changes nothing.
 
-    The lift is the average over all recalls of the success probability with the items that the draws leave, less that
+    The lift is the average over all recalls of the success probability with the lessons that the draws leave, less that
     with nothing.
     """
 
-    item: Floats
-    """Shape (N,); `nan` for an item that never had a place."""
+    lesson: Floats
+    """Shape (N,); `nan` for a lesson that never had a place."""
     error: Floats
-    """Monte Carlo standard error of `item`, shape (N,)."""
+    """Monte Carlo standard error of `lesson`, shape (N,)."""
     lift: float
     lift_error: float
     designed: float
@@ -45,26 +45,26 @@ class Truth:
     nothing: float
     everything: float
     places: Floats
-    """The share of recalls in which each item has a place, shape (N,)."""
+    """The share of recalls in which each lesson has a place, shape (N,)."""
 
 
 def truth(
     world: World, /, *, withhold: float | Floats, sample: int = 200_000, horizon: int | None = None, seed: int = 0
 ) -> Truth:
-    """The truth about a world under a design that withholds each item with its probability.
+    """The truth about a world under a design that withholds each lesson with its probability.
 
     Exact in the draws (up to 6 candidates), averaged over `sample` situations; the planted probabilities are used, not
     outcomes, so the error is small and told.
 
     Args:
         world: what is planted.
-        withhold: one probability, or one per item, shape (N,).
+        withhold: one probability, or one per lesson, shape (N,).
         sample: situations averaged over.
         horizon: episodes over which a drifting world is averaged; by default one whole swing.
         seed: of the situations.
     """
     g, sums = np.random.default_rng((seed, 2)), _Sums(world)
-    odds = np.broadcast_to(np.asarray(withhold, float), (world.items,))
+    odds = np.broadcast_to(np.asarray(withhold, float), (world.lessons,))
     for begin in range(0, sample, _BLOCK):
         came = situations(world, g, g.integers(horizon or world.period, size=min(_BLOCK, sample - begin)))
         sums.add(_Design(came.task, came.base, came.found, came.placed, odds[came.found]), came.placed * 1.0, g)
@@ -74,7 +74,7 @@ def truth(
 def truth_of(world: World, run: Run, /, *, seed: int = 0) -> Truth:
     """The truth about the very recalls of a run, under the probabilities that each of them had.
 
-    For designs that adapt: a recall weighs e(1 - e) for an item, so one in which nothing was drawn does not count.
+    For designs that adapt: a recall weighs e(1 - e) for a lesson, so one in which nothing was drawn does not count.
     `error` then says how well this sample stands for its population, not how well the answer is known.
     """
     sums, g, episodes, hidden = _Sums(world), np.random.default_rng((seed, 2)), run.episodes, run.hidden
@@ -83,7 +83,7 @@ def truth_of(world: World, run: Run, /, *, seed: int = 0) -> Truth:
     slot = np.arange(len(pairs)) - np.repeat(np.cumsum(times) - times, times)
     shape = len(episodes), world.candidates
     found, placed, odds = np.zeros(shape, np.int64), np.zeros(shape, bool), np.zeros(shape)
-    found[pairs.row, slot], placed[pairs.row, slot], odds[pairs.row, slot] = pairs.item, True, pairs.probability
+    found[pairs.row, slot], placed[pairs.row, slot], odds[pairs.row, slot] = pairs.lesson, True, pairs.probability
     design = _Design(hidden.task[back], hidden.chance_of_nothing[back], found, placed, odds)
     sums.add(design, odds * (1.0 - odds) * placed, g)
     return sums.told()
@@ -91,7 +91,7 @@ def truth_of(world: World, run: Run, /, *, seed: int = 0) -> Truth:
 
 @dataclass(frozen=True, eq=False)
 class _Design:
-    """Situations, and the probability with which each item found is withheld in each, shape (n, k)."""
+    """Situations, and the probability with which each lesson found is withheld in each, shape (n, k)."""
 
     task: Ints
     base: Floats
@@ -104,15 +104,15 @@ class _Design:
 
 
 class _Sums:
-    """Running sums of weights and effects by item, and of rates."""
+    """Running sums of weights and effects by lesson, and of rates."""
 
     def __init__(self, world: World, /) -> None:
         self._world, self._n = world, 0
-        self._items = np.zeros((6, world.items))
+        self._lessons = np.zeros((6, world.lessons))
         self._rates, self._squares = np.zeros(3), 0.0
 
     def add(self, design: _Design, weight: Floats, g: np.random.Generator, /) -> None:
-        """Take in some situations, with the weight of each item in each."""
+        """Take in some situations, with the weight of each lesson in each."""
         w, n, everything = self._world, len(design.task), np.ones_like(design.placed)
         exact = design.found.shape[1] <= _EXACT
         designed, adds = _exactly(w, design) if exact else _by_draws(w, design, g)
@@ -121,19 +121,19 @@ class _Sums:
         self._squares += float(((designed - nothing) ** 2).sum())
         columns = (design.placed * 1.0, weight, weight * adds, weight**2, weight**2 * adds, (weight * adds) ** 2)
         for row, column in enumerate(columns):
-            self._items[row] += np.bincount(design.found.ravel(), weights=column.ravel(), minlength=w.items)
+            self._lessons[row] += np.bincount(design.found.ravel(), weights=column.ravel(), minlength=w.lessons)
         self._n += n
 
     def told(self) -> Truth:
         """What the sums say."""
-        places, weight, effect, squared, crossed, own = self._items
+        places, weight, effect, squared, crossed, own = self._lessons
         designed, nothing, everything = self._rates / self._n
         lift = designed - nothing
         with np.errstate(invalid="ignore", divide="ignore"):
-            item = effect / weight
-            error = np.sqrt(np.maximum(own - 2 * item * crossed + item**2 * squared, 0.0)) / weight
+            lesson = effect / weight
+            error = np.sqrt(np.maximum(own - 2 * lesson * crossed + lesson**2 * squared, 0.0)) / weight
         return Truth(
-            item=item.round(12),
+            lesson=lesson.round(12),
             error=error,
             lift=float(lift),
             lift_error=float(np.sqrt(max(self._squares / self._n - lift**2, 0.0) / self._n)),
@@ -145,7 +145,7 @@ class _Sums:
 
 
 def _exactly(world: World, design: _Design) -> tuple[Floats, Floats]:
-    """Success as designed, shape (n,), and what each item adds, shape (n, k), over all combinations of draws."""
+    """Success as designed, shape (n,), and what each lesson adds, shape (n, k), over all combinations of draws."""
     shows = np.where(design.placed, 1.0 - design.odds, 0.0)
     n, k = shows.shape
     designed, adds = np.zeros(n), np.zeros((n, k))
@@ -161,7 +161,7 @@ def _exactly(world: World, design: _Design) -> tuple[Floats, Floats]:
 
 
 def _by_draws(world: World, design: _Design, g: np.random.Generator) -> tuple[Floats, Floats]:
-    """The same over some draws, each used with and without each item."""
+    """The same over some draws, each used with and without each lesson."""
     n, k = design.found.shape
     designed, adds = np.zeros(n), np.zeros((n, k))
     for _ in range(_DRAWS):

@@ -1,4 +1,4 @@
-"""A world whose truth is planted: what tasks there are, what each item does to them, and how all of it is seen."""
+"""A world whose truth is planted: what tasks there are, what each lesson does to them, and how all of it is seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from lessonbank.ledger.episodes import Flags, Floats, Ints
+from lessonbank.evidence.episodes import Flags, Floats, Ints
 
 Grouping = Literal["template", "task", "episode"]
 HELPFUL, NULL, HARMFUL, CONDITIONAL, PAIRED = "helpful", "null", "harmful", "conditional", "paired"
@@ -26,8 +26,8 @@ class Judging:
     """The same where the agent was shown nothing; `None`: no different."""
     bare_false_failure: float | None = None
     fooled: float = 0.0
-    """What each harmful item that was shown adds to the probability of calling a failed run a success: bad advice
-    that makes a run look good. Without audits nothing can tell such an item from one that does no harm."""
+    """What each harmful lesson that was shown adds to the probability of calling a failed run a success: bad advice
+    that makes a run look good. Without audits nothing can tell such a lesson from one that does no harm."""
     audited: float = 0.0
     """The share of recalls for which the truth is told too, drawn at random."""
 
@@ -51,21 +51,21 @@ class Scatter:
     difficulty: float = 0.0
     """Standard deviation of a template's base success rate around its family's; half of it for a task's."""
     effects: float = 0.0
-    """Standard deviation of an item's effect in a template around its effect in the family, each item apart."""
+    """Standard deviation of a lesson's effect in a template around its effect in the family, each lesson apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class Families:
-    """Kinds of tasks. F families, N items."""
+    """Kinds of tasks. F families, N lessons."""
 
     share: Floats
     """Popularity, shape (F,), sums to 1."""
     base: Floats
     """Success rate without memory, shape (F,)."""
     effect: Floats
-    """What an item adds to the success rate when it is shown, shape (F, N)."""
+    """What a lesson adds to the success rate when it is shown, shape (F, N)."""
     weight: Floats
-    """How readily an item is found for a task of the family, shape (F, N): 1 at home, little elsewhere."""
+    """How readily a lesson is found for a task of the family, shape (F, N): 1 at home, little elsewhere."""
     phase: Floats
     """Where in its swing each family begins, shape (F,), in turns."""
 
@@ -83,9 +83,9 @@ class Tasks:
     family: Ints
     """Of each template, shape (T,)."""
     effect: Floats
-    """Of each item in each template, shape (T, N)."""
+    """Of each lesson in each template, shape (T, N)."""
     habit: Floats
-    """What decides which items are found when a task's search gives what it always gives, shape (K, N)."""
+    """What decides which lessons are found when a task's search gives what it always gives, shape (K, N)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +95,14 @@ class World:
     families: Families
     tasks: Tasks
     kinds: tuple[str, ...]
-    """What was planted for each item: helpful, null, harmful, conditional, paired."""
+    """What was planted for each lesson: helpful, null, harmful, conditional, paired."""
     scatter: Scatter = Scatter()
     synergy: Floats | None = None
-    """What two items add when both are shown, shape (N, N), symmetric, nothing on the diagonal; `None`: nothing."""
+    """What two lessons add when both are shown, shape (N, N), symmetric, nothing on the diagonal; `None`: nothing."""
     cited: Floats | None = None
-    """How often an agent names the item it was shown, shape (N,); unrelated to what the item does. `None`: never."""
+    """How often an agent names the lesson it was shown, shape (N,); unrelated to what the lesson does. `None`: never."""
     candidates: int = 4
-    """How many items a search finds."""
+    """How many lessons a search finds."""
     fresh: float = 1.0
     """The share of searches with noise of their own; the others find what this task always finds."""
     drift: float = 0.0
@@ -118,18 +118,18 @@ class World:
     """Success rates stay within."""
 
     @property
-    def items(self) -> int:
+    def lessons(self) -> int:
         """N."""
         return len(self.kinds)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """An id for each item."""
-        return tuple(f"item-{n}" for n in range(self.items))
+        """An id for each lesson."""
+        return tuple(f"lesson-{n}" for n in range(self.lessons))
 
     @cached_property
     def harmful(self) -> Flags:
-        """Which items do harm wherever they are shown, shape (N,)."""
+        """Which lessons do harm wherever they are shown, shape (N,)."""
         return np.array([kind == HARMFUL for kind in self.kinds], bool)
 
     @cached_property
@@ -139,12 +139,12 @@ class World:
 
     @cached_property
     def hurdle(self) -> Floats:
-        """One over the weight of each item in each family: what divides a draw in the race to be found, (F, N)."""
+        """One over the weight of each lesson in each family: what divides a draw in the race to be found, (F, N)."""
         with np.errstate(divide="ignore"):
             return (1.0 / self.families.weight).astype(np.float32)
 
     def renewed(self, seed: int, /, *, templates: int | None = None) -> World:
-        """The same families and items with new templates and tasks: another sample of the same population.
+        """The same families and lessons with new templates and tasks: another sample of the same population.
 
         An interval that allows for clusters speaks of all the templates there could be. Redraw them for each
         replication, and take the truth of a world with many, `world.renewed(seed, templates=5000)`.
@@ -152,8 +152,8 @@ class World:
         scatter = self.scatter if templates is None else replace(self.scatter, templates=templates)
         return replace(self, tasks=_tasks(self.families, scatter, np.random.default_rng((seed, 3))), scatter=scatter)
 
-    def without_items(self) -> World:
-        """The same families with items that are never found, until `hurdle` is lowered for them."""
+    def without_lessons(self) -> World:
+        """The same families with lessons that are never found, until `hurdle` is lowered for them."""
         families = replace(self.families, weight=np.zeros_like(self.families.weight))
         return replace(self, families=families, cited=None)
 
@@ -163,7 +163,7 @@ class World:
         seed: int,
         /,
         *,
-        items: int = 30,
+        lessons: int = 30,
         families: int = 5,
         helpful: float = 0.2,
         harmful: float = 0.2,
@@ -185,7 +185,7 @@ class World:
 
         Args:
             seed: everything follows from it.
-            items: how many there are; each is at home in one family, in turn.
+            lessons: how many there are; each is at home in one family, in turn.
             families: kinds of tasks; base rates even in `base`, popularity from Dirichlet(2).
             helpful: the share that adds `size` wherever it is shown; `harmful` takes as much away.
             conditional: the share that is found in two families, adds `size` in one and takes it away in the other.
@@ -193,14 +193,14 @@ class World:
                 it away).
             size: of a planted effect, in probability.
             base: the range of base success rates.
-            off_topic: how readily an item is found outside its family, where it is 1 at home.
+            off_topic: how readily a lesson is found outside its family, where it is 1 at home.
             scatter: templates and tasks; by default 20 templates of 3 tasks in each family, 0.1 apart in difficulty.
             candidates, fresh, drift, period, judge, silence, grouping: as the fields say.
         """
         g = np.random.default_rng(seed)
-        kinds = _kinds(g, items, helpful=helpful, harmful=harmful, conditional=conditional, paired=paired)
+        kinds = _kinds(g, lessons, helpful=helpful, harmful=harmful, conditional=conditional, paired=paired)
         kind, scatter = np.array(kinds), scatter or Scatter(templates=20, tasks=3, difficulty=0.1)
-        home = np.arange(items) % families
+        home = np.arange(lessons) % families
         told = Families(
             base=g.uniform(*base, families),
             share=g.dirichlet(np.full(families, 2.0)),
@@ -214,8 +214,8 @@ class World:
             kinds=kinds,
             scatter=scatter,
             synergy=_synergy(kind, home, size),
-            cited=g.uniform(0.1, 0.9, items),
-            candidates=min(candidates, items),
+            cited=g.uniform(0.1, 0.9, lessons),
+            candidates=min(candidates, lessons),
             fresh=fresh,
             drift=drift,
             period=period,
@@ -230,20 +230,20 @@ class World:
         seed: int,
         /,
         *,
-        items: int = 30,
+        lessons: int = 30,
         judge: Judging | None = None,
         silence: Silence | None = None,
         grouping: Grouping = "episode",
     ) -> World:
-        """The plainest world in which counting misleads: how hard a task is decides which items it meets.
+        """The plainest world in which counting misleads: how hard a task is decides which lessons it meets.
 
-        A fifth of the items adds 15 points, a fifth takes 15 away, the others do nothing; a family for every six items,
+        A fifth of the lessons adds 15 points, a fifth takes 15 away, the others do nothing; a family for every six lessons,
         4 candidates, no templates. Each episode is a task of its own unless `grouping` says otherwise.
         """
         return cls.draw(
             seed,
-            items=items,
-            families=max(2, items // 6),
+            lessons=lessons,
+            families=max(2, lessons // 6),
             scatter=Scatter(),
             judge=judge,
             silence=silence,
@@ -252,11 +252,11 @@ class World:
 
 
 def _kinds(
-    g: np.random.Generator, items: int, *, helpful: float, harmful: float, conditional: float, paired: float
+    g: np.random.Generator, lessons: int, *, helpful: float, harmful: float, conditional: float, paired: float
 ) -> tuple[str, ...]:
     named = (HELPFUL, helpful), (HARMFUL, harmful), (CONDITIONAL, conditional), (PAIRED, paired)
-    told = [kind for kind, share in named for _ in range(round(share * items))][:items]
-    order, kinds = g.permutation(items), np.full(items, NULL, dtype=object)
+    told = [kind for kind, share in named for _ in range(round(share * lessons))][:lessons]
+    order, kinds = g.permutation(lessons), np.full(lessons, NULL, dtype=object)
     kinds[order[: len(told)]] = told
     return tuple(str(kind) for kind in kinds)
 
@@ -291,7 +291,7 @@ def _synergy(kind: np.ndarray, home: Ints, size: float) -> Floats | None:
 
 
 def _tasks(families: Families, scatter: Scatter, g: np.random.Generator) -> Tasks:
-    kinds, items = families.effect.shape
+    kinds, lessons = families.effect.shape
     family = np.repeat(np.arange(kinds), scatter.templates)
     of_templates = g.dirichlet(np.full(scatter.templates, 2.0), kinds).ravel() * families.share[family]
     base = families.base[family] + g.normal(0.0, 1.0, len(family)) * scatter.difficulty
@@ -306,5 +306,5 @@ def _tasks(families: Families, scatter: Scatter, g: np.random.Generator) -> Task
         template=template,
         family=family,
         effect=effect,
-        habit=g.standard_exponential((len(template), items), dtype=np.float32),
+        habit=g.standard_exponential((len(template), lessons), dtype=np.float32),
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 import lessonbank.stores
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Add, Experience, MemoryItem
+from lessonbank.types import Add, Experience, Lesson
 
 from . import workload
 from .clock import Stopwatch
@@ -47,7 +47,7 @@ class Built:
     size: int
 
     @property
-    def items(self) -> int:
+    def lessons(self) -> int:
         """Of all scopes."""
         return sum(part.count for part in self.parts)
 
@@ -69,9 +69,9 @@ class Ready:
 
 
 def experience(text: Text, *, scope: str = SCOPE) -> Experience:
-    """One experience with one item."""
-    item = MemoryItem(title=text.title, description=text.description, content=text.content)
-    return Experience(scope=scope, task=text.task, items=(item,))
+    """One experience with one lesson."""
+    lesson = Lesson(title=text.title, description=text.description, content=text.content)
+    return Experience(scope=scope, task=text.task, lessons=(lesson,))
 
 
 def portions(part: Part) -> Iterator[tuple[list[Text], np.ndarray]]:

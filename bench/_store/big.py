@@ -19,48 +19,48 @@ _SAME = "the same call on a bank that holds only those"
 
 @dataclass(frozen=True, slots=True)
 class Million:
-    """The big bank (one scope of `items`, and 50,000 more in a scope of their own), and one of these 50,000 alone."""
+    """The big bank (one scope of `lessons`, and 50,000 more in a scope of their own), and one of these 50,000 alone."""
 
     whole: Built
     alone: Built
-    items: int
+    lessons: int
 
 
-async def million(folder: Path, items: int, *, reuse: bool) -> Million:
+async def million(folder: Path, lessons: int, *, reuse: bool) -> Million:
     """Make both, or find them kept."""
-    part = Part(_PART, start=items, scope=_SCOPE)
-    whole = await built(folder / f"bank-{items}-and-part.db", [Part(items), part], reuse=reuse)
-    return Million(whole, await built(folder / f"part-of-{items}.db", [part], reuse=reuse), items)
+    part = Part(_PART, start=lessons, scope=_SCOPE)
+    whole = await built(folder / f"bank-{lessons}-and-part.db", [Part(lessons), part], reuse=reuse)
+    return Million(whole, await built(folder / f"part-of-{lessons}.db", [part], reuse=reuse), lessons)
 
 
 async def searching(banks: Million, work: Path, *, calls: int) -> list[Figure]:
     """Both scopes of the big bank."""
     with copied(banks.whole, work) as whole, copied(banks.alone, work) as alone:
-        return [*await _all(whole, banks.items, calls), *await _some(whole, alone, banks.items, calls)]
+        return [*await _all(whole, banks.lessons, calls), *await _some(whole, alone, banks.lessons, calls)]
 
 
-async def _all(path: Path, items: int, calls: int) -> list[Figure]:
-    vectors, asking = rows(0, items), await Asking.of(path, Queries())
+async def _all(path: Path, lessons: int, calls: int) -> list[Figure]:
+    vectors, asking = rows(0, lessons), await Asking.of(path, Queries())
     async with asking.bank:
         asked = {"retrieve": asking.retrieve, "nearest": asking.nearest_and_record, "raw": asking.raw(vectors)}
         timed = await alternate(asked, max(2, calls // 2), seconds=900)
         found = await asking.recall(vectors, max(2, calls // 2))
     goal = AT[1_000_000]
     return [
-        timing(NAME, items, timed["retrieve"], timed["raw"], goal),
-        timing("nearest + record, the store alone", items, timed["nearest"], timed["raw"], goal),
-        Figure("recall@5 of retrieve", items, found, "", target=RECALLED, note="against the exact five"),
+        timing(NAME, lessons, timed["retrieve"], timed["raw"], goal),
+        timing("nearest + record, the store alone", lessons, timed["nearest"], timed["raw"], goal),
+        Figure("recall@5 of retrieve", lessons, found, "", target=RECALLED, note="against the exact five"),
     ]
 
 
-async def _some(path: Path, alone: Path, items: int, calls: int) -> list[Figure]:
-    vectors = rows(items, _PART)
+async def _some(path: Path, alone: Path, lessons: int, calls: int) -> list[Figure]:
+    vectors = rows(lessons, _PART)
     ours, theirs = await Asking.of(path, Queries(), scope=_SCOPE), await Asking.of(alone, Queries(), scope=_SCOPE)
     async with ours.bank, theirs.bank:
         asked = {"ours": ours.retrieve, "alone": theirs.retrieve, "raw": ours.raw(vectors)}
         timed = await alternate(asked, calls, seconds=900)
-        found = await ours.recall(vectors, calls, start=items)
-    name = f"retrieve, a scope of {_PART:,} of {items + _PART:,}"
+        found = await ours.recall(vectors, calls, start=lessons)
+    name = f"retrieve, a scope of {_PART:,} of {lessons + _PART:,}"
     return [
         timing(name, _PART, timed["ours"], timed["alone"], Target(1.2, "ratio"), under=_SAME),
         timing("retrieve, a bank of only those", _PART, timed["alone"], timed["raw"], None, under=ONE_PASS),
@@ -70,7 +70,7 @@ async def _some(path: Path, alone: Path, items: int, calls: int) -> list[Figure]
 
 def starting(banks: Million, work: Path) -> list[Figure]:
     """A fresh process with one scope, and with the other."""
-    of = f", scope of {banks.items + _PART:,}"
+    of = f", scope of {banks.lessons + _PART:,}"
     with copied(banks.whole, work) as whole:
         part = opening(whole, _PART, work, scope=_SCOPE, of=of)
-        return [*part, *opening(whole, banks.items, work, times=3)]
+        return [*part, *opening(whole, banks.lessons, work, times=3)]

@@ -15,24 +15,24 @@ from .workload import SCOPE, Queries
 from .writing import raw_file
 
 _MOST = 10_000
-"""Items that the raw insert and the export are measured with."""
+"""Lessons that the raw insert and the export are measured with."""
 BATCHED = "insert of the same bytes (record as JSON, vector as float32), 1,000 to a FULL commit"
 _GOAL = Target(20_000, least=True)
 
 
 def importing(bank: Built, folder: Path) -> Figure:
     """How fast `bank` was made: the store's own calls only, texts and vectors were ready."""
-    raw = _raw_rate(folder / f"raw-bulk-{bank.items}.db", min(bank.items, _MOST))
-    spent = f"{bank.cpu / bank.items * 1e6:.0f} µs CPU an item"
-    rate = bank.items / bank.wall
+    raw = _raw_rate(folder / f"raw-bulk-{bank.lessons}.db", min(bank.lessons, _MOST))
+    spent = f"{bank.cpu / bank.lessons * 1e6:.0f} µs CPU a lesson"
+    rate = bank.lessons / bank.wall
     return Figure(
-        "bulk import, batches of 1,000", bank.items, rate, "/s", raw=raw, under=BATCHED, target=_GOAL, note=spent
+        "bulk import, batches of 1,000", bank.lessons, rate, "/s", raw=raw, under=BATCHED, target=_GOAL, note=spent
     )
 
 
-def _raw_rate(path: Path, items: int) -> float:
+def _raw_rate(path: Path, lessons: int) -> float:
     raw, watch = raw_file(path), Stopwatch()
-    for said, vectors in portions(Part(items, start=30_000_000)):
+    for said, vectors in portions(Part(lessons, start=30_000_000)):
         made = [experience(text) for text in said]
         lines = [(e.id, e.model_dump_json().encode(), vectors[i].tobytes()) for i, e in enumerate(made)]
         with watch:
@@ -40,10 +40,10 @@ def _raw_rate(path: Path, items: int) -> float:
             raw.executemany("insert into raw values (?, ?, ?)", lines)
             raw.execute("commit")
     raw.close()
-    return items / watch.wall
+    return lessons / watch.wall
 
 
-async def carrying(path: Path, items: int, folder: Path) -> list[Figure]:
+async def carrying(path: Path, lessons: int, folder: Path) -> list[Figure]:
     """Export of a bank and import into a new one, up to 10,000 records; vectors do not travel."""
     out, new = folder / "export.jsonl", folder / "imported.db"
     asking = await Asking.of(path, Queries())
@@ -58,15 +58,15 @@ async def carrying(path: Path, items: int, folder: Path) -> list[Figure]:
         with reading:
             added = await bank.import_(out)
     under, size = "json.loads of each line", f"{out.stat().st_size / written / 1024:.2f} KB a line"
-    parsed, note = written / parsing.wall, f"{reading.cpu / added * 1e6:.0f} µs CPU an item; vectors not included"
+    parsed, note = written / parsing.wall, f"{reading.cpu / added * 1e6:.0f} µs CPU a lesson; vectors not included"
     return [
-        Figure("bank.export", items, written / writing.wall, "/s", raw=parsed, under=under, note=size),
+        Figure("bank.export", lessons, written / writing.wall, "/s", raw=parsed, under=under, note=size),
         Figure(
-            "bank.import_ of it", items, added / reading.wall, "/s", raw=parsed, under=under, target=_GOAL, note=note
+            "bank.import_ of it", lessons, added / reading.wall, "/s", raw=parsed, under=under, target=_GOAL, note=note
         ),
     ]
 
 
 def carried(bank: Built) -> bool:
     """Whether `bank` is small enough for export and import to be measured with."""
-    return bank.items <= _MOST
+    return bank.lessons <= _MOST

@@ -30,7 +30,7 @@ class Figure:
     """A measured value. `raw` is the same of the operation under it, in the same run; `ratio` is value / raw."""
 
     name: str
-    items: int
+    lessons: int
     value: float
     unit: str
     cpu: float | None = None
@@ -68,7 +68,7 @@ class Figure:
 
 Missing = tuple[str, str]
 """A figure that could not be measured, and why."""
-_HEAD = ("figure", "items", "value", "CPU", "raw", "ratio", "CPU ratio", "target", "met")
+_HEAD = ("figure", "lessons", "value", "CPU", "raw", "ratio", "CPU ratio", "target", "met")
 
 
 def table(figures: Sequence[Figure], missing: Sequence[Missing]) -> str:
@@ -81,7 +81,7 @@ def table(figures: Sequence[Figure], missing: Sequence[Missing]) -> str:
     raw = dict.fromkeys(figure.under for figure in figures if figure.under)
     parts = {
         "raw operations": [f"{under}: {_names(figures, under)}" for under in raw],
-        "remarks": [f"{figure.name} ({figure.items:,}): {figure.note}" for figure in figures if figure.note],
+        "remarks": [f"{figure.name} ({figure.lessons:,}): {figure.note}" for figure in figures if figure.note],
         "not measured": list(dict.fromkeys(f"{name}: {why}" for name, why in missing)),
     }
     for title, told in parts.items():
@@ -100,7 +100,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
     target = str(figure.target or "")
     return (
         figure.name,
-        f"{figure.items:,}",
+        f"{figure.lessons:,}",
         value,
         _number(figure.cpu),
         _number(figure.raw),

@@ -95,7 +95,7 @@ async def watched(what: Watched, seconds: float) -> Lateness:
     return seen
 
 
-async def freezing(path: Path, items: int, *, seconds: float, everything: bool) -> list[Figure]:
+async def freezing(path: Path, lessons: int, *, seconds: float, everything: bool) -> list[Figure]:
     """Every figure. `everything`: `verify` and `rebuild` too, which read the whole file."""
     query = Queries().take(1)[0]
     asking = await Asking.of(path, Queries())
@@ -113,9 +113,9 @@ async def freezing(path: Path, items: int, *, seconds: float, everything: bool) 
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     turn = "goes before other programs; " if before_others else "has to wait for other programs; "
     return [
-        Figure("loop late, idle", items, idle.usual, "ms", note=turn + str(idle)),
-        _figure("beside a thread of plain Python, no store", items, busy, idle.usual, None),
-        *(_figure(name, items, late, idle.usual, _GOAL) for name, late in seen),
+        Figure("loop late, idle", lessons, idle.usual, "ms", note=turn + str(idle)),
+        _figure("beside a thread of plain Python, no store", lessons, busy, idle.usual, None),
+        *(_figure(name, lessons, late, idle.usual, _GOAL) for name, late in seen),
     ]
 
 
@@ -128,10 +128,10 @@ def _before_others() -> bool:
     return True
 
 
-def _figure(name: str, items: int, late: Lateness, idle: float, goal: Target | None) -> Figure:
+def _figure(name: str, lessons: int, late: Lateness, idle: float, goal: Target | None) -> Figure:
     return Figure(
         f"loop late, {name}",
-        items,
+        lessons,
         late.usual,
         "ms",
         raw=idle,

@@ -1,4 +1,4 @@
-"""A fresh process opens a bank and answers: how long, and how much memory for each item it loaded."""
+"""A fresh process opens a bank and answers: how long, and how much memory for each lesson it loaded."""
 
 from __future__ import annotations
 
@@ -29,17 +29,19 @@ _RSS_GOAL = Target(0.9)
 _KEYS = ("Rss", "Pss", "Anonymous")
 
 
-def opening(path: Path, items: int, folder: Path, *, scope: str = SCOPE, times: int = 5, of: str = "") -> list[Figure]:
-    """Time and memory of one scope of `items`, medians of `times` processes, with the file in the page cache."""
+def opening(
+    path: Path, lessons: int, folder: Path, *, scope: str = SCOPE, times: int = 5, of: str = ""
+) -> list[Figure]:
+    """Time and memory of one scope of `lessons`, medians of `times` processes, with the file in the page cache."""
     plain = folder / "plain.npy"
-    np.save(plain, rows(0, items))
+    np.save(plain, rows(0, lessons))
     _warm(path)
     runs = {what: [_run(what, path, scope, plain) for _ in range(times)] for what in ("store", "bank", "raw", "memory")}
-    target = _PART_GOAL if of else _GOALS.get(items)
+    target = _PART_GOAL if of else _GOALS.get(lessons)
     figures = [
         Figure(
             f"open to first answer, {name}{of}",
-            items,
+            lessons,
             _median(runs[what], "wall"),
             "ms",
             cpu=_median(runs[what], "cpu"),
@@ -55,17 +57,17 @@ def opening(path: Path, items: int, folder: Path, *, scope: str = SCOPE, times: 
         )
     ]
     plain.unlink()
-    return [*figures, *_memory(runs["memory"], items, of)]
+    return [*figures, *_memory(runs["memory"], lessons, of)]
 
 
-def _memory(runs: list[dict[str, Any]], items: int, of: str) -> list[Figure]:
-    grown = {key: _median(runs, key) / items for key in _KEYS}
-    later = statistics.median(run["later"]["Rss"] for run in runs) / items
-    whole, shares = grown["Rss"] * items / 1024, f"Pss {grown['Pss']:.2f}, private {grown['Anonymous']:.2f}"
+def _memory(runs: list[dict[str, Any]], lessons: int, of: str) -> list[Figure]:
+    grown = {key: _median(runs, key) / lessons for key in _KEYS}
+    later = statistics.median(run["later"]["Rss"] for run in runs) / lessons
+    whole, shares = grown["Rss"] * lessons / 1024, f"Pss {grown['Pss']:.2f}, private {grown['Anonymous']:.2f}"
     note = f"{shares}; after 100 answers {later:.2f}; {whole:.1f} MB in all"
     under, float32 = "the row as float32", DIMENSIONS * 4 / 1024
-    name = f"memory, RSS per loaded item{of}"
-    return [Figure(name, items, grown["Rss"], "KB", raw=float32, under=under, target=_RSS_GOAL, note=note)]
+    name = f"memory, RSS per loaded lesson{of}"
+    return [Figure(name, lessons, grown["Rss"], "KB", raw=float32, under=under, target=_RSS_GOAL, note=note)]
 
 
 def _run(what: str, path: Path, scope: str, plain: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .workload import SCOPE, TOP, Text
 
 
 class Chroma:
-    """One document an item; everything else is metadata."""
+    """One document a lesson; everything else is metadata."""
 
     note = "cosine, where scope, with documents and metadata; it keeps no receipt"
     fill_note = "in batches of 1,000"

@@ -23,7 +23,7 @@ _SCHEMA = pa.schema(
 
 
 class Lance:
-    """One row an item."""
+    """One row a lesson."""
 
     note = "cosine, exact, where scope before the search, with all columns; all cores; it keeps no receipt"
     fill_note = "in batches of 1,000; not synced to disk"

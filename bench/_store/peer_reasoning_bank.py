@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from reasoning_bank import ReasoningBank, SQLiteVecStore
-from reasoning_bank.item import MemoryItem
+from reasoning_bank.lesson import Lesson
 
 from .peer_run import run
 from .workload import DIMENSIONS, SCOPE, TOP, Text, number_of
 
 _SINGLY = 200
-"""Items that are added with a commit each, to see what that takes."""
+"""Lessons that are added with a commit each, to see what that takes."""
 
 
 class _Ready:
@@ -45,7 +45,7 @@ async def _no_model(prompt: str, *, system: str | None = None) -> str:
 
 
 class ReasoningBankPeer:
-    """One memory an item; the task is its signature."""
+    """One memory a lesson; the task is its signature."""
 
     note = "its retrieve, five memories of the scope; it writes use counts (a commit each) and keeps no receipt"
 
@@ -56,20 +56,20 @@ class ReasoningBankPeer:
 
     def add(self, start: int, said: Sequence[Text], vectors: np.ndarray) -> None:
         """By its own `add`; all but the first 200 with one commit for the batch."""
-        items = [_item(text, vectors[i]) for i, text in enumerate(said)]
+        lessons = [_lesson(text, vectors[i]) for i, text in enumerate(said)]
         if not self.fill_note:
             began = time.perf_counter()
-            for item in items[:_SINGLY]:
-                self._store.add(item)
-            rate = min(_SINGLY, len(items)) / (time.perf_counter() - began)
+            for lesson in lessons[:_SINGLY]:
+                self._store.add(lesson)
+            rate = min(_SINGLY, len(lessons)) / (time.perf_counter() - began)
             self.fill_note = (
-                f"by its own add, but with one commit for 1,000; with its commit for each item {rate:.0f}/s"
+                f"by its own add, but with one commit for 1,000; with its commit for each lesson {rate:.0f}/s"
             )
-            items = items[_SINGLY:]
+            lessons = lessons[_SINGLY:]
         connection = self._store._conn
         self._store._conn = _Later(connection)
-        for item in items:
-            self._store.add(item)
+        for lesson in lessons:
+            self._store.add(lesson)
         self._store._conn = connection
         connection.commit()
 
@@ -80,15 +80,15 @@ class ReasoningBankPeer:
         """Its public retrieve."""
         self._embedder.query = query.tolist()
         found = await self._bank.retrieve("what now?", k=TOP, scope=SCOPE)
-        return [number_of(item.task_signature) for item in found]
+        return [number_of(lesson.task_signature) for lesson in found]
 
     def close(self) -> None:
         """Close the file."""
         self._store.close()
 
 
-def _item(text: Text, vector: np.ndarray) -> MemoryItem:
-    return MemoryItem(
+def _lesson(text: Text, vector: np.ndarray) -> Lesson:
+    return Lesson(
         title=text.title,
         description=text.description,
         content=text.content,

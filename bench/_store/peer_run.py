@@ -45,13 +45,13 @@ class Engine(Protocol):
 
 def run(make: type) -> None:
     """Measure the engine that `make(folder)` opens, as the arguments say, and print it."""
-    folder, items, calls, seconds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    folder, lessons, calls, seconds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     folder.mkdir(parents=True)
-    print(json.dumps(asyncio.run(_measured(make, folder, items, calls, seconds))))
+    print(json.dumps(asyncio.run(_measured(make, folder, lessons, calls, seconds))))
 
 
-async def _measured(make: type, folder: Path, items: int, calls: int, seconds: float) -> dict[str, object]:
-    vectors, queries, watch = rows(0, items), Queries(), Stopwatch()
+async def _measured(make: type, folder: Path, lessons: int, calls: int, seconds: float) -> dict[str, object]:
+    vectors, queries, watch = rows(0, lessons), Queries(), Stopwatch()
     before = _resident()
     engine: Engine = make(folder)
     filled = _fill(engine, vectors, watch, seconds)

@@ -46,32 +46,32 @@ _SAME = "our retrieve through the bank, in the same run"
 def compare(
     environments: Path, work: Path, ours: dict[int, float], *, calls: int, seconds: float
 ) -> tuple[list[Figure], list[Missing]]:
-    """Every engine with as many items as each of our banks. `ours`: items to our median milliseconds."""
+    """Every engine with as many lessons as each of our banks. `ours`: lessons to our median milliseconds."""
     figures, missing = list[Figure](), list[Missing]()
     for peer in PEERS:
         try:
             python = _installed(peer, environments)
-            for items, wall in ours.items():
-                folder = work / f"{peer.module}-{items}"
-                said = processes.fresh(peer.module, folder, items, calls, seconds, python=str(python))
-                figures += _figures(peer, items, wall, said)
+            for lessons, wall in ours.items():
+                folder = work / f"{peer.module}-{lessons}"
+                said = processes.fresh(peer.module, folder, lessons, calls, seconds, python=str(python))
+                figures += _figures(peer, lessons, wall, said)
         except Failed as error:
             missing.append((peer.name, str(error)))
     return figures, missing
 
 
-def _figures(peer: Peer, items: int, ours: float, said: dict[str, Any]) -> list[Figure]:
-    held = "" if said["filled"] == items else f"only {said['filled']:,} items in the time given; "
+def _figures(peer: Peer, lessons: int, ours: float, said: dict[str, Any]) -> list[Figure]:
+    held = "" if said["filled"] == lessons else f"only {said['filled']:,} lessons in the time given; "
     note = f"{held}median of {said['calls']}, p99 {said['p99']:.3g} ms; recall@5 {said['recall']:.3f}; {said['note']}"
     disk, memory = (said[what] / said["filled"] / 1024 for what in ("disk", "rss"))
     made = (
-        f"{said['fill_note']}; KB an item: {disk:.2f} on disk with its text, {memory:.2f} in memory after all of this"
+        f"{said['fill_note']}; KB a lesson: {disk:.2f} on disk with its text, {memory:.2f} in memory after all of this"
     )
-    target = peer.target if said["filled"] == items else None
+    target = peer.target if said["filled"] == lessons else None
     return [
         Figure(
             f"retrieve, {peer.name}",
-            items,
+            lessons,
             said["wall"],
             "ms",
             cpu=said["cpu"],
@@ -80,7 +80,7 @@ def _figures(peer: Peer, items: int, ours: float, said: dict[str, Any]) -> list[
             target=target,
             note=note,
         ),
-        Figure(f"filling, {peer.name}", items, said["rate"], "/s", note=made),
+        Figure(f"filling, {peer.name}", lessons, said["rate"], "/s", note=made),
     ]
 
 

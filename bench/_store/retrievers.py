@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-import lessonbank.retrieval
+import lessonbank.retrieving
 from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieval import (
+from lessonbank.retrieving import (
     DenseRetriever,
     Diverse,
     Floor,
@@ -35,8 +35,8 @@ async def retrievers(
     path: Path, vectors: np.ndarray, queries: Queries, *, calls: int
 ) -> tuple[list[Figure], list[Missing]]:
     """Each of them on tasks that the bank does not hold; the guards also on tasks that it does."""
-    items = len(vectors)
-    picked = np.random.default_rng(9).permutation(items)[: 2 * (calls + WARM)].tolist()
+    lessons = len(vectors)
+    picked = np.random.default_rng(9).permutation(lessons)[: 2 * (calls + WARM)].tolist()
     known = [(next(texts(row, 1)).task, vectors[row]) for row in sorted(picked)]
     asking = await Asking.of(path, queries)
     async with asking.bank:
@@ -44,7 +44,7 @@ async def retrievers(
         asked = {name: _call(asking, way, of=known if name in _GUARDS else []) for name, way in ways.items()}
         timed = await alternate({**asked, "raw": asking.raw(vectors)}, calls, seconds=900)
     raw = timed.pop("raw")
-    return [timing(f"retriever, {name}", items, each, raw, None) for name, each in timed.items()], lost
+    return [timing(f"retriever, {name}", lessons, each, raw, None) for name, each in timed.items()], lost
 
 
 async def _ways(store: Store, embedder: Embedder) -> tuple[dict[str, Retriever], list[Missing]]:
@@ -59,16 +59,16 @@ async def _ways(store: Store, embedder: Embedder) -> tuple[dict[str, Retriever],
         _GUARDS[0]: LeaveOut(dense, same_task),
         _GUARDS[1]: LeaveOut(dense, same_template(), what="same template"),
     }
-    by_item, why = await _item_level(store, embedder)
-    if by_item is None:
-        return ways, [("retriever, dense by item", why)]
-    return {**ways, "dense by item": by_item}, []
+    by_lesson, why = await _lesson_level(store, embedder)
+    if by_lesson is None:
+        return ways, [("retriever, dense by lesson", why)]
+    return {**ways, "dense by lesson": by_lesson}, []
 
 
-async def _item_level(store: Store, embedder: Embedder) -> tuple[Retriever | None, str]:
-    make = getattr(lessonbank.retrieval, "ItemRetriever", None)
+async def _lesson_level(store: Store, embedder: Embedder) -> tuple[Retriever | None, str]:
+    make = getattr(lessonbank.retrieving, "ItemRetriever", None)
     if make is None:
-        return None, "lessonbank.retrieval has no ItemRetriever"
+        return None, "lessonbank.retrieving has no ItemRetriever"
     try:
         retriever: Retriever = make(store, embedder)
     except TypeError as error:

@@ -60,7 +60,7 @@ class Asking:
     async def nearest_and_record(self) -> None:
         """The vector search, and a receipt of the same size as the bank's."""
         matches = await self.bank.store.nearest(self.take(), scope=self.bank.scope, space=SPACE, limit=TOP)
-        lines = [f"{i.title}\n{i.content}" for m in matches for i in m.experience.items]
+        lines = [f"{i.title}\n{i.content}" for m in matches for i in m.experience.lessons]
         await self.bank.store.record(Recall(scope=self.bank.scope, task=next(self.tasks), text="\n".join(lines)))
 
     def raw(self, vectors: np.ndarray) -> Call:
@@ -86,7 +86,7 @@ def prepared(asked: int = _ASKED) -> tuple[Ready, list[str]]:
 
 async def retrieving(path: Path, vectors: np.ndarray, queries: Queries, *, calls: int) -> list[Figure]:
     """Every figure of one bank of one scope."""
-    items = len(vectors)
+    lessons = len(vectors)
     asking = await Asking.of(path, queries)
     async with asking.bank:
         timed = await alternate(
@@ -99,22 +99,22 @@ async def retrieving(path: Path, vectors: np.ndarray, queries: Queries, *, calls
             calls,
         )
         found = await asking.recall(vectors, calls)
-    target = AT.get(items)
+    target = AT.get(lessons)
     return [
-        timing(NAME, items, timed["retrieve"], timed["raw"], target),
-        timing("nearest + record, the store alone", items, timed["nearest + record"], timed["raw"], target),
-        timing("nearest, the store alone", items, timed["nearest"], timed["raw"], None),
-        Figure("recall@5 of retrieve", items, found, "", target=RECALLED, note="against the exact five"),
+        timing(NAME, lessons, timed["retrieve"], timed["raw"], target),
+        timing("nearest + record, the store alone", lessons, timed["nearest + record"], timed["raw"], target),
+        timing("nearest, the store alone", lessons, timed["nearest"], timed["raw"], None),
+        Figure("recall@5 of retrieve", lessons, found, "", target=RECALLED, note="against the exact five"),
     ]
 
 
 def timing(
-    name: str, items: int, ours: Timing, raw: Timing | None, target: Target | None, *, under: str = ONE_PASS
+    name: str, lessons: int, ours: Timing, raw: Timing | None, target: Target | None, *, under: str = ONE_PASS
 ) -> Figure:
     """A timed call as a figure."""
     return Figure(
         name,
-        items,
+        lessons,
         ours.wall,
         "ms",
         cpu=ours.cpu,

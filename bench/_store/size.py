@@ -1,4 +1,4 @@
-"""What a bank weighs on disk, by the item: as measured here, and as `learn` writes it with its verdicts and origin."""
+"""What a bank weighs on disk, by the lesson: as measured here, and as `learn` writes it with its verdicts and origin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import AttemptRef, Experience, PromptRef, Provenance, Verdict
+from lessonbank.types import Experience, PromptRef, Provenance, RunRef, Verdict
 
 from .banks import Built, Part, add, experience, on_disk, portions
 from .figures import Figure, Target
@@ -19,20 +19,22 @@ _PROMPT = PromptRef(id="default/extract", version="1", digest="3f9a" * 16)
 
 
 def size(bank: Built) -> list[Figure]:
-    """Per item, with and without its text; the file was closed, so that nothing waits in a log."""
-    text = bank.text / bank.items / 1024
-    whole = bank.size / bank.items / 1024
-    float32, note = DIMENSIONS * 4 / 1024, f"task and item: {text:.3f} KB as UTF-8, counted once"
-    name = "disk per item, text excluded"
+    """Per lesson, with and without its text; the file was closed, so that nothing waits in a log."""
+    text = bank.text / bank.lessons / 1024
+    whole = bank.size / bank.lessons / 1024
+    float32, note = DIMENSIONS * 4 / 1024, f"task and lesson: {text:.3f} KB as UTF-8, counted once"
+    name = "disk per lesson, text excluded"
     return [
-        Figure(name, bank.items, whole - text, "KB", raw=float32, under="the row as float32", target=_GOAL, note=note),
-        Figure("disk per item, whole file", bank.items, whole, "KB", raw=text, under="the text as UTF-8"),
+        Figure(
+            name, bank.lessons, whole - text, "KB", raw=float32, under="the row as float32", target=_GOAL, note=note
+        ),
+        Figure("disk per lesson, whole file", bank.lessons, whole, "KB", raw=text, under="the text as UTF-8"),
     ]
 
 
-async def learned(folder: Path, items: int) -> list[Figure]:
+async def learned(folder: Path, lessons: int) -> list[Figure]:
     """The same for experiences with an attempt, a verdict and provenance, as `learn` makes them; no target."""
-    path, text, many = folder / "learned.db", 0, min(items, _MOST)
+    path, text, many = folder / "learned.db", 0, min(lessons, _MOST)
     store = await SqliteStore.open(path)
     rng = np.random.default_rng(5)
     for said, vectors in portions(Part(many)):
@@ -41,7 +43,7 @@ async def learned(folder: Path, items: int) -> list[Figure]:
     await store.close()
     weight = (on_disk(path) - text) / many / 1024
     note = "with one attempt, its verdict, and provenance; without the runs themselves"
-    return [Figure("disk per item as learned, text excluded", many, weight, "KB", note=note)]
+    return [Figure("disk per lesson as learned, text excluded", many, weight, "KB", note=note)]
 
 
 def _as_learned(text: Text, run: str) -> Experience:
@@ -57,6 +59,6 @@ def _as_learned(text: Text, run: str) -> Experience:
         evidence=("step 3", "step 7"),
     )
     plain = experience(text)
-    items = tuple(item.model_copy(update={"provenance": origin}) for item in plain.items)
-    attempt = AttemptRef(trajectory_id=run, verdict=verdict, n_steps=12)
-    return plain.model_copy(update={"items": items, "attempts": (attempt,)})
+    lessons = tuple(lesson.model_copy(update={"provenance": origin}) for lesson in plain.lessons)
+    attempt = RunRef(trajectory_id=run, verdict=verdict, n_steps=12)
+    return plain.model_copy(update={"lessons": lessons, "attempts": (attempt,)})

@@ -21,7 +21,7 @@ directory discount dispute document domain download draft driver duplicate edito
 entry environment error estimate evaluation event example exception exchange expense expression extension factor
 failure fare feature fee field figure file filter fixture flag flight folder form format forum frame function gateway
 grade graph group guest handler header history holiday host hotel identifier image import incident index input
-insurance integration interface interval inventory invitation invoice issue item job journal journey key keyboard
+insurance integration interface interval inventory invitation invoice issue lesson job journal journey key keyboard
 label language laptop layer layout ledger length letter level library licence limit line link list listing loader
 location lock log login loop luggage machine mailbox manual map margin market matrix measure meeting member memo menu
 merchant message method metric migration milestone minute mirror mistake mode model module monitor month mount name

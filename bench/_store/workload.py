@@ -26,7 +26,7 @@ _TICKET: Final = re.compile(r"ticket (\d+)")
 
 
 class Text(NamedTuple):
-    """A task of about 200 characters, and an item of about 300."""
+    """A task of about 200 characters, and a lesson of about 300."""
 
     task: str
     title: str

@@ -70,9 +70,9 @@ def committing(raw: sqlite3.Connection, start: int, size: int) -> Call:
     return commit
 
 
-async def writing(path: Path, items: int, folder: Path, *, calls: int, seconds: float) -> list[Figure]:
-    """Every figure of writes to the bank at `path`, which holds `items`."""
-    raw = raw_file(folder / f"raw-{items}.db")
+async def writing(path: Path, lessons: int, folder: Path, *, calls: int, seconds: float) -> list[Figure]:
+    """Every figure of writes to the bank at `path`, which holds `lessons`."""
+    raw = raw_file(folder / f"raw-{lessons}.db")
     store = await SqliteStore.open(path)
     new = New(10_000_000, calls + WARM).ready(calls + WARM)
     commit = committing(raw, 11_000_000, calls + WARM)
@@ -81,15 +81,15 @@ async def writing(path: Path, items: int, folder: Path, *, calls: int, seconds: 
         await next(new).into(store)
 
     timed = await alternate({"apply": apply, "raw": commit}, calls)
-    single = timing("durable single write", items, timed["apply"], timed["raw"], Target(1.5, "ratio"), under=COMMIT)
-    together = await _together(store, items, timed["raw"].wall, max(2, calls // 8))
+    single = timing("durable single write", lessons, timed["apply"], timed["raw"], Target(1.5, "ratio"), under=COMMIT)
+    together = await _together(store, lessons, timed["raw"].wall, max(2, calls // 8))
     await store.close()
     raw.close()
-    apart = [figure for many in (4, 8) for figure in await _apart(path, items, many, seconds)]
+    apart = [figure for many in (4, 8) for figure in await _apart(path, lessons, many, seconds)]
     return [single, *together, *apart]
 
 
-async def _together(store: SqliteStore, items: int, commit: float, each: int) -> list[Figure]:
+async def _together(store: SqliteStore, lessons: int, commit: float, each: int) -> list[Figure]:
     """Writes a second of 1 to 8 tasks in one process, `each` by every task; medians of rounds, by turns.
 
     `commit`: milliseconds of a raw commit.
@@ -103,7 +103,7 @@ async def _together(store: SqliteStore, items: int, commit: float, each: int) ->
     return [
         Figure(
             f"writes/s, {writers} task{'s' if writers > 1 else ''} in one process",
-            items,
+            lessons,
             medians[writers],
             "/s",
             raw=medians[1] if writers > 1 else 1e3 / commit,
@@ -129,13 +129,13 @@ async def _round(store: SqliteStore, new: New, writers: int, each: int) -> float
 # --- several processes -----------------------------------------------------------------------------------------------
 
 
-async def _apart(path: Path, items: int, many: int, seconds: float) -> list[Figure]:
+async def _apart(path: Path, lessons: int, many: int, seconds: float) -> list[Figure]:
     said = await asyncio.to_thread(processes.at_once, "writing", [[path, number, seconds] for number in range(many)])
     waits = np.concatenate([np.array(each["waits"]) for each in said])
     counts = [len(each["waits"]) for each in said]
     rate = Figure(
         f"writes/s, {many} processes",
-        items,
+        lessons,
         sum(counts) / seconds,
         "/s",
         note=f"{seconds:g} s; the luckiest had {max(counts) / sum(counts):.0%} of the turns; "
@@ -145,9 +145,13 @@ async def _apart(path: Path, items: int, many: int, seconds: float) -> list[Figu
     promised = many == 8
     return [
         rate,
-        Figure(f"wait of a write, p99, {many} processes", items, p99, "ms", target=Target(250) if promised else None),
+        Figure(f"wait of a write, p99, {many} processes", lessons, p99, "ms", target=Target(250) if promised else None),
         Figure(
-            f"wait of a write, longest, {many} processes", items, most, "ms", target=Target(1000) if promised else None
+            f"wait of a write, longest, {many} processes",
+            lessons,
+            most,
+            "ms",
+            target=Target(1000) if promised else None,
         ),
     ]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 from ._version import VERSION
 from .errors import LessonbankError as LessonbankError
 from .types import Action as Action
-from .types import Attempt as Attempt
 from .types import Experience as Experience
 from .types import Extraction as Extraction
 from .types import Learned as Learned
-from .types import MemoryItem as MemoryItem
+from .types import Lesson as Lesson
 from .types import Observation as Observation
 from .types import Recall as Recall
+from .types import Run as Run
 from .types import Step as Step
 from .types import ToolCall as ToolCall
 from .types import Trajectory as Trajectory
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Action",
     "AsyncReasoningBank",
-    "Attempt",
     "Experience",
     "Extraction",
     "Learned",
+    "Lesson",
     "LessonbankError",
-    "MemoryItem",
     "Observation",
     "ReasoningBank",
     "Recall",
+    "Run",
     "Step",
     "ToolCall",
     "Trajectory",

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from . import settling
 from ._concurrency import Turn, gather
-from ._ids import new_id
-from .attempting import AsyncAttempting
-from .consolidation.deciding import Deciding
+from .attempt import AsyncAttempt
 from .errors import ExtractionError, ModelError
 from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, tell
+from .evidence.ledger import Ledger, Unmeasured
 from .guard.entering import Entrance
-from .injection import Injector
-from .judging import error_verdict, judged, truth_verdict
-from .ledger.keeping import Ledger, Unmeasured
+from .learning import settlement as settling
+from .learning.consolidation.decision import Deciding
+from .learning.judging import error_verdict, judged, truth_verdict
+from .learning.prior_runs import Standing, Verdicts, receipt_of, settled_with, standing
+from .matts.scaler import Scaler
 from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
+from .retrieving.injection import Injector
 from .scaled import Scaling
-from .scaling.scaler import Scaler
-from .standing import Standing, Verdicts, receipt_of, settled_with, standing
-from .types import Attempt, Change, Experience, Extraction, Learned, Outcome, Recall, Settlement, Trajectory, Verdict
+from .types import Change, Experience, Extraction, Learned, Outcome, Recall, Run, Settlement, Trajectory, Verdict
+from .types.ids import new_id
 
 
 class AsyncReasoningBank(Scaling):
@@ -53,14 +53,14 @@ class AsyncReasoningBank(Scaling):
         self._entrance, self._scaler = entrance or Entrance(), scaler or Scaler()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
-        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or items.
+        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.
 
         The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
         task = await self._entrance.task(settling.checked_question(task, most))
         found = await self._ledger.prefer(await self._retriever(task, scope=where, limit=most), scope=where)
-        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_items], new_id()
+        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
         recall = self._injector.recall(
             found,
             id=recall_id,
@@ -118,8 +118,8 @@ class AsyncReasoningBank(Scaling):
         run = (await self._entrance.runs([trajectory_from(source, task=task)]))[0]
         return (await self._attempt(run, truth_verdict(outcome=outcome, reward=reward))).verdict
 
-    async def extract(self, attempts: Sequence[Attempt], /) -> Extraction:
-        """Draw items from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+    async def extract(self, attempts: Sequence[Run], /) -> Extraction:
+        """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         return await self._extract(await self._entrance.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
@@ -130,21 +130,21 @@ class AsyncReasoningBank(Scaling):
         async with self._turn:
             return (await Deciding(self._consolidator).until(partial(self._consolidate, experience)))[0]
 
-    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempting:
+    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempt:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
-        return AsyncAttempting(self, task, limit=limit, scope=scope)
+        return AsyncAttempt(self, task, limit=limit, scope=scope)
 
-    async def _attempt(self, run: Trajectory, truth: Verdict | None) -> Attempt:
+    async def _attempt(self, run: Trajectory, truth: Verdict | None) -> Run:
         verdict = truth or error_verdict(run) or await judged(self._judge, run)
         self._emit(Judged(trajectory=run, verdict=verdict))
-        return Attempt(trajectory=run, verdict=verdict)
+        return Run(trajectory=run, verdict=verdict)
 
-    async def _extract(self, attempts: Sequence[Attempt], *, shown: str = "") -> Extraction:
+    async def _extract(self, attempts: Sequence[Run], *, shown: str = "") -> Extraction:
         extraction = await self._entrance.lessons(await self._extractor(attempts), attempts, shown=shown)
         self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
         return extraction
 
-    async def _extract_or_keep(self, attempts: Sequence[Attempt], *, shown: str) -> tuple[Extraction, bool]:
+    async def _extract_or_keep(self, attempts: Sequence[Run], *, shown: str) -> tuple[Extraction, bool]:
         """The extraction, and whether it failed and is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from .errors import LessonbankError
-from .types import Attempt, Change, Experience, Extraction, Recall, Settlement, Trajectory, Verdict
+from .types import Change, Experience, Extraction, Recall, Run, Settlement, Trajectory, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,17 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """Items were drawn from attempts."""
+    """Lessons were drawn from attempts."""
 
-    attempts: Sequence[Attempt]
+    attempts: Sequence[Run]
     extraction: Extraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionFailed:
-    """No items could be drawn; the trajectories are kept and stay pending."""
+    """No lessons could be drawn; the trajectories are kept and stay pending."""
 
-    attempts: Sequence[Attempt]
+    attempts: Sequence[Run]
     error: LessonbankError
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 from anyio import to_thread
 
-from .bm25 import scores, words
 from .errors import NotFound, UsageError
 from .guard import check_scope
-from .timeline import Diff, Lineage, State, about, diff, lineage, state_at
+from .text.bm25 import scores, words
 from .types import Erasure, Experience, Found, JournalEntry, Match, Rollback
+from .types.timeline import Diff, Lineage, State, about, diff, lineage, state_at
 
 if TYPE_CHECKING:
     from .protocols import Store
@@ -34,23 +34,23 @@ class Past:
     limit: int
 
     async def history(
-        self, *, item: str | None = None, experience: str | None = None, since: int = 0, scope: str | None = None
+        self, *, lesson: str | None = None, experience: str | None = None, since: int = 0, scope: str | None = None
     ) -> tuple[JournalEntry, ...]:
-        """The journal after change `since`, oldest first: all of it, or what concerns one item or one experience.
+        """The journal after change `since`, oldest first: all of it, or what concerns one lesson or one experience.
 
         Rollbacks that took the thing out or brought it back are among it. Raises UsageError for both at once.
         """
-        if item is not None and experience is not None:
-            raise UsageError("history is of an item or of an experience: name one of them")
+        if lesson is not None and experience is not None:
+            raise UsageError("history is of a lesson or of an experience: name one of them")
         where = self._within(scope)
-        if item is None and experience is None:
+        if lesson is None and experience is None:
             return tuple([entry async for entry in self.store.journal(scope=where, since=since)])
         entries = [entry async for entry in self.store.journal(scope=where)]
-        story = await to_thread.run_sync(partial(about, entries, item=item, experience=experience))
+        story = await to_thread.run_sync(partial(about, entries, lesson=lesson, experience=experience))
         return tuple(entry for entry in story if entry.sequence > since)
 
     async def as_of(self, when: Moment, /, *, scope: str | None = None) -> State:
-        """The experiences and items of a moment, to be read and not changed. Raises NotFound, UsageError."""
+        """The experiences and lessons of a moment, to be read and not changed. Raises NotFound, UsageError."""
         return (await self._states(when, scope=scope))[0]
 
     async def diff(self, a: Moment, b: Moment, /, *, scope: str | None = None) -> Diff:
@@ -88,30 +88,30 @@ class Past:
         self,
         *,
         trajectory: str | None = None,
-        item: str | None = None,
+        lesson: str | None = None,
         scope_wide: bool = False,
         reason: str,
         scope: str | None = None,
     ) -> JournalEntry:
-        """Erase a run, an item or the whole scope for good, with everything derived from it; see `Store.purge`.
+        """Erase a run, a lesson or the whole scope for good, with everything derived from it; see `Store.purge`.
 
         Nothing brings it back. What is left is the entry returned, without content. Raises NotFound, UsageError,
         StoreUnavailable.
         """
         asked: dict[Erasure, str | None] = {
             "trajectory": trajectory,
-            "item": item,
+            "lesson": lesson,
             "scope": "" if scope_wide else None,
         }
         named: list[tuple[Erasure, str]] = [(what, id) for what, id in asked.items() if id is not None]
         if len(named) != 1:
-            raise UsageError("purge takes one of trajectory=, item= and scope_wide=True")
+            raise UsageError("purge takes one of trajectory=, lesson= and scope_wide=True")
         return await self.store.purge(*named[0], scope=self._within(scope), writer=self.writer, reason=reason)
 
-    async def lineage(self, item_id: str, /, *, scope: str | None = None) -> Lineage:
-        """Which items an item was merged from, and which it became, through every merge still in force."""
+    async def lineage(self, lesson_id: str, /, *, scope: str | None = None) -> Lineage:
+        """Which lessons a lesson was merged from, and which it became, through every merge still in force."""
         entries = [entry async for entry in self.store.journal(scope=self._within(scope))]
-        return lineage(entries, item_id)
+        return lineage(entries, lesson_id)
 
     async def rebuild(self) -> None:
         """Make everything that follows from the records anew. Vectors that are missing need `reindex`, too."""
@@ -153,7 +153,7 @@ def _is_after(entry: JournalEntry, moment: Moment) -> bool:
 
 
 def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
-    """As `Store.search` ranks: by BM25 over all of them, those with an active item, equal scores newest first."""
+    """As `Store.search` ranks: by BM25 over all of them, those with a active lesson, equal scores newest first."""
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
     for place, experience in enumerate(experiences):
@@ -163,7 +163,7 @@ def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[M
             postings[word][place] = held[word]
     touched = {place: lengths[place] for holders in postings.values() for place in holders}
     found = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
-    ranked = sorted((p for p in found if experiences[p].active_items), key=lambda p: (found[p], p), reverse=True)
+    ranked = sorted((p for p in found if experiences[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
     return tuple(Match(experience=experiences[place], score=found[place]) for place in ranked[:limit])
 
 

@@ -7,14 +7,14 @@ from copy import copy
 from pathlib import Path
 from typing import Self
 
-from . import archive
-from .auditing import differences
 from .errors import ModelError, StoreError, UsageError
 from .guard.quoting import quoted
 from .guard.trust import check_person
 from .history import Past
 from .protocols import Retriever, Store, Vectors
-from .types import Change, Counts, Experience, MemoryItem, Restore, Retire, Trajectory, Trust
+from .types import Change, Counts, Experience, Lesson, Restore, Retire, Trajectory, Trust
+from .views import archive
+from .views.audit import differences
 
 
 class Holdings(Past):
@@ -23,15 +23,15 @@ class Holdings(Past):
     def __init__(self, store: Store, /, *, retriever: Retriever, scope: str, writer: str) -> None:
         self.store, self.scope, self.writer, self._retriever = store, scope, writer, retriever
 
-    async def items(self, *, scope: str | None = None, retired: bool = False) -> tuple[MemoryItem, ...]:
-        """Every item of the scope, oldest first; with `retired`, those taken back too."""
-        found = [i async for e in self.store.scan(scope=self._within(scope)) for i in e.items]
+    async def items(self, *, scope: str | None = None, retired: bool = False) -> tuple[Lesson, ...]:
+        """Every lesson of the scope, oldest first; with `retired`, those taken back too."""
+        found = [i async for e in self.store.scan(scope=self._within(scope)) for i in e.lessons]
         return tuple(i for i in found if retired or not i.retired)
 
-    async def get(self, id: str, /, *, scope: str | None = None) -> MemoryItem:
-        """One item. Raises NotFound."""
+    async def get(self, id: str, /, *, scope: str | None = None) -> Lesson:
+        """One lesson. Raises NotFound."""
         owner = await self.store.owner(id, scope=self._within(scope))
-        return next(item for item in owner.items if item.id == id)
+        return next(lesson for lesson in owner.lessons if lesson.id == id)
 
     async def experience(self, id: str, /, *, scope: str | None = None) -> Experience:
         """One experience. Raises NotFound."""
@@ -66,27 +66,29 @@ class Holdings(Past):
                 found.append(f"{scope}: {error}")
         return tuple(found)
 
-    async def retire(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
-        """Stop showing items. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
-        return await self._apply(Retire(item_ids=_named(item_ids), reason=reason), scope)
+    async def retire(self, *lesson_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
+        return await self._apply(Retire(lesson_ids=_named(lesson_ids), reason=reason), scope)
 
-    async def restore(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
-        """Show retired items again. Raises UsageError, NotFound, Conflict."""
-        return await self._apply(Restore(item_ids=_named(item_ids), reason=reason), scope)
+    async def restore(self, *lesson_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
+        return await self._apply(Restore(lesson_ids=_named(lesson_ids), reason=reason), scope)
 
-    async def approve(self, *item_ids: str, by: str, reason: str = "", scope: str | None = None) -> tuple[Change, ...]:
-        """A person vouches for items: they are trusted from now on, quarantined ones too. `by`: the person's name.
+    async def approve(
+        self, *lesson_ids: str, by: str, reason: str = "", scope: str | None = None
+    ) -> tuple[Change, ...]:
+        """A person vouches for lessons: they are trusted from now on, quarantined ones too. `by`: the person's name.
 
-        Nothing else lets an item out of quarantine: never call this for an agent, a tool or an import.
+        Nothing else lets a lesson out of quarantine: never call this for an agent, a tool or an import.
         Raises UsageError, NotFound, Conflict.
         """
-        check_person(by, call="approve(by=…)", of="the items")
-        change = Trust(item_ids=_named(item_ids), state="active", by="person", reason=reason or f"approved by {by}")
+        check_person(by, call="approve(by=…)", of="the lessons")
+        change = Trust(lesson_ids=_named(lesson_ids), state="active", by="person", reason=reason or f"approved by {by}")
         return await self._apply(change, scope, writer=by)
 
-    async def quarantine(self, *item_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
-        """Show items to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
-        change = Trust(item_ids=_named(item_ids), state="quarantined", by="person", reason=reason)
+    async def quarantine(self, *lesson_ids: str, reason: str, scope: str | None = None) -> tuple[Change, ...]:
+        """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
+        change = Trust(lesson_ids=_named(lesson_ids), state="quarantined", by="person", reason=reason)
         return await self._apply(change, scope)
 
     def signed_by(self, writer: str, /) -> Self:
@@ -145,7 +147,7 @@ class Holdings(Past):
     async def _index(self, experiences: Sequence[Experience]) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences. Without them the records are kept all the same, and embedded later."""
         try:
-            return await self._retriever.index([e for e in experiences if e.active_items]), ()
+            return await self._retriever.index([e for e in experiences if e.active_lessons]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
 
@@ -154,8 +156,8 @@ class Holdings(Past):
         return (change,)
 
 
-def _named(item_ids: tuple[object, ...], /) -> tuple[str, ...]:
-    named = tuple(id for id in item_ids if isinstance(id, str))
-    if not named or len(named) < len(item_ids):
-        raise UsageError("name at least one item by its id, as in retire(item.id, reason='…')")
+def _named(lesson_ids: tuple[object, ...], /) -> tuple[str, ...]:
+    named = tuple(id for id in lesson_ids if isinstance(id, str))
+    if not named or len(named) < len(lesson_ids):
+        raise UsageError("name at least one lesson by its id, as in retire(lesson.id, reason='…')")
     return named

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, cast
 from ._concurrency import if_there
 from .errors import ModelError, UsageError
 from .events import Reviewed, Settled
+from .evidence.explanation import Explanation, explained, losers
+from .evidence.lift import Lift
+from .evidence.replay import AnyAgent, Recalls, Verifier, replay
+from .evidence.replay_design import Design, Replay, asked
 from .guard.quoting import quoted
 from .holdings import Holdings
-from .ledger.explaining import Explanation, explained, losers
-from .ledger.lift import Lift
-from .ledger.replaying import Design, Replay, asked
-from .replay import AnyAgent, Recalls, Verifier, replay
 from .types import Learned, Recall, Settlement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .injection import Injector
-    from .ledger.keeping import Ledger
+    from .evidence.ledger import Ledger
+    from .retrieving.injection import Injector
 
 _NEXT = 10
 
@@ -34,7 +34,7 @@ class Measured(Holdings):
     async def lift(self, *, scope: str | None = None, level: float = 0.95) -> Lift:
         """What memory changed, overall and lesson by lesson, with intervals. `print` it, or read its fields.
 
-        Recalls are compared with recalls that were withheld at random (`holdout=`); nothing is credited to an item
+        Recalls are compared with recalls that were withheld at random (`holdout=`); nothing is credited to a lesson
         for having been there when things went well. `level`: how sure the intervals are. Raises UsageError, StoreError.
         """
         if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
@@ -42,7 +42,7 @@ class Measured(Holdings):
         return await self._ledger.lift(scope=self._within(scope), level=level)
 
     async def explain(self, recall: Recall | str, /, *, scope: str | None = None) -> Explanation:
-        """Why each item was found, shown or withheld, what came next, and what the evidence says of all of them.
+        """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
 
         Raises NotFound for a recall that this scope does not have.
         """
@@ -50,11 +50,13 @@ class Measured(Holdings):
         if not isinstance(cast("object", recall), str | Recall):
             raise UsageError("explain takes a recall, or its id")
         receipt = await self.store.recall(recall if isinstance(recall, str) else recall.id, scope=where)
-        lifts = {item.item_id: item for item in (await self._ledger.lift(scope=where, level=0.95)).items}
-        items = {
-            c.item_id: item for c in receipt.candidates if (item := await if_there(self.get(c.item_id, scope=where)))
+        lifts = {lesson.lesson_id: lesson for lesson in (await self._ledger.lift(scope=where, level=0.95)).lessons}
+        lessons = {
+            c.lesson_id: lesson
+            for c in receipt.candidates
+            if (lesson := await if_there(self.get(c.lesson_id, scope=where)))
         }
-        told = explained(receipt, await self.store.settlement(receipt.id, scope=where), items, lifts)
+        told = explained(receipt, await self.store.settlement(receipt.id, scope=where), lessons, lifts)
         try:
             found = await self._retriever(receipt.task, scope=where, limit=len(receipt.candidates) + _NEXT)
         except ModelError as error:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 from pydantic import BaseModel
 
 from .types import (
-    Attempt,
     Change,
     Counts,
     Erasure,
@@ -23,6 +22,7 @@ from .types import (
     Match,
     Recall,
     Record,
+    Run,
     Settlement,
     Trajectory,
     Usage,
@@ -99,18 +99,18 @@ class Judge(Protocol):
 
 
 class Extractor(Protocol):
-    """Draws items from one attempt, or from the contrast of several attempts at one task.
+    """Draws lessons from one attempt, or from the contrast of several attempts at one task.
 
     Raises:
         ExtractionError: the reply held nothing usable.
         ModelError: the model failed.
     """
 
-    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction: ...
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction: ...
 
 
 class Retriever(Protocol):
-    """Finds experiences with active items for a task, best first."""
+    """Finds experiences with active lessons for a task, best first."""
 
     @property
     def name(self) -> str:
@@ -161,9 +161,9 @@ class Redactor(Protocol):
 
 
 class Admission(Protocol):
-    """Says which of the drawn items are lessons: they are kept, the others go under `rejected` with a reason."""
+    """Says which of the drawn lessons are lessons: they are kept, the others go under `rejected` with a reason."""
 
-    def __call__(self, extraction: Extraction, attempts: Sequence[Attempt], /, *, shown: Sequence[str]) -> Extraction:
+    def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """`shown`: texts that memory had put before the runs."""
         ...
 
@@ -225,7 +225,7 @@ class Store(Protocol):
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
-        `vectors` maps ids of experiences, or of items, to unit vectors of `space`. `settlement` closes a recall in the
+        `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in the
         same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors
         of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
         `unknown`, or its experience's metadata has `"pending": true`.
@@ -233,24 +233,24 @@ class Store(Protocol):
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
         settled (`learned` did not name them), and experiences as they were. If that is so no more, nothing is written.
 
-        No item comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
+        No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
 
         Raises:
-            UsageError: an item that says of itself that it is active; a `Rollback` beside other changes.
+            UsageError: a lesson that says of itself that it is active; a `Rollback` beside other changes.
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
-            Conflict: an `Add` of an id that exists; a `Restore` of an item that is not retired, or the reverse; a
-                `Trust` in the state an item has, or by anybody but a person for a quarantined one; a run
+            Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; a
+                `Trust` in the state a lesson has, or by anybody but a person for a quarantined one; a run
                 of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
-        """One experience, its items (retired ones included) in order. Raises NotFound."""
+        """One experience, its lessons (retired ones included) in order. Raises NotFound."""
         ...
 
-    async def owner(self, item_id: str, /, *, scope: str) -> Experience:
-        """The experience an item belongs to. Raises NotFound."""
+    async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
+        """The experience a lesson belongs to. Raises NotFound."""
         ...
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
@@ -260,10 +260,10 @@ class Store(Protocol):
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Match]:
-        """The experiences with at least one active item whose task vectors are closest by cosine.
+        """The experiences with at least one active lesson whose task vectors are closest by cosine.
 
-        In a space of items, the active items whose vectors are closest: one match each, which names the item.
-        Filtered by scope, `exclude` (experience ids) and active items before ranking; equal scores newest first.
+        In a space of lessons, the active lessons whose vectors are closest: one match each, which names the lesson.
+        Filtered by scope, `exclude` (experience ids) and active lessons before ranking; equal scores newest first.
         """
         ...
 
@@ -272,15 +272,17 @@ class Store(Protocol):
         own text scores 1. Experiences without a common word are left out; equal scores newest first."""
         ...
 
-    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
-        """(id, task) of experiences without a vector in `space`, oldest first; with `items`, (id, text) of items.
+    async def unindexed(
+        self, *, scope: str, space: str, limit: int, lessons: bool = False
+    ) -> Sequence[tuple[str, str]]:
+        """(id, task) of experiences without a vector in `space`, oldest first; with `lessons`, (id, text) of lessons.
 
-        A space is of tasks or of items, as its retriever chose.
+        A space is of tasks or of lessons, as its retriever chose.
         """
         ...
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
-        """Set vectors of existing experiences or items, by id. Not journaled: vectors are rebuildable."""
+        """Set vectors of existing experiences or lessons, by id. Not journaled: vectors are rebuildable."""
         ...
 
     async def drop_index(self, *, scope: str, space: str) -> None:
@@ -293,11 +295,11 @@ class Store(Protocol):
         ...
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
-        """A kept receipt, without its items. Raises NotFound."""
+        """A kept receipt, without its lessons. Raises NotFound."""
         ...
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
-        """Every kept receipt of the scope, without items, oldest first; with `settled`, only those that are, or not."""
+        """Every kept receipt of the scope, without lessons, oldest first; with `settled`, only those that are, or not."""
         ...
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
@@ -328,10 +330,10 @@ class Store(Protocol):
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """Erase one item, one trajectory or the whole scope, with everything derived from it, past and present.
+        """Erase one lesson, one trajectory or the whole scope, with everything derived from it, past and present.
 
-        What is derived from a trajectory: items drawn from it, alone or with others; experiences without an attempt
-        at another trajectory; what was merged from these. Of an item: what was merged from it. Receipts that showed
+        What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
+        at another trajectory; what was merged from these. Of a lesson: what was merged from it. Receipts that showed
         any of it lose their text, journal entries their content, and the medium its bytes. What remains is the entry
         returned, a `Purge`. The scope's last change stays the last, so moments keep their numbers. `id` is ignored
         for a scope. A scope can be purged that holds nothing.
@@ -343,7 +345,7 @@ class Store(Protocol):
         ...
 
     async def rebuild(self) -> None:
-        """Make everything that follows from the records anew: items, the word index, sums, pending marks.
+        """Make everything that follows from the records anew: lessons, the word index, sums, pending marks.
 
         Vectors that belong to nothing are dropped. Missing ones need an embedder: ask `unindexed`, then call `index`.
         """

@@ -7,16 +7,16 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
-from .attempting import Loop
+from .agents import AnyAgent, Verifier, check_calls
+from .attempt import Loop
 from .errors import UsageError
+from .learning.settlement import checked_question
+from .matts.design import Design, Examining, Mode, Selection
+from .matts.result import Scaled
+from .matts.rollouts import Progress, Rollout
+from .matts.runner import Driving
+from .matts.scaler import Scaler
 from .measured import Measured
-from .scaling.calling import AnyAgent, Verifier, check_calls
-from .scaling.design import Design, Examining, Mode, Selection
-from .scaling.driving import Driving
-from .scaling.record import Scaled
-from .scaling.rollouts import Progress, Rollout
-from .scaling.scaler import Scaler
-from .settling import checked_question
 from .types import Learned, Outcome, Recall, Trajectory, Verdict
 
 if TYPE_CHECKING:

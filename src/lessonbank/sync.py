@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ._portal import run_sync
-from .attempting import Attempting
+from .attempt import Attempt
 from .bank import AsyncReasoningBank
 
 P = ParamSpec("P")
@@ -84,9 +84,9 @@ class ReasoningBank:
         """What is active: store, retriever, embedder, judge, extractor, and why."""
         return self.aio.parts
 
-    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Attempting:
+    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Attempt:
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
-        return Attempting(self.aio.attempt(task, limit=limit, scope=scope), wait=run_sync)
+        return Attempt(self.aio.attempt(task, limit=limit, scope=scope), wait=run_sync)
 
     def __enter__(self) -> Self:
         return self

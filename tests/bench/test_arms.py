@@ -16,8 +16,8 @@ from lessonbank.bench.desk import truth
 from lessonbank.bench.runner import attempt
 from lessonbank.errors import ModelError
 from lessonbank.protocols import LanguageModel, Message
-from lessonbank.rendering import estimate_tokens
 from lessonbank.testing import ScriptedModel
+from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import Step, Trajectory
 
 SEED = 3
@@ -118,7 +118,7 @@ def test_synapse_shows_a_run_word_for_word_and_a_long_one_without_its_middle() -
     with opened("synapse", limit=1) as memory:
         learned = memory.learn(run_of(TASK.goal, "Open B-613", "Stamp", seen="Seen 42."), success=True)
         assert learned is not None
-        assert {item.provenance.method for item in learned.items} == {"synapse-raw"}
+        assert {lesson.provenance.method for lesson in learned.lessons} == {"synapse-raw"}
         assert "agent: Open B-613" in memory.recall(TASK.goal)
         assert "environment: Seen 42." in memory.recall(TASK.goal)
         other = Task("Larkfield", "Garden Shop Admin", "void a coupon", "C-100")
@@ -140,7 +140,7 @@ def test_a_workflow_has_slots_for_values_and_no_step_that_was_in_vain() -> None:
         learned = memory.learn(Trajectory(task=TASK.goal, steps=steps), success=True)
         shown = memory.recall(TASK.goal)
     assert learned is not None
-    assert {item.provenance.method for item in learned.items} == {"awm-rule"}
+    assert {lesson.provenance.method for lesson in learned.lessons} == {"awm-rule"}
     assert "step 1: `Open {record}`; step 2: `Stamp`." in shown
     assert "B-613" not in shown
 
@@ -154,7 +154,7 @@ def test_many_runs_agree_on_a_workflow_and_all_workflows_are_shown() -> None:
         learned = memory.learn(run_of(other.goal, "Open C-100", "Freeze"), success=True)
         shown = memory.recall(TASK.goal)
     assert learned is not None
-    assert [len(item.provenance.trajectory_ids) for item in learned.items] == [2, 1]
+    assert [len(lesson.provenance.trajectory_ids) for lesson in learned.lessons] == [2, 1]
     assert "step 1: `Open {record}`; step 2: `Stamp`." in shown
     assert "Freeze" in shown
     assert "Detour" not in shown
@@ -168,8 +168,8 @@ def test_a_model_induces_the_workflows_where_there_is_one(name: str) -> None:
         learned = memory.learn(run_of(TASK.goal, "Open B-613", "Stamp"), success=True)
         shown = memory.recall(TASK.goal)
     assert learned is not None
-    assert [(i.provenance.method, i.provenance.model) for i in learned.items] == [("awm-llm", "scripted")]
-    assert learned.items[0].provenance.prompts[0].id == "bench/awm_induce"
+    assert [(i.provenance.method, i.provenance.model) for i in learned.lessons] == [("awm-llm", "scripted")]
+    assert learned.lessons[0].provenance.prompts[0].id == "bench/awm_induce"
     assert "Workflow: Splitting a batch" in shown
     assert "agent: Open B-613" in model.calls[0].prompt
 
@@ -184,7 +184,7 @@ def test_a_model_that_fails_is_noted_and_nothing_raises(name: str, reply: str | 
         learned = memory.learn(run_of(TASK.goal, "Open B-613", "Stamp"), success=True)
         assert memory.recall(TASK.goal) == ""
     assert learned is not None
-    assert learned.items == ()
+    assert learned.lessons == ()
     assert learned.notes
 
 

@@ -13,26 +13,26 @@ from lessonbank.bench.arms import irrelevant
 from lessonbank.bench.arms.controls import _BY_LENGTH, _PROSE  # pyright: ignore[reportPrivateUsage]
 from lessonbank.bench.desk import CHOICES, LABELS, OPERATIONS, VENDORS
 from lessonbank.bench.reading import opinion, read
-from lessonbank.injection import Injector
 from lessonbank.prompts import load
-from lessonbank.rendering import estimate_tokens
-from lessonbank.types import Experience, Found, Match, MemoryItem
+from lessonbank.retrieving.injection import Injector
+from lessonbank.text.rendering import estimate_tokens
+from lessonbank.types import Experience, Found, Lesson, Match
 
 WORDS = re.compile(r"[a-z]{4,}")
 blanks_apart = st.text(min_size=1, max_size=200).filter(lambda text: text.strip() != "")
-items = st.lists(
-    st.builds(MemoryItem, title=blanks_apart, description=st.text(max_size=80), content=blanks_apart),
+lessons = st.lists(
+    st.builds(Lesson, title=blanks_apart, description=st.text(max_size=80), content=blanks_apart),
     min_size=1,
     max_size=4,
 )
 
 
-@given(items=items, seed=st.integers(0, 99), paper=st.booleans())
+@given(lessons=lessons, seed=st.integers(0, 99), paper=st.booleans())
 def test_a_placebo_has_the_tokens_and_the_lines_of_the_text_it_stands_for(
-    items: list[MemoryItem], seed: int, paper: bool
+    lessons: list[Lesson], seed: int, paper: bool
 ) -> None:
     injector = Injector(load("paper/inject"), style="paper") if paper else Injector(load("general/inject"))
-    found = Found(matches=(Match(experience=Experience(scope="s", task="t", items=tuple(items)), score=1.0),))
+    found = Found(matches=(Match(experience=Experience(scope="s", task="t", lessons=tuple(lessons)), score=1.0),))
     real = injector.recall(found, id="1", task="t", scope="s", retriever="r", space=None).text
     placebo = irrelevant(real, random.Random(seed))
     assert abs(estimate_tokens(placebo) - estimate_tokens(real)) <= 0.1 * estimate_tokens(real)

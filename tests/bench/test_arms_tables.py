@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 TABLES: list[dict[str, Any]] = [
     {"base": "lessonbank", "retrieval": "hybrid", "consolidation": "skip_duplicates", "limit": 5},
     {"retrieval": "dense", "floor": 0.1, "diversity": 0.3},
-    {"level": "item", "limit": 4, "failures": False},
+    {"level": "lesson", "limit": 4, "failures": False},
     {"extractor": "extractive", "exclude": "template"},
     {"base": "reasoningbank-paper", "domain": "web", "budget": 800},
     {"base": "synapse", "retrieval": "lexical"},

@@ -71,7 +71,7 @@ def test_the_recorded_run_replays_against_the_present_prompts() -> None:
     assert [sum(told[arm]["done"]) for arm in ("without", "with")] == [1, 2]
     assert len(told["without"]["done"]) == 8
     assert told["notes"] == []
-    assert {item["provenance"]["method"] for item in told["lessons"]} == {"llm"}
+    assert {lesson["provenance"]["method"] for lesson in told["lessons"]} == {"llm"}
     assert "written by hand" in told["meaning"]
 
 

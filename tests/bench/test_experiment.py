@@ -306,8 +306,13 @@ def answering(start: int) -> ScriptedModel:
             controls = shown.rpartition("Controls: ")[2].split(", ")
             return controls[0] if " -> " not in shown else controls[n % len(controls)]
         told = {"title": f"Lesson number {n}", "description": "On the site, when a form will not submit"}
-        item = {"evidence": ["step 2"], "cause": "it did nothing", "content": f"Try {n} other controls first.", **told}
-        return json.dumps({"items": [item]})
+        lesson = {
+            "evidence": ["step 2"],
+            "cause": "it did nothing",
+            "content": f"Try {n} other controls first.",
+            **told,
+        }
+        return json.dumps({"lessons": [lesson]})
 
     return ScriptedModel(reply)
 

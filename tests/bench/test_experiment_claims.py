@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank._ids import digest
 from lessonbank.bench.experiment import comparing
 from lessonbank.bench.experiment._chance import binomial, holm, mcnemar, student, student_below
 from lessonbank.bench.experiment._intervals import clustered, clustered_many
@@ -24,6 +23,7 @@ from lessonbank.bench.experiment.records import AttemptRow, Experiment, Failure,
 from lessonbank.bench.experiment.reporting import page
 from lessonbank.errors import UsageError
 from lessonbank.types import Step, Trajectory
+from lessonbank.types.ids import digest
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e & \"quoted\" 'all' http-ish"

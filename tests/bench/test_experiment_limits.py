@@ -75,14 +75,14 @@ def forgetful(fails: int) -> ScriptedModel:
         if next(count) == fails:
             return ModelError("busy")
         door = re.search(r"open door (\d)", shown)
-        item = {
+        lesson = {
             "evidence": ["step 1"],
             "cause": "it opened",
             "title": f"Door {door and door[1]} opens when it is turned left",
             "description": f"When asked to open door {door and door[1]}.",
             "content": f"On door {door and door[1]}, turn left first: `turn left` opened it at once.",
         }
-        return json.dumps({"items": [item]})
+        return json.dumps({"lessons": [lesson]})
 
     return ScriptedModel(reply, name="m")
 

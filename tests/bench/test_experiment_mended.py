@@ -63,7 +63,7 @@ class Shelf:
         return self._make(name)
 
 
-Attempt = Callable[[Job, Any, str], Any]
+Run = Callable[[Job, Any, str], Any]
 
 
 class Doors:
@@ -71,7 +71,7 @@ class Doors:
 
     name, version = "doors", "doors 1"
 
-    def __init__(self, attempt: Attempt | None = None, *, memories: Any = None, n: int = 10**9, goal: str = "") -> None:
+    def __init__(self, attempt: Run | None = None, *, memories: Any = None, n: int = 10**9, goal: str = "") -> None:
         self.memories, self._attempt, self._n, self._goal = memories or Shelf(), attempt, n, goal
 
     def tasks(self, seed: int, n: int, /) -> Sequence[Job]:

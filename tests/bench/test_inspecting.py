@@ -17,7 +17,7 @@ from lessonbank.bench.inspecting import KEPT, passed, remembering, run_of, with_
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.testing import ScriptedModel
 
-LESSON = """# Memory Item 1
+LESSON = """# Memory Lesson 1
 ## Title Ring before opening
 ## Description When a door has a bell
 ## Content Ring the bell first and wait for an answer, then try the handle."""

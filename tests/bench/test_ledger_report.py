@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lessonbank.ledger.episodes import Episodes
+from lessonbank.evidence.episodes import Episodes
 
 BENCH = Path(__file__).parents[2] / "bench"
 if str(BENCH) not in sys.path:
@@ -47,10 +47,10 @@ ROWS = {
         "its sequence at every moment",
         "follow the evidence",
         "500 episodes: memory",
-        "500 episodes: an item",
+        "500 episodes: a lesson",
         "e-BH",
     ),
-    "ranking": ("Spearman", "harmful items flagged", "null items flagged", "any time", "taken back"),
+    "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "any time", "taken back"),
     "poison": ("lowest window", "worst seed", "always shown"),
     "flips": ("naive loop", "counts and prunes", "10% of labels checked"),
     "bank": ("signs", "not so"),
@@ -133,7 +133,7 @@ def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, m
     for name in ("item_effects", "overall_effect"):
         monkeypatch.setattr(covering, name, halved(getattr(covering, name)))
     broken = missed(covering.rows(replace(few, share=0.03), settings=covering.SETTINGS[:1]))
-    assert "coverage of items" in broken
+    assert "coverage of lessons" in broken
     assert "coverage of memory as a whole" in broken
 
 
@@ -146,7 +146,7 @@ def test_labels_taken_for_the_truth_cover_less_than_corrected_ones(part: Part, f
 
 def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     peeking = part("peeking")
-    scores = peeking.item_scores
+    scores = peeking.lesson_scores
 
     def ignoring(episodes: Episodes) -> Any:
         """As if every second draw had been a withholding."""
@@ -156,7 +156,7 @@ def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatc
         return replace(told, score=score, scale=np.full(len(told), 0.25))
 
     monkeypatch.setattr(peeking, "item_scores", ignoring)
-    assert "an item within its sequence" in missed([peeking.items_covered(range(3))])
+    assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(3))])
 
 
 def test_an_interval_for_one_look_is_found_out_when_looked_at_often(
@@ -171,7 +171,7 @@ def test_an_interval_for_one_look_is_found_out_when_looked_at_often(
     monkeypatch.setattr(peeking, "path", once)
     broken = missed(peeking.null(range(30), 300))
     assert "episodes: memory as a whole" in broken
-    assert "episodes: an item" in broken
+    assert "episodes: a lesson" in broken
 
 
 def test_acting_on_any_evidence_at_all_is_found_out(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +183,7 @@ def test_acting_on_any_evidence_at_all_is_found_out(part: Part, monkeypatch: pyt
 def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)
-    effects = ranking.item_effects
+    effects = ranking.lesson_effects
     monkeypatch.setattr(ranking, "item_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made)))
     assert "Spearman" in missed([ranking.ranked(2000, range(6), least=0.75)])
     assert sound.value > dict(sound.beside)["counters"] + 0.05
@@ -191,7 +191,7 @@ def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypat
 
 def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
-    for flag, claim in ((True, "null items flagged"), (False, "harmful items flagged")):
+    for flag, claim in ((True, "null lessons flagged"), (False, "harmful lessons flagged")):
         always = np.full(30, flag)
         monkeypatch.setattr(ranking, "_ways", lambda episodes, always=always: (always, always, always))
         assert claim in missed(ranking.flagged(range(2), episodes=300))

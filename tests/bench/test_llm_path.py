@@ -90,16 +90,16 @@ def distils(shown: str) -> str:
     steps = re.findall(r"\[step (\d+)\]\n(?:agent thinks:\n(?:\|.*\n)+)?agent:\n\| (.+)\nenvironment:\n\| (.+)", shown)
     worked = [(n, label) for n, label, said in steps if "accepted" in said or "chosen" in said]
     if place is None or not worked:
-        return '{"items": []}'
+        return '{"lessons": []}'
     order = "; ".join(f"step {at}: `{label}`" for at, (_, label) in enumerate(worked, 2))
-    item = {
+    lesson = {
         "evidence": [f"step {number}" for number, _ in worked],
         "cause": "these presses were accepted",
         "title": f"To {place[2]} on {place[1]}, press in this order",
         "description": f"When asked to {place[2]} on the site {place[1]}.",
         "content": f"On {place[1]}, to {place[2]}: {order}.",
     }
-    return json.dumps({"items": [item]})
+    return json.dumps({"lessons": [lesson]})
 
 
 ROLES: dict[str, tuple[str, Callable[[str], str]]] = {

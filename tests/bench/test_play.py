@@ -65,9 +65,9 @@ def test_only_successes_are_learned_where_that_is_the_arm() -> None:
 
 
 def test_every_lesson_says_that_no_model_wrote_it() -> None:
-    items = [item for e in played("lessonbank", tasks=10) if e.learned for item in e.learned.items]
-    assert {item.provenance.method for item in items} == {"extractive"}
-    assert {item.kind for item in items} >= {"guardrail"}
+    lessons = [lesson for e in played("lessonbank", tasks=10) if e.learned for lesson in e.learned.lessons]
+    assert {lesson.provenance.method for lesson in lessons} == {"extractive"}
+    assert {lesson.kind for lesson in lessons} >= {"guardrail"}
 
 
 def test_wrong_verdicts_cost_something() -> None:
@@ -76,7 +76,7 @@ def test_wrong_verdicts_cost_something() -> None:
 
 def test_without_a_judge_and_without_a_verdict_nothing_is_learned() -> None:
     story = Story(remembering=list(play("lessonbank", SEED, tasks=3, judged=True)))
-    assert story.items == [] or all(e.run.error for e in story.remembering if e.learned and e.learned.items)
+    assert story.lessons == [] or all(e.run.error for e in story.remembering if e.learned and e.learned.lessons)
 
 
 @pytest.mark.parametrize("arm", list(ARMS))
@@ -99,11 +99,11 @@ def test_a_story_picks_lessons_from_failures_and_a_block_that_was_really_shown()
     story = Story([*played("none")], [*played("lessonbank")])
     lessons = story.lessons()
     assert lessons[0].kind == "guardrail"
-    assert {item.kind for item in lessons} == {"guardrail", "strategy"}
+    assert {lesson.kind for lesson in lessons} == {"guardrail", "strategy"}
     example = story.example()
     assert example is not None
     assert example.success
-    assert any(item.content in example.memory for item in story.items if item.kind == "guardrail")
+    assert any(lesson.content in example.memory for lesson in story.lessons if lesson.kind == "guardrail")
     assert story.difference.low > 0
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank._ids import digest
 from lessonbank.bench.arms import lesson_code
 from lessonbank.bench.environments.desk import DeskEnvironment
 from lessonbank.bench.experiment._curves import KINDS, course
@@ -23,6 +22,7 @@ from lessonbank.bench.experiment.records import AttemptRow, Experiment, Failure,
 from lessonbank.bench.experiment.reporting import page
 from lessonbank.bench.experiment.running import run
 from lessonbank.types import Step, Trajectory
+from lessonbank.types.ids import digest
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 CODE = lesson_code("Open first", "Open the record before all else.")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank._ids import now
 from lessonbank.bench.arms import lesson_code
 from lessonbank.bench.experiment.pngs import pngs
 from lessonbank.bench.experiment.records import AttemptRow, Experiment, Lesson, made
 from lessonbank.errors import MissingExtra, StoreUnavailable
+from lessonbank.types.ids import now
 
 THERE = importlib.util.find_spec("matplotlib") is not None
 DRAWS = pytest.mark.skipif(not THERE, reason="matplotlib is not installed (the extra `plots`)")

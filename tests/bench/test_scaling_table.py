@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lessonbank import Attempt, Step, Trajectory, Verdict
+from lessonbank import Run, Step, Trajectory, Verdict
 from lessonbank._portal import run_sync
 from lessonbank.bench import scaling_table
 from lessonbank.bench.environments import ENVIRONMENTS, Finished, Job, Settings, environment
@@ -19,8 +19,8 @@ from lessonbank.bench.scales.playing import MEASURES, SINGLE
 from lessonbank.bench.scales.scripted import verdict_by_form
 from lessonbank.bench.scaling_table import Row, contrasts
 from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.matts.best_of_n import ModelChooser
 from lessonbank.protocols import LanguageModel
-from lessonbank.scaling.choosing import ModelChooser
 from lessonbank.testing import ScriptedModel
 
 DESK = environment("desk")
@@ -76,12 +76,12 @@ def test_form_shows_a_loud_failure_and_no_silent_one() -> None:
 
 def drawn(labels: bool) -> str:
     attempts = [
-        Attempt(trajectory=one, verdict=Verdict(outcome=outcome, source="ground_truth"))
+        Run(trajectory=one, verdict=Verdict(outcome=outcome, source="ground_truth"))
         for one, outcome in ((OTHER, "failure"), (SAVED, "success"))
     ]
     extractor = FormExtractor(labels=labels)
     try:
-        return " ".join(item.content for item in run_sync(extractor(attempts)).items)
+        return " ".join(lesson.content for lesson in run_sync(extractor(attempts)).lessons)
     finally:
         extractor.close()
 

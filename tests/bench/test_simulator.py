@@ -15,7 +15,7 @@ import anyio
 import numpy as np
 import pytest
 
-from lessonbank.ledger.episodes import Episodes
+from lessonbank.evidence.episodes import Episodes
 
 BENCH = Path(__file__).parents[2] / "bench"
 LARGE = 300_000 if "LESSONBANK_SOAK" in os.environ else 120_000
@@ -32,7 +32,7 @@ def sim(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def columns(episodes: Episodes) -> dict[str, np.ndarray]:
     """Every column of rows and pairs."""
-    rows = {f.name: getattr(episodes, f.name) for f in fields(episodes) if f.name not in ("pairs", "items", "judges")}
+    rows = {f.name: getattr(episodes, f.name) for f in fields(episodes) if f.name not in ("pairs", "lessons", "judges")}
     return rows | {f.name: getattr(episodes.pairs, f.name) for f in fields(episodes.pairs)}
 
 
@@ -55,7 +55,7 @@ def test_a_seed_gives_the_same_episodes_again_and_another_seed_others(sim: Modul
     one, same, other = (sim.simulate(busy(sim), 3000, withhold=0.2, control=0.1, seed=s) for s in (1, 1, 2))
     for name, column in columns(one).items():
         np.testing.assert_array_equal(column, columns(same)[name], err_msg=name)
-    assert not np.array_equal(one.pairs.item[:100], other.pairs.item[:100])
+    assert not np.array_equal(one.pairs.lesson[:100], other.pairs.lesson[:100])
 
 
 def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
@@ -63,12 +63,12 @@ def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
     told = sim.simulate(world, 5000, withhold=odds, control=0.1, seed=1)
     pairs, kinds = told.pairs, {name: column.dtype.kind for name, column in columns(told).items()}
     assert {name for name, kind in kinds.items() if kind == "b"} == {"true", "control", "withheld", "cited"}
-    assert {name for name, kind in kinds.items() if kind == "i"} == {"judge", "cluster", "row", "item"}
+    assert {name for name, kind in kinds.items() if kind == "i"} == {"judge", "cluster", "row", "lesson"}
     assert len(told) == 5000
     assert len(pairs) == 4 * 5000
     assert (np.diff(pairs.row) >= 0).all()
-    assert len(set(zip(pairs.row.tolist(), pairs.item.tolist(), strict=True))) == len(pairs)
-    np.testing.assert_array_equal(pairs.probability, odds[pairs.item])
+    assert len(set(zip(pairs.row.tolist(), pairs.lesson.tolist(), strict=True))) == len(pairs)
+    np.testing.assert_array_equal(pairs.probability, odds[pairs.lesson])
     assert (told.control_probability == 0.1).all()
     known = told.known
     assert (np.diff(known.astype(int)) <= 0).all(), "rows without an outcome come last"
@@ -82,8 +82,8 @@ def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
 def test_draws_come_with_the_probability_that_is_recorded(sim: ModuleType) -> None:
     odds = np.linspace(0.05, 0.6, 30)
     told = sim.simulate(busy(sim), 60_000, withhold=odds, control=0.2, seed=5)
-    times = np.bincount(told.pairs.item, minlength=30)
-    share = np.bincount(told.pairs.item, weights=told.pairs.withheld, minlength=30) / times
+    times = np.bincount(told.pairs.lesson, minlength=30)
+    share = np.bincount(told.pairs.lesson, weights=told.pairs.withheld, minlength=30) / times
     assert (abs(share - odds) < 4.5 * np.sqrt(odds * (1 - odds) / times)).all()
     assert told.control.mean() == pytest.approx(0.2, abs=0.008)
 
@@ -96,15 +96,15 @@ def test_the_truth_is_what_a_large_randomised_sample_shows(sim: ModuleType, kind
     told, answer = sim.simulate(world, LARGE, withhold=odds, control=0.3, seed=7), sim.truth(world, withhold=odds)
     pairs = told.pairs
     heard = ~told.control[pairs.row]
-    item, gone = pairs.item[heard], pairs.withheld[heard]
+    lesson, gone = pairs.lesson[heard], pairs.withheld[heard]
     outcome = told.outcome[pairs.row[heard]]
     means, errors = [], []
     for arm in (gone, ~gone):
-        n = np.bincount(item[arm], minlength=30)
-        mean = np.bincount(item[arm], weights=outcome[arm], minlength=30) / n
+        n = np.bincount(lesson[arm], minlength=30)
+        mean = np.bincount(lesson[arm], weights=outcome[arm], minlength=30) / n
         means.append(mean)
         errors.append(mean * (1 - mean) / n)
-    assert (abs(means[1] - means[0] - answer.item) < 4.5 * np.sqrt(errors[0] + errors[1])).all()
+    assert (abs(means[1] - means[0] - answer.lesson) < 4.5 * np.sqrt(errors[0] + errors[1])).all()
     lift = told.outcome[~told.control].mean() - told.outcome[told.control].mean()
     assert lift == pytest.approx(answer.lift, abs=0.009)
     assert answer.error.max() < 0.002
@@ -112,11 +112,11 @@ def test_the_truth_is_what_a_large_randomised_sample_shows(sim: ModuleType, kind
 
 
 def test_the_plain_world_has_the_planted_effects_but_for_clipping(sim: ModuleType) -> None:
-    world = sim.World.credit(0, items=60)
+    world = sim.World.credit(0, lessons=60)
     answer = sim.truth(world, withhold=0.3, sample=40_000)
-    np.testing.assert_allclose(answer.item, world.families.effect[0], atol=0.03)
+    np.testing.assert_allclose(answer.lesson, world.families.effect[0], atol=0.03)
     assert sorted(world.kinds).count("helpful") == sorted(world.kinds).count("harmful") == 12
-    assert (answer.item[np.array(world.kinds) == "null"] == 0).all()
+    assert (answer.lesson[np.array(world.kinds) == "null"] == 0).all()
 
 
 def test_drawing_and_enumerating_give_one_truth(sim: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_drawing_and_enumerating_give_one_truth(sim: ModuleType, monkeypatch: py
     exact = sim.truth(world, withhold=0.3, sample=8000)
     monkeypatch.setattr(truth, "_EXACT", 0)
     drawn = sim.truth(world, withhold=0.3, sample=8000)
-    np.testing.assert_allclose(drawn.item, exact.item, atol=0.004)
+    np.testing.assert_allclose(drawn.lesson, exact.lesson, atol=0.004)
     assert drawn.lift == pytest.approx(exact.lift, abs=0.004)
 
 
@@ -134,26 +134,26 @@ def test_the_truth_of_a_run_weighs_each_recall_by_what_its_draw_could_tell(sim: 
     world = busy(sim)
     run = sim.play(world, 60_000, withhold=0.3, control=0.1, seed=3)
     answer = sim.truth(world, withhold=0.3, horizon=60_000)
-    np.testing.assert_allclose(sim.truth_of(world, run).item, answer.item, atol=0.012)
+    np.testing.assert_allclose(sim.truth_of(world, run).lesson, answer.lesson, atol=0.012)
     odds = np.full(30, 0.3)
     odds[4] = 0.0
-    assert np.isnan(sim.truth_of(world, sim.play(world, 2000, withhold=odds, control=0.0, seed=3)).item[4])
+    assert np.isnan(sim.truth_of(world, sim.play(world, 2000, withhold=odds, control=0.0, seed=3)).lesson[4])
 
 
-def test_items_that_work_in_one_family_harm_in_the_next_and_pairs_only_together(sim: ModuleType) -> None:
+def test_lessons_that_work_in_one_family_harm_in_the_next_and_pairs_only_together(sim: ModuleType) -> None:
     world = sim.World.draw(1, helpful=0, harmful=0, conditional=0.2, paired=0.4)
     kinds = np.array(world.kinds)
-    for item in np.flatnonzero(kinds == "conditional"):
-        assert sorted(world.families.effect[:, item]) == pytest.approx([-0.15, 0, 0, 0, 0.15])
-        assert (world.families.weight[:, item] == 1).sum() == 2
+    for lesson in np.flatnonzero(kinds == "conditional"):
+        assert sorted(world.families.effect[:, lesson]) == pytest.approx([-0.15, 0, 0, 0, 0.15])
+        assert (world.families.weight[:, lesson] == 1).sum() == 2
     assert not world.families.effect[:, kinds != "conditional"].any()
     assert world.synergy is not None
     assert set(np.unique(world.synergy)) == {-0.15, 0.0, 0.15}
     paired = world.synergy.any(axis=0)
     assert (kinds[paired] == "paired").all()
     answer = sim.truth(world, withhold=0.3, sample=40_000)
-    assert (abs(answer.item[paired]) > 0.005).all()
-    assert (answer.item[kinds == "null"] == 0).all()
+    assert (abs(answer.lesson[paired]) > 0.005).all()
+    assert (answer.lesson[kinds == "null"] == 0).all()
 
 
 def test_the_judge_errs_as_planted_and_audits_are_random(sim: ModuleType) -> None:
@@ -174,11 +174,11 @@ def test_the_judge_errs_as_planted_and_audits_are_random(sim: ModuleType) -> Non
     assert told.judges == ("judge",)
 
 
-def test_harmful_items_can_make_failed_runs_look_good(sim: ModuleType) -> None:
+def test_harmful_lessons_can_make_failed_runs_look_good(sim: ModuleType) -> None:
     world = sim.World.credit(4, judge=sim.Judging(false_success=0.1, false_failure=0.1, fooled=0.4))
     run = sim.play(world, 30_000, withhold=0.2, control=0.1, seed=1)
     pairs, truly = run.episodes.pairs, run.hidden.outcome
-    there = ~pairs.withheld & ~run.episodes.control[pairs.row] & (np.array(world.kinds)[pairs.item] == "harmful")
+    there = ~pairs.withheld & ~run.episodes.control[pairs.row] & (np.array(world.kinds)[pairs.lesson] == "harmful")
     bad = np.bincount(pairs.row[there], minlength=30_000)
     for times, rate in ((0, 0.1), (1, 0.5), (2, 0.9)):
         assert run.episodes.judged[(truly == 0) & (bad == times)].mean() == pytest.approx(rate, abs=0.04)
@@ -226,7 +226,7 @@ def test_tasks_repeat_and_find_what_they_always_find_unless_their_search_is_fres
         world = sim.World.draw(0, scatter=scatter, fresh=fresh, grouping="task")
         told = sim.simulate(world, 4000, withhold=0.1, control=0.0, seed=1)
         assert len(set(told.cluster.tolist())) == 20
-        found = np.sort(told.pairs.item.reshape(-1, 4), axis=1)
+        found = np.sort(told.pairs.lesson.reshape(-1, 4), axis=1)
         most = max(len(np.unique(found[told.cluster == c], axis=0)) for c in set(told.cluster.tolist()))
         assert most == 1 if kinds == 1 else most >= kinds
 
@@ -235,15 +235,15 @@ def test_new_templates_are_another_sample_of_the_same_families(sim: ModuleType) 
     world = sim.World.draw(5, scatter=sim.Scatter(templates=8, tasks=1, difficulty=0.1, effects=0.2))
     many = world.renewed(1, templates=1500)
     answer = sim.truth(many, withhold=0.3, sample=60_000)
-    assert abs(sim.truth(world, withhold=0.3, sample=20_000).item - answer.item).max() > 0.05
-    assert answer.item[np.array(world.kinds) == "null"] == pytest.approx(0.0, abs=0.04)
+    assert abs(sim.truth(world, withhold=0.3, sample=20_000).lesson - answer.lesson).max() > 0.05
+    assert answer.lesson[np.array(world.kinds) == "null"] == pytest.approx(0.0, abs=0.04)
     assert many.families is world.families
     assert not np.array_equal(world.renewed(2).tasks.base, world.tasks.base)
 
 
 def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
-    """30 items, 2,000 episodes, 12 seeds: counting and comparing stay near .59, a learned value near .49."""
-    scores = sim.ranked(items=30, episodes=2000, seeds=12)
+    """30 lessons, 2,000 episodes, 12 seeds: counting and comparing stay near .59, a learned value near .49."""
+    scores = sim.ranked(lessons=30, episodes=2000, seeds=12)
     assert scores["counters"]["spearman"] == pytest.approx(0.59, abs=0.06)
     assert scores["with-without"]["spearman"] == pytest.approx(0.59, abs=0.06)
     assert scores["Q(.1)"]["spearman"] == pytest.approx(0.49, abs=0.06)
@@ -251,7 +251,7 @@ def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
 
 def test_nobody_ranks_better_than_one_who_knows_all_the_rest(sim: ModuleType) -> None:
     world = sim.World.credit(1)
-    scores = sim.ranked(items=30, episodes=2000, seeds=6)
+    scores = sim.ranked(lessons=30, episodes=2000, seeds=6)
     assert scores["oracle"]["spearman"] > scores["counters"]["spearman"] + 0.1
     run = sim.play(world, 30_000, withhold=0.3, control=0.1, seed=1)
     np.testing.assert_allclose(sim.oracle(world, run), world.families.effect[0], atol=0.01)
@@ -260,9 +260,9 @@ def test_nobody_ranks_better_than_one_who_knows_all_the_rest(sim: ModuleType) ->
 def test_a_learned_value_is_what_a_plain_loop_gives(sim: ModuleType) -> None:
     told = sim.simulate(busy(sim), 400, withhold=0.3, control=0.2, seed=1)
     value, pairs = np.full(30, 0.5), told.pairs
-    for row, item, withheld in zip(pairs.row, pairs.item, pairs.withheld, strict=True):
+    for row, lesson, withheld in zip(pairs.row, pairs.lesson, pairs.withheld, strict=True):
         if not withheld and not told.control[row] and told.known[row]:
-            value[item] += 0.1 * (told.outcome[row] - value[item])
+            value[lesson] += 0.1 * (told.outcome[row] - value[lesson])
     np.testing.assert_allclose(sim.q_learning(told), value, atol=1e-12)
 
 
@@ -289,8 +289,8 @@ def test_a_policy_acts_on_the_episodes_that_follow(sim: ModuleType) -> None:
     late = when >= 100
     assert (told.control_probability == np.where(late, 0.5, 0.0)).all()
     np.testing.assert_array_equal(told.pairs.probability, np.where(late[told.pairs.row], 0.4, 0.1))
-    assert (told.pairs.item[late[told.pairs.row]] % 2 == 1).all()
-    assert (told.pairs.item[~late[told.pairs.row]] % 2 == 0).any()
+    assert (told.pairs.lesson[late[told.pairs.row]] % 2 == 1).all()
+    assert (told.pairs.lesson[~late[told.pairs.row]] % 2 == 0).any()
 
 
 def test_two_policies_with_one_seed_meet_the_same_tasks(sim: ModuleType) -> None:
@@ -307,7 +307,7 @@ def test_an_episode_that_finds_nothing_has_no_recall(sim: ModuleType) -> None:
     start = replace(sim.Standing.of(30), retired=np.arange(30) != 3)
     run = sim.stream(world, 300, None, start=start, seed=1)
     assert len(run.episodes) == 300
-    assert (run.episodes.pairs.item == 3).all()
+    assert (run.episodes.pairs.lesson == 3).all()
     gone = sim.stream(world, 300, None, start=replace(start, retired=np.ones(30, bool)), seed=1)
     assert len(gone.episodes) == len(gone.episodes.pairs) == 0
     assert (gone.hidden.row == -1).all()
@@ -331,17 +331,17 @@ def test_lessons_come_up_as_they_are_drawn_and_a_family_holds_no_more_than_it_ha
     terms, seen = sim.Minting(families=3, room=5), []
 
     def review(episodes: Episodes) -> Any:
-        seen.append(len(episodes.items))
-        return sim.Standing.of(len(episodes.items), withhold=0.3, control=0.2)
+        seen.append(len(episodes.lessons))
+        return sim.Standing.of(len(episodes.lessons), withhold=0.3, control=0.2)
 
     minted = sim.mint(1, episodes=2000, terms=terms, review=review, start=sim.Standing.of(1, withhold=0.5))
     told, hidden = minted.run.episodes, minted.run.hidden
     assert seen == sorted(seen)
-    assert seen[-1] == len(minted.born) == len(told.items) == 15
+    assert seen[-1] == len(minted.born) == len(told.lessons) == 15
     when = minted.run.when
-    assert (when[told.pairs.row] > minted.born[told.pairs.item]).all()
+    assert (when[told.pairs.row] > minted.born[told.pairs.lesson]).all()
     assert set(told.pairs.probability.tolist()) <= {0.3, 0.5}
-    family = {int(i): set(hidden.task[when[told.pairs.row[told.pairs.item == i]]].tolist()) for i in range(15)}
+    family = {int(i): set(hidden.task[when[told.pairs.row[told.pairs.lesson == i]]].tolist()) for i in range(15)}
     assert all(len(tasks) == 1 for tasks in family.values())
 
 
@@ -359,7 +359,7 @@ def test_room_that_retiring_makes_is_taken_and_an_oracle_leaves_nothing_harmful(
 
 def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_settlement(sim: ModuleType) -> None:
     judge = sim.Judging(false_success=0.3, false_failure=0.3, audited=0.4)
-    world = sim.World.credit(0, items=20, judge=judge, silence=sim.Silence(success=0.2, failure=0.2))
+    world = sim.World.credit(0, lessons=20, judge=judge, silence=sim.Silence(success=0.2, failure=0.2))
     with sim.planted_bank(world, holdout=0.3) as bank:
         driven = sim.drive(world, 60, bank, seed=1)
         store = bank.aio.store
@@ -373,7 +373,7 @@ def test_a_real_bank_is_driven_and_every_episode_leaves_its_receipt_draws_and_se
     homes = world.families.weight.argmax(axis=0)
     on_topic = withheld = drawn = 0
     for n, (id, receipt) in enumerate(receipts.items()):
-        assert tuple(int(c.item_id[5:]) for c in receipt.candidates if c.shown) == driven.shown[n]
+        assert tuple(int(c.lesson_id[5:]) for c in receipt.candidates if c.shown) == driven.shown[n]
         withheld += sum(c.withheld for c in receipt.candidates)
         drawn += sum(c.probability == 0.3 for c in receipt.candidates)
         on_topic += sum(homes[i] == world.tasks.family[driven.task[n]] for i in driven.shown[n])

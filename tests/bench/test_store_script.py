@@ -34,17 +34,17 @@ def run(*words: str) -> dict[str, Any]:
 
 def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(tmp_path: Path) -> None:
     parts = ("retrieve", "size", "peers")
-    said = run("--items", "300", "--calls", "4", "--folder", str(tmp_path), "--parts", *parts)
+    said = run("--lessons", "300", "--calls", "4", "--folder", str(tmp_path), "--parts", *parts)
     figures = {figure["name"]: figure for figure in said["figures"]}
     assert figures["retrieve, through the bank"]["ratio"] > 0
     assert figures["recall@5 of retrieve"]["met"] is True
-    assert figures["disk per item, text excluded"]["target"] == "≤ 1.2"
+    assert figures["disk per lesson, text excluded"]["target"] == "≤ 1.2"
     assert ["Chroma 1.5.9", "needs --peers DIR for its environment"] in said["missing"]
     assert [file.name for file in tmp_path.glob("*.db")] == ["bank-300.db"]
 
 
 def test_a_kept_bank_is_taken_again(tmp_path: Path) -> None:
-    words = ("--items", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
+    words = ("--lessons", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
     first, again = run(*words), run(*words)
     assert first["figures"][0]["value"] == again["figures"][0]["value"]
 

@@ -32,7 +32,7 @@ def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     again = learn(runs, "--json")
     assert again.returncode == 0
     report = json.loads(again.stdout)
-    assert (report["runs"], report["known"], report["items"]) == (4, 4, [])
+    assert (report["runs"], report["known"], report["lessons"]) == (4, 4, [])
 
 
 def test_a_malformed_line_is_reported_with_its_number_and_the_rest_is_learned(runs: Path) -> None:
@@ -71,9 +71,9 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(runs: Path) -> None
     assert json.loads(as_json.stdout)["shown"]
 
 
-def test_items_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
+def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
     learn(runs)
-    base: Sequence[object] = ("items", "--bank", "bank.db", "--scope", "t")
+    base: Sequence[object] = ("lessons", "--bank", "bank.db", "--scope", "t")
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)
     assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
     whole = lessonbank_cli(*base, listed[0]["id"], cwd=runs.parent)
@@ -88,7 +88,7 @@ def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
     back = lessonbank_cli("import", "all.jsonl", "--bank", "new.db", "--scope", "copy", "--json", cwd=runs.parent)
     assert json.loads(back.stdout)["added"] == 8
     with lessonbank.connect(runs.parent / "new.db", scope="copy") as copy:
-        assert copy.retrieve("Ship parcel 9 abroad").items
+        assert copy.retrieve("Ship parcel 9 abroad").lessons
 
 
 def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
@@ -144,9 +144,9 @@ def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("items", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
+        (("lessons", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
         (("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"), 2, "cannot be a scope"),
-        (("items", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
+        (("lessons", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
         (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file missing.jsonl"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"), 2, "format"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"), 2, "nobody"),
@@ -169,14 +169,14 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
     row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
     (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     learn(tmp_path / "runs.jsonl")
-    for words in (("retrieve", "Ship parcel"), ("items",)):
+    for words in (("retrieve", "Ship parcel"), ("lessons",)):
         shown = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
         assert shown.returncode == 0
         assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
         assert "\u202e" not in shown.stdout
 
 
-@pytest.mark.parametrize("words", [("items",), ("retrieve", "Ship parcel 9 abroad")])
+@pytest.mark.parametrize("words", [("lessons",), ("retrieve", "Ship parcel 9 abroad")])
 def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
     done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=runs.parent)

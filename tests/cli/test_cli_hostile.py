@@ -53,10 +53,10 @@ def test_the_report_says_what_each_file_gave(runs: Path) -> None:
     unlabelled = write(runs.parent / "open.jsonl", [{**RUNS[0], "run_id": "open", "success": None, "reward": None}])
     done = lessonbank_cli("learn", runs, unlabelled, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if ".jsonl" in line}
-    items = [words.pop() for words in rows.values()]
+    lessons = [words.pop() for words in rows.values()]
     assert rows == {"runs.jsonl": ["4", "2", "2", "0"], "open.jsonl": ["1", "0", "0", "1"]}
-    assert int(items[0]) >= 4
-    assert items[1] == "0"
+    assert int(lessons[0]) >= 4
+    assert lessons[1] == "0"
     as_json = json.loads(learn(runs, "--json").stdout)["files"]
     assert as_json == [
         {
@@ -66,7 +66,7 @@ def test_the_report_says_what_each_file_gave(runs: Path) -> None:
             "failure": 0,
             "unknown": 0,
             "known": 4,
-            "items": 0,
+            "lessons": 0,
             "skipped": 0,
         }
     ]
@@ -129,7 +129,7 @@ def test_an_export_never_overwrites_a_bank_or_a_folder(runs: Path, target: str) 
     done = lessonbank_cli("export", target, "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
-    assert lessonbank_cli("items", "--bank", "bank.db", "--scope", "t", cwd=runs.parent).returncode == 0
+    assert lessonbank_cli("lessons", "--bank", "bank.db", "--scope", "t", cwd=runs.parent).returncode == 0
 
 
 @posix
@@ -146,7 +146,7 @@ def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Pa
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
     learn(write(tmp_path / "runs.jsonl", [row]))
     environment = {**os.environ, "PYTHONIOENCODING": encoding}
-    words = ("items", "--bank", "bank.db", "--scope", "t")
+    words = ("lessons", "--bank", "bank.db", "--scope", "t")
     done = lessonbank_process(*words, cwd=tmp_path, encoding=encoding, env=environment)
     assert done.returncode == 0, done.stderr
     assert "What worked: Ship ??" in done.stdout
@@ -154,23 +154,23 @@ def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Pa
 
 def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     learn(runs)
-    base = ("items", "--bank", "bank.db", "--scope", "t")
-    ids = [item["id"] for item in json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)]
+    base = ("lessons", "--bank", "bank.db", "--scope", "t")
+    ids = [lesson["id"] for lesson in json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)]
     done = lessonbank_cli(*base, cwd=runs.parent, COLUMNS="40")
     assert all(one in done.stdout for one in ids)
     assert "What worked: Ship parcel 1 abroad" in done.stdout
 
 
-def test_what_goes_to_a_pipe_is_one_line_an_item(runs: Path) -> None:
+def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
     learn(runs)
-    base = ("items", "--bank", "bank.db", "--scope", "t")
+    base = ("lessons", "--bank", "bank.db", "--scope", "t")
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)
     lines = lessonbank_cli(*base, cwd=runs.parent).stdout.splitlines()
-    assert all(any(item["id"] in line and item["title"] in line for line in lines) for item in listed)
+    assert all(any(lesson["id"] in line and lesson["title"] in line for line in lines) for lesson in listed)
 
 
 @posix
-@pytest.mark.parametrize("words", [("items",), ("items", "--json"), ("retrieve", "Ship parcel 1 abroad")])
+@pytest.mark.parametrize("words", [("lessons",), ("lessons", "--json"), ("retrieve", "Ship parcel 1 abroad")])
 def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
     reading, writing = os.pipe()

@@ -14,14 +14,14 @@ RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="
 
 def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
-        item = bank.learn(RUN, outcome="failure").items[0].id
+        lesson = bank.learn(RUN, outcome="failure").lessons[0].id
         where = ("--bank", "bank.db", "--scope", "t")
-        assert lessonbank_cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
-        assert bank.get(item).retired
-        again = lessonbank_cli("retire", item, *where, "--reason", "misleads", cwd=tmp_path)
+        assert lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
+        assert bank.get(lesson).retired
+        again = lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path)
         assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
-        assert lessonbank_cli("restore", item, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
-        assert not bank.get(item).retired
+        assert lessonbank_cli("restore", lesson, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
+        assert not bank.get(lesson).retired
 
 
 def test_the_release_is_printed(tmp_path: Path) -> None:

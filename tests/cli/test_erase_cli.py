@@ -48,7 +48,7 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
     done = purge("--trajectory", "run-1", "--reason", "request 17", "--yes", cwd=folder)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "erased from t: runs 1, experiences 1, items 1" in told
+    assert "erased from t: runs 1, experiences 1, lessons 1" in told
     assert "Backups and exports made earlier still hold it" in told
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         with pytest.raises(NotFound):
@@ -57,12 +57,12 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
         assert "parcel 1" not in repr(bank.history())
 
 
-def test_an_item_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
+def test_an_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        item = bank.items()[0].id
-    done = purge("--item", item, "--reason", "wrong", "--yes", "--json", cwd=folder)
+        lesson = bank.items()[0].id
+    done = purge("--lesson", lesson, "--reason", "wrong", "--yes", "--json", cwd=folder)
     entry = json.loads(done.stdout)["entry"]
-    assert (entry["kind"], entry["what"], entry["items"]) == ("purge", "item", 1)
+    assert (entry["kind"], entry["what"], entry["lessons"]) == ("purge", "lesson", 1)
     done = purge("--whole-scope", "--reason", "left", "--yes", "--json", cwd=folder)
     assert json.loads(done.stdout)["entry"]["experiences"] == 3
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
@@ -91,9 +91,9 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
     ("words", "code", "sentence"),
     [
         (("--trajectory", "run-1"), 2, "--yes"),
-        ((), 2, "one of --trajectory, --item and --whole-scope"),
-        (("--item", "x", "--whole-scope", "--yes"), 2, "one of --trajectory, --item and --whole-scope"),
-        (("--item", "nothing", "--yes"), 1, "[not_found]"),
+        ((), 2, "one of --trajectory, --lesson and --whole-scope"),
+        (("--lesson", "x", "--whole-scope", "--yes"), 2, "one of --trajectory, --lesson and --whole-scope"),
+        (("--lesson", "nothing", "--yes"), 1, "[not_found]"),
     ],
 )
 def test_what_is_not_clear_erases_nothing(folder: Path, words: tuple[str, ...], code: int, sentence: str) -> None:

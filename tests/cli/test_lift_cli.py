@@ -11,8 +11,8 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Step, Trajectory
-from lessonbank.ledger import Blocked, Lift
-from lessonbank.ledger.explaining import Explanation
+from lessonbank.evidence import Blocked, Lift
+from lessonbank.evidence.explanation import Explanation
 
 WHERE = ("--bank", "bank.db", "--scope", "t")
 ROUNDS = 24
@@ -22,7 +22,7 @@ ROUNDS = 24
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
     """A bank in which memory makes all the difference, and the id of a recall without it."""
     path, without = tmp_path_factory.mktemp("made") / "bank.db", list[str]()
-    with lessonbank.connect(path, scope="t", embedder="lexical", holdout=Blocked(items=0.3)) as bank:
+    with lessonbank.connect(path, scope="t", embedder="lexical", holdout=Blocked(lessons=0.3)) as bank:
         first = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
         bank.learn(first, outcome="failure")
         for n in range(ROUNDS):
@@ -47,7 +47,7 @@ def test_the_answer_comes_first_and_the_lessons_after(folder: Path) -> None:
     assert first.startswith("Does memory help? Yes: success +100.0 points")
     assert "  with memory 100% of 12 tasks, without 0% of 12, chosen at random" in rest
     assert sum("open the valve" in line for line in rest) == 1
-    none = lessonbank_cli("lift", *WHERE, "--items", 0, cwd=folder)
+    none = lessonbank_cli("lift", *WHERE, "--lessons", 0, cwd=folder)
     assert "open the valve" not in none.stdout
 
 
@@ -58,7 +58,7 @@ def test_json_is_the_record(folder: Path) -> None:
     assert (told.level, told.settled, told.controls) == (0.9, ROUNDS, ROUNDS // 2)
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.lift(level=0.9) == told
-    assert json.loads(done.stdout)["items"][0]["kind"]
+    assert json.loads(done.stdout)["lessons"][0]["kind"]
 
 
 def test_a_page_is_written_and_an_earlier_one_replaced(folder: Path) -> None:

@@ -47,11 +47,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_history_lists_changes_and_those_of_one_item(folder: Path) -> None:
+def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     entries = json_of("history", cwd=folder)
     assert [e["sequence"] for e in entries] == list(range(1, 9))
-    lesson = entries[2]["entry"]["experience"]["items"][0]["id"]
-    assert [e["sequence"] for e in json_of("history", "--item", lesson, cwd=folder)] == [3]
+    lesson = entries[2]["entry"]["experience"]["lessons"][0]["id"]
+    assert [e["sequence"] for e in json_of("history", "--lesson", lesson, cwd=folder)] == [3]
     done = run_cli("history", "--since", 7, cwd=folder)
     assert "1 changes of t" in done.stdout
     assert "Ship parcel 7" in done.stdout

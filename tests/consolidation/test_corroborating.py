@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lessonbank import Experience, MemoryItem
-from lessonbank.consolidation import Corroborating, MergeSimilar, SkipDuplicates, append
+from lessonbank import Experience, Lesson
 from lessonbank.guard.trust import TrustPolicy
+from lessonbank.learning.consolidation import Corroborating, MergeSimilar, SkipDuplicates, append
 from lessonbank.protocols import Decision
-from lessonbank.retrieval import LexicalRetriever
+from lessonbank.retrieving import LexicalRetriever
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Add, Change, Merge, Provenance, Trust, TrustState, Usage
@@ -28,22 +28,22 @@ OTHER = "Open the returns page from the order itself, because its own menu lists
 PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "description": "", "content": BOTH})
 
 
-def item(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> MemoryItem:
+def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
     provenance = Provenance(writer=writer, trajectory_ids=(run,) if run else ())
-    return MemoryItem(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
+    return Lesson(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
 
 
-def of(*items: MemoryItem, task: str = "find the invoice of may") -> Experience:
-    return Experience(scope=SCOPE, task=task, items=items)
+def of(*lessons: Lesson, task: str = "find the invoice of may") -> Experience:
+    return Experience(scope=SCOPE, task=task, lessons=lessons)
 
 
 async def held(*experiences: Experience, moved: TrustState | None = None) -> MemoryStore:
-    """A store with these; `moved` is what all their items are moved to."""
+    """A store with these; `moved` is what all their lessons are moved to."""
     store = MemoryStore()
     await store.apply([Add(experience=e) for e in experiences], scope=SCOPE, writer="tests")
     if moved:
-        ids = tuple(i.id for e in experiences for i in e.items)
-        move = Trust(item_ids=ids, state=moved, by="person", reason="seen")
+        ids = tuple(i.id for e in experiences for i in e.lessons)
+        move = Trust(lesson_ids=ids, state=moved, by="person", reason="seen")
         await store.apply([move], scope=SCOPE, writer="tests")
     return store
 
@@ -58,106 +58,106 @@ async def decided(
 
 
 def trusted(changes: Sequence[Change]) -> set[str]:
-    return {id for change in changes if isinstance(change, Trust) for id in change.item_ids}
+    return {id for change in changes if isinstance(change, Trust) for id in change.lesson_ids}
 
 
 @pytest.mark.parametrize("content", [SAME, FORM])
 async def test_what_two_independent_runs_taught_becomes_active_together(content: str) -> None:
-    old, new = of(item()), of(item(content, run="2"), task="find the invoice of june")
+    old, new = of(lesson()), of(lesson(content, run="2"), task="find the invoice of june")
     store = await held(old)
     changes = await decided(store, new)
-    assert trusted(changes) == {old.items[0].id, new.items[0].id}
+    assert trusted(changes) == {old.lessons[0].id, new.lessons[0].id}
     moves = [change for change in changes if isinstance(change, Trust)]
     assert {(m.state, m.by, frozenset(m.evidence)) for m in moves} == {
         ("active", "corroboration", frozenset({"1", "2"}))
     }
-    assert [i.state for e in (old, new) for i in (await store.get(e.id, scope=SCOPE)).items] == ["active"] * 2
+    assert [i.state for e in (old, new) for i in (await store.get(e.id, scope=SCOPE)).lessons] == ["active"] * 2
 
 
 @pytest.mark.parametrize(
     ("new", "policy"),
     [
-        (of(item(), task="find the invoice of june"), "corroborated"),
-        (of(item(run="2")), "corroborated"),
-        (of(item(run="2"), task=" Find THE invoice  of may"), "corroborated"),
-        (of(item(run=""), task="find the invoice of june"), "corroborated"),
-        (of(item(NEAR, run="2"), task="find the invoice of june"), "corroborated"),
-        (of(item(OTHER, run="2"), task="find the invoice of june"), "corroborated"),
-        (of(item(run="2"), task="find the invoice of june"), "witnessed"),
-        (of(item(run="2", writer="bob")), "witnessed"),
+        (of(lesson(), task="find the invoice of june"), "corroborated"),
+        (of(lesson(run="2")), "corroborated"),
+        (of(lesson(run="2"), task=" Find THE invoice  of may"), "corroborated"),
+        (of(lesson(run=""), task="find the invoice of june"), "corroborated"),
+        (of(lesson(NEAR, run="2"), task="find the invoice of june"), "corroborated"),
+        (of(lesson(OTHER, run="2"), task="find the invoice of june"), "corroborated"),
+        (of(lesson(run="2"), task="find the invoice of june"), "witnessed"),
+        (of(lesson(run="2", writer="bob")), "witnessed"),
     ],
     ids=["same run", "same task", "same task in other form", "no run", "near", "another", "same writer", "witness"],
 )
 async def test_what_is_not_independent_or_not_the_same_moves_nothing(new: Experience, policy: TrustPolicy) -> None:
-    store = await held(of(item()))
+    store = await held(of(lesson()))
     assert trusted(await decided(store, new, policy=policy)) == set()
 
 
 async def test_a_witness_is_of_another_writer() -> None:
-    old, new = of(item()), of(item(run="2", writer="bob"), task="find the invoice of june")
+    old, new = of(lesson()), of(lesson(run="2", writer="bob"), task="find the invoice of june")
     store = await held(old)
     assert len(trusted(await decided(store, new, policy="witnessed"))) == 2
 
 
 async def test_a_lesson_that_says_the_opposite_corroborates_nothing() -> None:
-    store = await held(of(item("Never run `rebuild` twice: the second one drops the index that is being read.")))
-    opposite = item("Always run `rebuild` twice: the second one drops the index that is being read.", run="2")
+    store = await held(of(lesson("Never run `rebuild` twice: the second one drops the index that is being read.")))
+    opposite = lesson("Always run `rebuild` twice: the second one drops the index that is being read.", run="2")
     assert trusted(await decided(store, of(opposite, task="find the invoice of june"))) == set()
 
 
 async def test_what_was_trusted_before_makes_the_same_of_another_run_trusted_once() -> None:
-    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    old, new = of(lesson()), of(lesson(run="2"), task="find the invoice of june")
     store = await held(old, moved="active")
-    assert trusted(await decided(store, new)) == {new.items[0].id}
+    assert trusted(await decided(store, new)) == {new.lessons[0].id}
 
 
-async def test_two_items_of_one_experience_move_an_item_once() -> None:
-    old = of(item())
-    twice = of(item(run="2"), item(FORM, run="2"), task="find the invoice of june")
+async def test_two_lessons_of_one_experience_move_an_lesson_once() -> None:
+    old = of(lesson())
+    twice = of(lesson(run="2"), lesson(FORM, run="2"), task="find the invoice of june")
     store = await held(old)
     changes = await decided(store, twice)
-    assert trusted(changes) == {old.items[0].id, *(i.id for i in twice.items)}
+    assert trusted(changes) == {old.lessons[0].id, *(i.id for i in twice.lessons)}
     assert sum(isinstance(change, Trust) for change in changes) == 3
 
 
 async def test_a_quarantined_lesson_neither_moves_nor_speaks_for_another() -> None:
-    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    old, new = of(lesson()), of(lesson(run="2"), task="find the invoice of june")
     store = await held(old, moved="quarantined")
     assert trusted(await decided(store, new)) == set()
-    assert [i.state for i in (await store.get(old.id, scope=SCOPE)).items] == ["quarantined"]
+    assert [i.state for i in (await store.get(old.id, scope=SCOPE)).lessons] == ["quarantined"]
 
 
 async def test_a_lesson_that_comes_in_quarantined_stays_there() -> None:
-    new = of(item(run="2", state="quarantined"), task="find the invoice of june")
-    store = await held(of(item()))
-    assert new.items[0].id not in trusted(await decided(store, new))
-    assert (await store.get(new.id, scope=SCOPE)).items[0].state == "quarantined"
+    new = of(lesson(run="2", state="quarantined"), task="find the invoice of june")
+    store = await held(of(lesson()))
+    assert new.lessons[0].id not in trusted(await decided(store, new))
+    assert (await store.get(new.id, scope=SCOPE)).lessons[0].state == "quarantined"
 
 
 async def test_a_lesson_that_comes_in_quarantined_speaks_for_nobody() -> None:
-    old = of(item())
-    new = of(item(run="2", state="quarantined"), task="find the invoice of june")
+    old = of(lesson())
+    new = of(lesson(run="2", state="quarantined"), task="find the invoice of june")
     assert trusted(await decided(await held(old), new)) == set()
 
 
 async def test_a_retired_lesson_speaks_for_nobody() -> None:
-    old = of(item().model_copy(update={"retired": True}), item(OTHER))
-    assert trusted(await decided(await held(old), of(item(run="2"), task="find the invoice of june"))) == set()
+    old = of(lesson().model_copy(update={"retired": True}), lesson(OTHER))
+    assert trusted(await decided(await held(old), of(lesson(run="2"), task="find the invoice of june"))) == set()
 
 
 async def test_what_another_scope_holds_speaks_for_nobody() -> None:
     store = MemoryStore()
-    theirs = of(item()).model_copy(update={"scope": "somebody else"})
+    theirs = of(lesson()).model_copy(update={"scope": "somebody else"})
     await store.apply([Add(experience=theirs)], scope="somebody else", writer="tests")
-    assert trusted(await decided(store, of(item(run="2"), task="find the invoice of june"))) == set()
+    assert trusted(await decided(store, of(lesson(run="2"), task="find the invoice of june"))) == set()
 
 
 async def test_a_duplicate_that_is_left_out_still_speaks_for_the_one_that_stays() -> None:
-    old, new = of(item()), of(item(run="2"), task="find the invoice of june")
+    old, new = of(lesson()), of(lesson(run="2"), task="find the invoice of june")
     store = await held(old)
     changes = await decided(store, new, inner=SkipDuplicates(LexicalRetriever(store)))
-    assert trusted(changes) == {old.items[0].id}
-    assert (await store.get(new.id, scope=SCOPE)).items == ()
+    assert trusted(changes) == {old.lessons[0].id}
+    assert (await store.get(new.id, scope=SCOPE)).lessons == ()
 
 
 async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -> None:
@@ -167,8 +167,8 @@ async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -
         inner_changes.append(Add(experience=new))
         return Decision(inner_changes, usage=Usage(requests=3))
 
-    store = await held(of(item()))
-    changes = await decided(store, of(item(run="2"), task="find the invoice of june"), inner=inner)
+    store = await held(of(lesson()))
+    changes = await decided(store, of(lesson(run="2"), task="find the invoice of june"), inner=inner)
     assert list(changes[:1]) == inner_changes
     assert changes.usage.requests == 3
     assert all(isinstance(change, Trust) for change in changes[1:])
@@ -182,18 +182,18 @@ def merging(store: MemoryStore) -> MergeSimilar:
 
 
 async def test_what_was_merged_of_lessons_on_probation_is_on_probation() -> None:
-    store = await held(of(item()))
-    changes = await decided(store, of(item(NEAR, run="2"), task="find the invoice of june"), inner=merging(store))
+    store = await held(of(lesson()))
+    changes = await decided(store, of(lesson(NEAR, run="2"), task="find the invoice of june"), inner=merging(store))
     assert any(isinstance(change, Merge) for change in changes)
     assert trusted(changes) == set()
 
 
 async def test_what_is_quarantined_is_never_merged_out() -> None:
-    new = of(item(NEAR, run="2"), task="find the invoice of june")
-    store = await held(of(item()), moved="quarantined")
+    new = of(lesson(NEAR, run="2"), task="find the invoice of june")
+    store = await held(of(lesson()), moved="quarantined")
     assert [change.kind for change in await decided(store, new, inner=merging(store))] == ["add"]
-    hidden = of(item(NEAR, run="2", state="quarantined"), task="find the invoice of june")
-    store = await held(of(item()), moved="active")
+    hidden = of(lesson(NEAR, run="2", state="quarantined"), task="find the invoice of june")
+    store = await held(of(lesson()), moved="active")
     assert [change.kind for change in await decided(store, hidden, inner=merging(store))] == ["add"]
 
 
@@ -202,7 +202,7 @@ async def test_what_is_quarantined_is_never_merged_out() -> None:
 async def test_a_trusted_lesson_keeps_its_words_and_its_trust_whoever_teaches_something_like_it(
     policy: TrustPolicy, writer: str
 ) -> None:
-    store = await held(of(item()), moved="active")
-    new = of(item(NEAR, run="2", writer=writer), task="find the invoice of june")
+    store = await held(of(lesson()), moved="active")
+    new = of(lesson(NEAR, run="2", writer=writer), task="find the invoice of june")
     changes = await decided(store, new, policy=policy, inner=merging(store))
     assert [change.kind for change in changes] == ["add"]

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Experience, Extraction, MemoryItem, Step, Trajectory
-from lessonbank.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
-from lessonbank.consolidation.deciding import TRIES, Deciding
+from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.errors import Conflict, ModelError, NotFound
 from lessonbank.events import Event, FellBack
+from lessonbank.learning.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
+from lessonbank.learning.consolidation.decision import TRIES, Deciding
 from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.retrieval import LexicalRetriever
+from lessonbank.retrieving import LexicalRetriever
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
@@ -40,7 +40,7 @@ def run(task: str = "find the receipt of the invoice") -> Trajectory:
 
 def drawing(content: str) -> Any:
     async def extract(attempts: Any, /) -> Extraction:
-        return Extraction(items=(MemoryItem(title="Rebuild a stale index", content=content),))
+        return Extraction(lessons=(Lesson(title="Rebuild a stale index", content=content),))
 
     return extract
 
@@ -92,7 +92,7 @@ async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_pa
 async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path) -> None:
     async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
         (old,) = await theirs.items()
-        held.left = [lambda: theirs.purge(item=old.id, reason="asked to")]
+        held.left = [lambda: theirs.purge(lesson=old.id, reason="asked to")]
         learned = await mine.learn(run(), outcome="success")
         assert ([type(change) for change in learned.changes], held.asked) == ([Add], 2)
 
@@ -111,7 +111,7 @@ async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a
         assert held.asked == TRIES
         assert "added as it is, because the bank changed during each of 3 decisions" in learned.notes[0]
         assert learned.usage.requests == TRIES, "every decision was paid for"
-        assert learned.items[0] in await theirs.items()
+        assert learned.lessons[0] in await theirs.items()
         assert await mine.pending() == ()
         assert (await theirs.learn(trajectory)).known == (trajectory.id,)
         assert await mine.verify() == ()
@@ -122,12 +122,12 @@ async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hook
     told_to: dict[str, Any] = {"hooks": [events.append]}
     async with two_banks(tmp_path / "bank.db", retiring_all, **told_to) as (mine, theirs, held):
         (old,) = await theirs.items()
-        new = Experience(scope="t", task="by hand", items=(MemoryItem(title="Mine", content="By hand."),))
+        new = Experience(scope="t", task="by hand", lessons=(Lesson(title="Mine", content="By hand."),))
         held.left = [lambda: theirs.retire(old.id, reason="first")]
         assert [c.kind for c in await mine.consolidate(new)] == ["add"]
         stubborn = Interrupted(refused_retire(old.id))
         mine._consolidator = stubborn
-        again = new.model_copy(update={"id": "again", "items": ()})
+        again = new.model_copy(update={"id": "again", "lessons": ()})
         assert [c.kind for c in await mine.consolidate(again)] == ["add"]
         assert stubborn.asked == TRIES
         assert any(isinstance(e, FellBack) and "added as it is" in e.why for e in events)
@@ -137,15 +137,15 @@ async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hook
 
 def retiring_all(store: Store) -> Consolidator:
     async def decide(new: Experience, /) -> Sequence[Change]:
-        shown = [i.id async for e in store.scan(scope="t") for i in e.active_items]
-        return [Add(experience=new), *([Retire(item_ids=tuple(shown), reason="all")] if shown else [])]
+        shown = [i.id async for e in store.scan(scope="t") for i in e.active_lessons]
+        return [Add(experience=new), *([Retire(lesson_ids=tuple(shown), reason="all")] if shown else [])]
 
     return decide
 
 
 def refused_retire(id: str) -> Consolidator:
     async def decide(new: Experience, /) -> Sequence[Change]:
-        return [Add(experience=new), Retire(item_ids=(id,), reason="retired already")]
+        return [Add(experience=new), Retire(lesson_ids=(id,), reason="retired already")]
 
     return decide
 
@@ -170,7 +170,7 @@ async def test_a_run_is_learned_by_whoever_knows_how_it_ended(tmp_path: Path) ->
         trajectory = run()
         held.left = [lambda: theirs.learn(trajectory)]
         learned = await mine.learn(trajectory, outcome="success")
-        assert learned.items and held.asked == 1
+        assert learned.lessons and held.asked == 1
         assert await theirs.pending() == ()
 
 
@@ -178,13 +178,13 @@ async def test_what_happened_to_an_experience_meanwhile_is_not_overwritten(tmp_p
     async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
         late, early = run(), run()
         first = await mine.learn([late, early], outcome=["unknown", "success"])
-        held.left = [lambda: theirs.retire(first.items[0].id, reason="harmful")]
+        held.left = [lambda: theirs.retire(first.lessons[0].id, reason="harmful")]
         second = await mine.learn(late, outcome="failure")
         assert [type(change) for change in second.changes] == [Replace]
         assert held.asked == 3
         assert first.experience
         kept = await theirs.experience(first.experience.id)
-        assert [item.retired for item in kept.items] == [True, False]
+        assert [lesson.retired for lesson in kept.lessons] == [True, False]
 
 
 async def test_what_was_taken_out_meanwhile_is_added_anew(tmp_path: Path) -> None:
@@ -192,15 +192,13 @@ async def test_what_was_taken_out_meanwhile_is_added_anew(tmp_path: Path) -> Non
         await mine.learn(late := run())
         held.left = [lambda: theirs.rollback(to=1, reason="start over")]
         learned = await mine.learn(late, outcome="failure")
-        assert ([type(change) for change in learned.changes], len(learned.items)) == ([Add], 1)
+        assert ([type(change) for change in learned.changes], len(learned.lessons)) == ([Add], 1)
         assert await theirs.pending() == ()
 
 
 async def filled() -> Store:
     store = MemoryStore()
-    old = Experience(
-        scope="t", task="find the invoice", items=(MemoryItem(title="Rebuild a stale index", content=OLD),)
-    )
+    old = Experience(scope="t", task="find the invoice", lessons=(Lesson(title="Rebuild a stale index", content=OLD),))
     await store.apply([Add(experience=old)], scope="t", writer="tests")
     return store
 
@@ -223,8 +221,8 @@ async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str
     events: list[Event] = []
     async with await lessonbank.connect_async(":memory:", **OPTIONS, hooks=[events.append]) as bank:
         bank.store, bank._consolidator = store, policies(store)[name]
-        empty = MemoryItem(title="Empty search", content=NEAR)
-        new = Experience(scope="t", task="find the receipt of the invoice", items=(empty,))
+        empty = Lesson(title="Empty search", content=NEAR)
+        new = Experience(scope="t", task="find the receipt of the invoice", lessons=(empty,))
         before = await bank.history()
         shown = await bank.consolidate(new, dry_run=True)
         assert (await bank.history(), events) == (before, [])
@@ -236,9 +234,9 @@ async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str
 
 
 def told(change: Change) -> object:
-    """What two decisions on the same have in common: a merged item gets an id of its own each time."""
+    """What two decisions on the same have in common: a merged lesson gets an id of its own each time."""
     if isinstance(change, Merge):
-        return change.source_item_ids, [i.content for i in change.experience.items]
+        return change.source_lesson_ids, [i.content for i in change.experience.lessons]
     return change
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lessonbank import MemoryItem
-from lessonbank.consolidation import compare
+from lessonbank import Lesson
+from lessonbank.learning.consolidation import compare
 
 WORDS = re.findall(
     r"\S+",
@@ -24,18 +24,18 @@ texts = st.one_of(
 ).filter(lambda text: text.strip() != "")
 
 
-def item(content: str, title: str = "Before saving", **more: Any) -> MemoryItem:
-    return MemoryItem(title=title, content=content, **more)
+def lesson(content: str, title: str = "Before saving", **more: Any) -> Lesson:
+    return Lesson(title=title, content=content, **more)
 
 
 def level(a: str, b: str, **more: Any) -> str:
-    return compare(item(a), item(b), **more).level
+    return compare(lesson(a), lesson(b), **more).level
 
 
 @given(texts, texts)
 def test_a_lesson_is_the_same_as_itself(title: str, content: str) -> None:
-    one = item(content, title)
-    assert compare(one, item(content, title)).level == "same"
+    one = lesson(content, title)
+    assert compare(one, lesson(content, title)).level == "same"
 
 
 @given(texts, texts)
@@ -50,7 +50,7 @@ def test_adding_not_never_gives_the_same(words: list[str], at: int, titled: bool
     denied = " ".join([*words[:at], "not", *words[at:]])
     plain = " ".join(words)
     if titled:
-        assert compare(item("Save it.", plain), item("Save it.", denied)).level != "same"
+        assert compare(lesson("Save it.", plain), lesson("Save it.", denied)).level != "same"
     assert level(plain, denied) != "same"
 
 
@@ -62,12 +62,12 @@ def test_changing_a_digit_never_gives_the_same(text: str, which: int, digit: str
     assume(text[at] != digit)
     changed = text[:at] + digit + text[at + 1 :]
     assert level(text, changed) != "same"
-    assert compare(item("Save it.", text), item("Save it.", changed)).level != "same"
+    assert compare(lesson("Save it.", text), lesson("Save it.", changed)).level != "same"
 
 
 @given(texts, st.text(max_size=80))
 def test_any_script_can_be_compared(a: str, b: str) -> None:
-    assert compare(item(a), item(a + b)).level in ("same", "near", "different")
+    assert compare(lesson(a), lesson(a + b)).level in ("same", "near", "different")
 
 
 @pytest.mark.parametrize(
@@ -134,29 +134,32 @@ def test_what_says_something_else_is_not_the_same(a: str, b: str) -> None:
     ],
 )
 def test_a_difference_is_named(a: str, b: str, why: str) -> None:
-    likeness = compare(item(a), item(b))
+    likeness = compare(lesson(a), lesson(b))
     assert likeness.level == "different"
     assert why in likeness.reason
 
 
 def test_a_title_may_be_worded_otherwise_when_the_other_lesson_has_its_words() -> None:
     content = "A search that finds nothing may have a stale index. Rebuild the index and search again."
-    assert compare(item(content, "Rebuild the index"), item(content, "Stale index: rebuild")).level == "same"
-    assert compare(item(content, "Rebuild the index"), item(content, "On Amazon: rebuild")).level != "same"
-    assert compare(item(content, "Rebuild the index"), item(content, "Do not rebuild the index")).level != "same"
+    assert compare(lesson(content, "Rebuild the index"), lesson(content, "Stale index: rebuild")).level == "same"
+    assert compare(lesson(content, "Rebuild the index"), lesson(content, "On Amazon: rebuild")).level != "same"
+    assert compare(lesson(content, "Rebuild the index"), lesson(content, "Do not rebuild the index")).level != "same"
 
 
 def test_a_description_counts() -> None:
-    a, b = item("Check it.", description="For pending orders."), item("Check it.", description="For delivered orders.")
+    a, b = (
+        lesson("Check it.", description="For pending orders."),
+        lesson("Check it.", description="For delivered orders."),
+    )
     assert compare(a, b).level == "different"
 
 
 def test_a_strategy_and_a_guardrail_are_two() -> None:
-    assert compare(item("Save."), item("Save.", kind="guardrail")).level == "different"
+    assert compare(lesson("Save."), lesson("Save.", kind="guardrail")).level == "different"
 
 
 def test_a_cosine_alone_proves_nothing() -> None:
-    one, other = item("Rebuild the index.", "Stale searches"), item("Greet the customer politely.", "Manners")
+    one, other = lesson("Rebuild the index.", "Stale searches"), lesson("Greet the customer politely.", "Manners")
     assert compare(one, other, similarity=1.0).level == "different"
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from lessonbank import MemoryItem
-from lessonbank.consolidation import compare
+from lessonbank import Lesson
+from lessonbank.learning.consolidation import compare
 
 
-def lesson(pair: dict[str, Any], side: str) -> MemoryItem:
-    return MemoryItem(kind=pair["kind"], **pair[side])
+def a_lesson(pair: dict[str, Any], side: str) -> Lesson:
+    return Lesson(kind=pair["kind"], **pair[side])
 
 
 def level(pair: dict[str, Any]) -> str:
-    return compare(lesson(pair, "a"), lesson(pair, "b")).level
+    return compare(a_lesson(pair, "a"), a_lesson(pair, "b")).level
 
 
 def test_the_set_is_large_balanced_and_split_by_family(pairs: list[dict[str, Any]]) -> None:
@@ -36,7 +36,7 @@ def test_no_opposite_and_no_other_target_is_called_the_same(pairs: list[dict[str
 
 
 def test_lessons_of_two_families_are_never_the_same(pairs: list[dict[str, Any]]) -> None:
-    lessons = list({p["family"]: lesson(p, "a") for p in pairs}.values())
+    lessons = list({p["family"]: a_lesson(p, "a") for p in pairs}.values())
     assert all(compare(a, b).level != "same" for a, b in combinations(lessons, 2))
 
 
@@ -54,12 +54,12 @@ def test_hardly_an_opposite_or_another_target_is_proposed_to_a_model(pairs: list
 def test_even_a_perfect_cosine_makes_no_opposite_and_no_other_target_the_same(pairs: list[dict[str, Any]]) -> None:
     for pair in pairs:
         if pair["label"] in ("opposite", "target"):
-            assert compare(lesson(pair, "a"), lesson(pair, "b"), similarity=1.0).level != "same"
+            assert compare(a_lesson(pair, "a"), a_lesson(pair, "b"), similarity=1.0).level != "same"
 
 
 def test_a_cosine_lifts_paraphrases_and_nothing_that_contradicts(pairs: list[dict[str, Any]]) -> None:
     lifted = Counter(
-        p["label"] for p in pairs if compare(lesson(p, "a"), lesson(p, "b"), similarity=0.95).level == "near"
+        p["label"] for p in pairs if compare(a_lesson(p, "a"), a_lesson(p, "b"), similarity=0.95).level == "near"
     )
     assert lifted["paraphrase"] > 20
     assert lifted["opposite"] + lifted["target"] <= 3

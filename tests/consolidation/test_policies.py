@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from lessonbank import Experience, MemoryItem
-from lessonbank.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append, sources_of, unmerge
-from lessonbank.consolidation.lineage import merging
+from lessonbank import Experience, Lesson
 from lessonbank.errors import ModelError, UsageError
+from lessonbank.learning.consolidation import (
+    Bounded,
+    MergeSimilar,
+    SkipDuplicates,
+    TimesShown,
+    append,
+    sources_of,
+    unmerge,
+)
+from lessonbank.learning.consolidation.lineage import merging
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
@@ -27,12 +35,12 @@ NEAR = "When a search comes back empty, the index may be stale: run `rebuild` on
 BOTH = "If a search finds nothing, the index may be stale. Run `rebuild` once, then search again."
 
 
-def item(content: str = OLD, title: str = "Rebuild a stale index", *, day: int = 0, **more: Any) -> MemoryItem:
-    return MemoryItem(title=title, content=content, created_at=START + timedelta(days=day), **more)
+def lesson(content: str = OLD, title: str = "Rebuild a stale index", *, day: int = 0, **more: Any) -> Lesson:
+    return Lesson(title=title, content=content, created_at=START + timedelta(days=day), **more)
 
 
-def experience(*items: MemoryItem, task: str = "find the invoice") -> Experience:
-    return Experience(scope="t", task=task, items=items)
+def experience(*lessons: Lesson, task: str = "find the invoice") -> Experience:
+    return Experience(scope="t", task=task, lessons=lessons)
 
 
 @dataclass
@@ -66,48 +74,48 @@ def reply(content: str = BOTH, **more: Any) -> str:
 
 
 async def merged(answer: str | BaseException, *, new: str = NEAR, **more: Any) -> tuple[Sequence[Change], Any]:
-    held = experience(item(**more), task="find the receipt")
+    held = experience(lesson(**more), task="find the receipt")
     model = ScriptedModel([answer])
-    return await MergeSimilar(Shelf([held]), model)(experience(item(new, "Empty search", **more))), model
+    return await MergeSimilar(Shelf([held]), model)(experience(lesson(new, "Empty search", **more))), model
 
 
 async def test_append_keeps_everything_as_it_came() -> None:
-    new = experience(item(), item())
+    new = experience(lesson(), lesson())
     assert await append(new) == (Add(experience=new),)
 
 
 async def test_what_is_held_already_is_left_out_and_remembered() -> None:
-    held = experience(item())
-    again = item(OLD.upper().replace("`", ""), provenance=Provenance(evidence=("step 3",)))
-    kept = added(await SkipDuplicates(Shelf([held]))(experience(again, item("Greet the customer."))))
-    assert [i.content for i in kept.items] == ["Greet the customer."]
+    held = experience(lesson())
+    again = lesson(OLD.upper().replace("`", ""), provenance=Provenance(evidence=("step 3",)))
+    kept = added(await SkipDuplicates(Shelf([held]))(experience(again, lesson("Greet the customer."))))
+    assert [i.content for i in kept.lessons] == ["Greet the customer."]
     repeats: Any = kept.metadata["repeats"]
-    assert list(repeats) == [held.items[0].id]
-    assert repeats[held.items[0].id][0]["evidence"] == ["step 3"]
+    assert list(repeats) == [held.lessons[0].id]
+    assert repeats[held.lessons[0].id][0]["evidence"] == ["step 3"]
 
 
-async def test_an_item_twice_in_one_experience_is_kept_once() -> None:
-    kept = added(await SkipDuplicates(Shelf([]))(experience(item(), item())))
-    assert len(kept.items) == 1
+async def test_an_lesson_twice_in_one_experience_is_kept_once() -> None:
+    kept = added(await SkipDuplicates(Shelf([]))(experience(lesson(), lesson())))
+    assert len(kept.lessons) == 1
 
 
-async def test_retired_items_and_opposites_hold_nothing_back() -> None:
-    held = experience(item(retired=True), item("Save before closing."))
-    new = experience(item(), item("Close before saving."))
+async def test_retired_lessons_and_opposites_hold_nothing_back() -> None:
+    held = experience(lesson(retired=True), lesson("Save before closing."))
+    new = experience(lesson(), lesson("Close before saving."))
     assert added(await SkipDuplicates(Shelf([held]))(new)) == new
 
 
-async def test_near_items_become_one_with_their_lineage() -> None:
+async def test_near_lessons_become_one_with_their_lineage() -> None:
     changes, model = await merged(reply())
     add, merge = changes
     assert isinstance(add, Add) and isinstance(merge, Merge)
-    (one,) = merge.experience.items
-    new, old = merge.source_item_ids
-    assert add.experience.items[0].id == new
+    (one,) = merge.experience.lessons
+    new, old = merge.source_lesson_ids
+    assert add.experience.lessons[0].id == new
     assert sources_of(merge.experience) == {one.id: (new, old)}
     assert merge.experience.task == "find the invoice\nfind the receipt"
     assert one.provenance.method == "merge"
-    assert one.provenance.evidence == (f"item {new}", f"item {old}")
+    assert one.provenance.evidence == (f"lesson {new}", f"lesson {old}")
     assert new in merge.reason and old in merge.reason
     assert model.calls[0].temperature == 0.0
     assert OLD in model.calls[0].prompt and NEAR in model.calls[0].prompt
@@ -131,20 +139,20 @@ async def test_near_items_become_one_with_their_lineage() -> None:
         (reply("Search again.", title="Searching"), "leaves out too much"),
     ],
 )
-async def test_a_proposal_that_cannot_be_borne_out_is_refused_and_the_item_added(
+async def test_a_proposal_that_cannot_be_borne_out_is_refused_and_the_lesson_added(
     answer: str | BaseException, why: str
 ) -> None:
     changes, _ = await merged(answer)
     kept = added(changes)
     assert len(changes) == 1
-    assert [i.content for i in kept.items] == [NEAR]
+    assert [i.content for i in kept.lessons] == [NEAR]
     told: Any = kept.metadata["not_merged"]
-    assert why in told[kept.items[0].id]["why"]
+    assert why in told[kept.lessons[0].id]["why"]
 
 
 async def test_a_merge_may_not_lose_a_number_or_an_identifier() -> None:
-    held = experience(item("Set `retry_after` to 30 seconds before you repeat the request to the server."))
-    new = experience(item("Repeat the request to the server only after waiting as `retry_after` says.", "Wait"))
+    held = experience(lesson("Set `retry_after` to 30 seconds before you repeat the request to the server."))
+    new = experience(lesson("Repeat the request to the server only after waiting as `retry_after` says.", "Wait"))
     text = "Wait before you repeat the request to the server."
     shelf = MergeSimilar(Shelf([held]), ScriptedModel([reply(text)]))
     changes = await shelf(new)
@@ -152,21 +160,21 @@ async def test_a_merge_may_not_lose_a_number_or_an_identifier() -> None:
 
 
 async def test_opposites_are_never_shown_to_the_model() -> None:
-    held = experience(item("Retry the upload after a timeout."))
+    held = experience(lesson("Retry the upload after a timeout."))
     model = ScriptedModel([])
-    changes = await MergeSimilar(Shelf([held]), model)(experience(item("Do not retry the upload after a timeout.")))
+    changes = await MergeSimilar(Shelf([held]), model)(experience(lesson("Do not retry the upload after a timeout.")))
     assert len(changes) == 1 and not model.calls
 
 
 async def test_what_is_the_same_is_left_out_without_asking() -> None:
     model = ScriptedModel([])
-    changes = await MergeSimilar(Shelf([experience(item())]), model)(experience(item(OLD.lower())))
-    assert added(changes).items == () and not model.calls
+    changes = await MergeSimilar(Shelf([experience(lesson())]), model)(experience(lesson(OLD.lower())))
+    assert added(changes).lessons == () and not model.calls
 
 
-async def test_two_new_items_do_not_merge_with_the_same_old_one() -> None:
-    held = experience(item())
-    new = experience(item(NEAR, "One"), item(NEAR.replace("once", "one time"), "Other"))
+async def test_two_new_lessons_do_not_merge_with_the_same_old_one() -> None:
+    held = experience(lesson())
+    new = experience(lesson(NEAR, "One"), lesson(NEAR.replace("once", "one time"), "Other"))
     changes = await MergeSimilar(Shelf([held]), ScriptedModel([reply(), reply()]))(new)
     assert len([c for c in changes if isinstance(c, Merge)]) <= 1
 
@@ -177,8 +185,8 @@ async def test_an_embedder_may_find_more_and_may_fail() -> None:
             raise ModelError("down")
 
     for embedder in (HashingEmbedder(), Broken()):
-        policy = MergeSimilar(Shelf([experience(item())]), ScriptedModel([reply()]), embedder=embedder)
-        assert len(await policy(experience(item(NEAR, "Empty search")))) == 2
+        policy = MergeSimilar(Shelf([experience(lesson())]), ScriptedModel([reply()]), embedder=embedder)
+        assert len(await policy(experience(lesson(NEAR, "Empty search")))) == 2
 
 
 async def test_text_of_a_lesson_cannot_close_its_fence() -> None:
@@ -189,7 +197,7 @@ async def test_text_of_a_lesson_cannot_close_its_fence() -> None:
 
 def test_what_was_not_merged_cannot_be_unmerged() -> None:
     with pytest.raises(UsageError, match="not made by a merge"):
-        unmerge(experience(item()))
+        unmerge(experience(lesson()))
 
 
 async def test_undoing_twice_is_refused() -> None:
@@ -198,73 +206,73 @@ async def test_undoing_twice_is_refused() -> None:
     made = changes[1].experience
     retire, restore = unmerge(made)
     assert isinstance(retire, Retire) and isinstance(restore, Restore)
-    assert restore.item_ids == changes[1].source_item_ids
-    gone = made.model_copy(update={"items": tuple(i.model_copy(update={"retired": True}) for i in made.items)})
+    assert restore.lesson_ids == changes[1].source_lesson_ids
+    gone = made.model_copy(update={"lessons": tuple(i.model_copy(update={"retired": True}) for i in made.lessons)})
     with pytest.raises(UsageError, match="is retired"):
         unmerge(gone)
 
 
-async def filled(*items: MemoryItem) -> Store:
+async def filled(*lessons: Lesson) -> Store:
     store = MemoryStore()
-    await store.apply([Add(experience=experience(i)) for i in items], scope="t", writer="tests")
+    await store.apply([Add(experience=experience(i)) for i in lessons], scope="t", writer="tests")
     return store
 
 
-async def test_the_oldest_items_beyond_a_number_are_retired() -> None:
-    items = [item(f"Lesson {day}.", day=day) for day in range(5)]
-    store = await filled(*items)
-    changes = await Bounded(append, store, most=4)(experience(item("New.", day=9)))
+async def test_the_oldest_lessons_beyond_a_number_are_retired() -> None:
+    lessons = [lesson(f"Lesson {day}.", day=day) for day in range(5)]
+    store = await filled(*lessons)
+    changes = await Bounded(append, store, most=4)(experience(lesson("New.", day=9)))
     (retire,) = changes[1:]
     assert isinstance(retire, Retire)
-    assert retire.item_ids == (items[0].id, items[1].id)
+    assert retire.lesson_ids == (lessons[0].id, lessons[1].id)
     await store.apply(changes, scope="t", writer="tests")
     counts = await store.counts(scope="t")
-    assert counts.items - counts.retired == 4
+    assert counts.lessons - counts.retired == 4
 
 
 async def test_what_an_experience_brings_is_never_retired_by_itself() -> None:
-    store = await filled(item("Old.", day=0))
-    new = experience(item("One.", day=-9), item("Two.", day=-9), item("Three.", day=-9))
+    store = await filled(lesson("Old.", day=0))
+    new = experience(lesson("One.", day=-9), lesson("Two.", day=-9), lesson("Three.", day=-9))
     changes = await Bounded(append, store, most=1)(new)
-    assert len(changes) == 2 and not {i.id for i in new.items} & set(changes[1].item_ids)  # type: ignore[union-attr]
+    assert len(changes) == 2 and not {i.id for i in new.lessons} & set(changes[1].lesson_ids)  # type: ignore[union-attr]
 
 
 async def test_below_the_bound_nothing_is_read_or_retired() -> None:
-    store = await filled(item("Old."))
-    assert len(await Bounded(append, store, most=2)(experience(item("New.")))) == 1
+    store = await filled(lesson("Old."))
+    assert len(await Bounded(append, store, most=2)(experience(lesson("New.")))) == 1
 
 
-async def test_items_of_an_age_are_retired() -> None:
-    items = [item(f"Lesson {day}.", day=day) for day in (0, 10, 20)]
-    store = await filled(*items)
+async def test_lessons_of_an_age_are_retired() -> None:
+    lessons = [lesson(f"Lesson {day}.", day=day) for day in (0, 10, 20)]
+    store = await filled(*lessons)
     policy = Bounded(append, store, older_than=timedelta(days=10), clock=lambda: START + timedelta(days=20))
-    changes = await policy(experience(item("New.", day=20)))
-    assert [i for c in changes[1:] for i in c.item_ids] == [items[0].id, items[1].id]  # type: ignore[union-attr]
+    changes = await policy(experience(lesson("New.", day=20)))
+    assert [i for c in changes[1:] for i in c.lesson_ids] == [lessons[0].id, lessons[1].id]  # type: ignore[union-attr]
 
 
 async def test_what_is_never_shown_goes_first() -> None:
-    items = [item(f"Lesson {day}.", day=day) for day in range(3)]
-    store = await filled(*items)
-    seen = [Candidate(item_id=items[i].id, experience_id="e", score=1.0, rank=0, shown=True) for i in (0, 2)]
+    lessons = [lesson(f"Lesson {day}.", day=day) for day in range(3)]
+    store = await filled(*lessons)
+    seen = [Candidate(lesson_id=lessons[i].id, experience_id="e", score=1.0, rank=0, shown=True) for i in (0, 2)]
     await store.record(Recall(scope="t", task="x", candidates=tuple(seen)))
-    changes = await Bounded(append, store, most=3, worth=TimesShown(store))(experience(item("New.", day=9)))
-    assert changes[1].item_ids == (items[1].id,)  # type: ignore[union-attr]
+    changes = await Bounded(append, store, most=3, worth=TimesShown(store))(experience(lesson("New.", day=9)))
+    assert changes[1].lesson_ids == (lessons[1].id,)  # type: ignore[union-attr]
 
 
-async def shown_in_a_recall(store: Store, *items: MemoryItem, times: int = 1) -> None:
+async def shown_in_a_recall(store: Store, *lessons: Lesson, times: int = 1) -> None:
     for _ in range(times):
-        seen = tuple(Candidate(item_id=i.id, experience_id="e", score=1.0, rank=0, shown=True) for i in items)
+        seen = tuple(Candidate(lesson_id=i.id, experience_id="e", score=1.0, rank=0, shown=True) for i in lessons)
         await store.record(Recall(scope="t", task="x", candidates=seen))
 
 
-async def test_a_merged_item_has_the_showings_of_its_sources_until_it_is_unmerged() -> None:
-    a, b, c = (item(content) for content in ("A.", "B.", "C."))
+async def test_a_merged_lesson_has_the_showings_of_its_sources_until_it_is_unmerged() -> None:
+    a, b, c = (lesson(content) for content in ("A.", "B.", "C."))
     store = await filled(a, b, c)
     await shown_in_a_recall(store, a, b)
     await shown_in_a_recall(store, a, times=2)
     await shown_in_a_recall(store, c)
     owners = [e async for e in store.scan(scope="t")]
-    both, all_of_them = item("Both."), item("All.")
+    both, all_of_them = lesson("Both."), lesson("All.")
     first = merging(both, [(a, owners[0]), (b, owners[1])], reason="one")
     second = merging(all_of_them, [(both, first.experience), (c, owners[2])], reason="one")
     count = TimesShown(store)
@@ -286,24 +294,24 @@ async def test_a_merged_item_has_the_showings_of_its_sources_until_it_is_unmerge
 
 
 async def test_what_was_shown_before_it_was_merged_is_not_the_first_to_go() -> None:
-    popular, never = item("Popular.", day=0), item("Never shown.", day=5)
+    popular, never = lesson("Popular.", day=0), lesson("Never shown.", day=5)
     store = await filled(popular, never)
     await shown_in_a_recall(store, popular, times=3)
     owner = await store.owner(popular.id, scope="t")
-    merge = merging(item("Popular, said better.", day=1), [(popular, owner)], reason="one")
+    merge = merging(lesson("Popular, said better.", day=1), [(popular, owner)], reason="one")
     await store.apply([merge], scope="t", writer="tests")
-    changes = await Bounded(append, store, most=2, worth=TimesShown(store))(experience(item("New.", day=9)))
-    assert changes[1].item_ids == (never.id,)  # type: ignore[union-attr]
+    changes = await Bounded(append, store, most=2, worth=TimesShown(store))(experience(lesson("New.", day=9)))
+    assert changes[1].lesson_ids == (never.id,)  # type: ignore[union-attr]
 
 
 async def test_a_bound_does_not_retire_what_a_merge_retires() -> None:
-    store = await filled(item(day=0), item("Greet.", day=1))
+    store = await filled(lesson(day=0), lesson("Greet.", day=1))
     held = [e async for e in store.scan(scope="t")]
     policy = Bounded(MergeSimilar(Shelf(held), ScriptedModel([reply()])), store, most=1)
-    changes = await policy(experience(item(NEAR, "Empty search", day=9)))
+    changes = await policy(experience(lesson(NEAR, "Empty search", day=9)))
     await store.apply(changes, scope="t", writer="tests")
     counts = await store.counts(scope="t")
-    assert counts.items - counts.retired == 1
+    assert counts.lessons - counts.retired == 1
 
 
 @pytest.mark.parametrize("bounds", [{}, {"most": 0}, {"older_than": timedelta(0)}])

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Attempt, Extraction, MemoryItem, Step, Trajectory
-from lessonbank.consolidation import Caps
-from lessonbank.consolidation import rationing as room_for_time
+from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.errors import UsageError
+from lessonbank.learning.consolidation import Caps
+from lessonbank.learning.consolidation import caps as room_for_time
 
 pytestmark = pytest.mark.anyio
 WORDS = (
@@ -31,10 +31,10 @@ WORDS = (
 )
 
 
-async def three(attempts: Sequence[Attempt], /) -> Extraction:
+async def three(attempts: Sequence[Run], /) -> Extraction:
     what = attempts[0].trajectory.task.split()[-1]
     said = (f"Oil the hinge of `{what}-{n}` before it is turned, because rust holds it." for n in range(3))
-    return Extraction(items=tuple(MemoryItem(title=f"Oil {what} {n}", content=c) for n, c in enumerate(said)))
+    return Extraction(lessons=tuple(Lesson(title=f"Oil {what} {n}", content=c) for n, c in enumerate(said)))
 
 
 def run(n: int) -> Trajectory:
@@ -48,28 +48,28 @@ def options(**more: Any) -> dict[str, Any]:
 async def test_an_hour_brings_no_more_lessons_than_it_may() -> None:
     async with await lessonbank.connect_async(":memory:", **options(caps=Caps(hour=7))) as bank:
         learned = [await bank.learn(run(n), outcome="success") for n in range(4)]
-        assert [len(one.items) for one in learned] == [3, 3, 1, 0]
-        assert (await bank.counts()).items == 7
+        assert [len(one.lessons) for one in learned] == [3, 3, 1, 0]
+        assert (await bank.counts()).lessons == 7
         last = learned[-1].experience
         assert last and [r.rule for r in last.rejected] == ["cap"] * 3
 
 
 async def test_an_hour_later_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async with await lessonbank.connect_async(":memory:", **options(caps=Caps(hour=3))) as bank:
-        assert len((await bank.learn(run(0), outcome="success")).items) == 3
-        assert (await bank.learn(run(1), outcome="success")).items == ()
+        assert len((await bank.learn(run(0), outcome="success")).lessons) == 3
+        assert (await bank.learn(run(1), outcome="success")).lessons == ()
         later = room_for_time.now() + room_for_time._SPAN * 2
         monkeypatch.setattr(room_for_time, "now", lambda: later)
-        assert len((await bank.learn(run(2), outcome="success")).items) == 3
+        assert len((await bank.learn(run(2), outcome="success")).lessons) == 3
 
 
 async def test_a_full_scope_takes_nothing_until_something_is_retired() -> None:
     async with await lessonbank.connect_async(":memory:", **options(caps=Caps(scope=4))) as bank:
         first = await bank.learn(run(0), outcome="success")
-        assert len((await bank.learn(run(1), outcome="success")).items) == 1
-        assert (await bank.learn(run(2), outcome="success")).items == ()
-        await bank.retire(*(item.id for item in first.items), reason="old")
-        assert len((await bank.learn(run(3), outcome="success")).items) == 3
+        assert len((await bank.learn(run(1), outcome="success")).lessons) == 1
+        assert (await bank.learn(run(2), outcome="success")).lessons == ()
+        await bank.retire(*(lesson.id for lesson in first.lessons), reason="old")
+        assert len((await bank.learn(run(3), outcome="success")).lessons) == 3
 
 
 async def test_what_others_added_counts_and_other_scopes_do_not(tmp_path: Path) -> None:
@@ -78,9 +78,9 @@ async def test_what_others_added_counts_and_other_scopes_do_not(tmp_path: Path) 
         await lessonbank.connect_async(tmp_path / "bank.db", **options(caps=Caps(hour=6))) as other,
     ):
         await one.learn(run(0), outcome="success")
-        assert len((await other.learn(run(1), outcome="success")).items) == 3
-        assert (await one.learn(run(2), outcome="success")).items == ()
-        assert len((await other.learn(run(3), outcome="success", scope="else")).items) == 3
+        assert len((await other.learn(run(1), outcome="success")).lessons) == 3
+        assert (await one.learn(run(2), outcome="success")).lessons == ()
+        assert len((await other.learn(run(3), outcome="success", scope="else")).lessons) == 3
 
 
 async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lessonbank
-from lessonbank import Attempt, Extraction, MemoryItem, Step, Trajectory
-from lessonbank.consolidation import unmerge
+from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.errors import Conflict, UsageError
+from lessonbank.learning.consolidation import unmerge
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.types import Merge
 
@@ -28,8 +28,8 @@ def drawing(*contents: str) -> Any:
     left = list(contents)
 
     async def extract(attempts: Any, /) -> Extraction:
-        assert all(isinstance(a, Attempt) for a in attempts)
-        return Extraction(items=(MemoryItem(title="Rebuild a stale index", content=left.pop(0)),))
+        assert all(isinstance(a, Run) for a in attempts)
+        return Extraction(lessons=(Lesson(title="Rebuild a stale index", content=left.pop(0)),))
 
     return extract
 
@@ -58,11 +58,11 @@ async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_pa
         await _is_embedded_anew(bank, made)
         await bank.store.apply(unmerge(made), scope="t", writer="tests")
 
-        items = await bank.items()
-        assert items[0].model_dump_json() == old
-        assert items[1] == next(i for i in learned.items if i.content == NEAR)
-        assert first.items == items[:1]
-        assert not (await bank.experience(made.id)).active_items
+        lessons = await bank.items()
+        assert lessons[0].model_dump_json() == old
+        assert lessons[1] == next(i for i in learned.lessons if i.content == NEAR)
+        assert first.lessons == lessons[:1]
+        assert not (await bank.experience(made.id)).active_lessons
         assert await bank.verify() == ()
         with pytest.raises(UsageError, match="is retired"):
             unmerge(await bank.experience(made.id))

@@ -54,7 +54,7 @@ def test_the_reference_names_every_method_of_both_banks() -> None:
     assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {"scope", "parts"}
 
 
-@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Learned", "MemoryItem", "Verdict", "Experience"])
+@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Learned", "Lesson", "Verdict", "Experience"])
 def test_the_reference_names_every_field_of_a_record(heading: str) -> None:
     record: Any = getattr(lessonbank, heading)
     told = pages.first_cells(pages.section(REFERENCE, heading))

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from lessonbank.errors import ExtractionError
-from lessonbank.extraction.parsing import parse_items
+from lessonbank.learning.extraction.parsing import parse_lessons
 
 A = {"title": "Sort before reading the top", "description": "When a list has a top.", "content": "Sort it. Then read."}
 B = {"title": "Count the pages", "description": "Not for a single page.", "content": "Read the total, then every page."}
@@ -19,7 +19,7 @@ BOTH = [A["title"], B["title"]]
 
 
 def titles(text: str) -> list[str]:
-    return [item.title for item in parse_items(text, limit=3).items]
+    return [lesson.title for lesson in parse_lessons(text, limit=3).lessons]
 
 
 QUOTE = json.dumps({**C, "evidence": ["step 2"]})
@@ -58,10 +58,10 @@ def test_a_quote_before_a_list_that_was_cut_off_is_not_read() -> None:
     reply = f"The record says {QUOTE}.\n" + json.dumps({"items": [A, B, C]})
     assert titles(reply[: reply.rindex(C["content"])]) == BOTH
     with pytest.raises(ExtractionError):
-        parse_items(reply[: reply.index(A["content"])], limit=3)
+        parse_lessons(reply[: reply.index(A["content"])], limit=3)
 
 
-def test_the_items_of_something_else_are_not_the_list() -> None:
+def test_the_lessons_of_something_else_are_not_the_list() -> None:
     order = '{"order": "#W1", "items": [{"name": "lamp", "item_id": "7"}]}'
     assert titles(f"The order was {order}.\n{TWO}") == BOTH
     assert titles(f"The order was {order}.\n{json.dumps({'items': [A, B]})}") == BOTH
@@ -83,5 +83,5 @@ RUBBISH = {
 def test_rubbish_that_looks_like_lists_is_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()
     with suppress(ExtractionError):
-        parse_items(RUBBISH[kind], limit=3)
+        parse_lessons(RUBBISH[kind], limit=3)
     assert time.process_time() - started < 4

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessonbank.errors import ExtractionError, UsageError
-from lessonbank.extraction.parsing import Draft, parse_items
 from lessonbank.guard import clean
+from lessonbank.learning.extraction.parsing import Draft, parse_lessons
 
 A = {"title": "Sort before reading the top", "description": "When a list has a top.", "content": "Sort it. Then read."}
 B = {"title": "Count the pages", "description": "Not for a single page.", "content": "Read the total, then every page."}
@@ -32,7 +32,7 @@ MARKDOWN = """# Memory Item 1
 
 
 def titles(text: str, limit: int = 3) -> list[str]:
-    return [item.title for item in parse_items(text, limit=limit).items]
+    return [lesson.title for lesson in parse_lessons(text, limit=limit).lessons]
 
 
 BOTH = [A["title"], B["title"]]
@@ -82,86 +82,86 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_both_items_are_read_from_each_shape(shape: str) -> None:
-    parsed = parse_items(SHAPES[shape], limit=3)
-    assert [item.title for item in parsed.items] == BOTH, parsed
-    assert [item.content for item in parsed.items] == [A["content"], B["content"]]
+def test_both_lessons_are_read_from_each_shape(shape: str) -> None:
+    parsed = parse_lessons(SHAPES[shape], limit=3)
+    assert [lesson.title for lesson in parsed.lessons] == BOTH, parsed
+    assert [lesson.content for lesson in parsed.lessons] == [A["content"], B["content"]]
 
 
-def test_a_single_object_is_one_item() -> None:
-    assert parse_items(json.dumps(A), limit=3).items == (Draft(**A),)
+def test_a_single_object_is_one_lesson() -> None:
+    assert parse_lessons(json.dumps(A), limit=3).lessons == (Draft(**A),)
 
 
 def test_a_raw_line_break_inside_a_string_is_read() -> None:
     reply = '[{"title": "Sort first", "description": "d", "content": "Sort it.\nThen read."}]'
-    assert parse_items(reply, limit=3).items[0].content == "Sort it.\nThen read."
+    assert parse_lessons(reply, limit=3).lessons[0].content == "Sort it.\nThen read."
 
 
-def test_a_truncated_reply_keeps_its_complete_items_only() -> None:
+def test_a_truncated_reply_keeps_its_complete_lessons_only() -> None:
     reply = json.dumps([A, B, C])
     cut = reply[: reply.index("Open it again") + 8]
     assert titles(cut) == BOTH
 
 
-def test_unescaped_quotes_inside_a_string_do_not_lose_the_other_items() -> None:
+def test_unescaped_quotes_inside_a_string_do_not_lose_the_other_lessons() -> None:
     broken = '{"title": "Use the 5" disk", "description": "d", "content": "Take the disk."}'
     found = titles(f"[{json.dumps(A)}, {broken}, {json.dumps(B)}]", limit=9)
     assert found[0] == A["title"]
     assert B["title"] in found
 
 
-def test_a_markdown_item_cut_off_in_mid_sentence_is_left_out() -> None:
+def test_a_markdown_lesson_cut_off_in_mid_sentence_is_left_out() -> None:
     assert titles(MARKDOWN[:-12]) == BOTH[:1]
 
 
-def test_remarks_after_markdown_items_are_not_part_of_them() -> None:
-    parsed = parse_items(f"{MARKDOWN}\n\nI hope these help you.", limit=3)
-    assert parsed.items[1].content == B["content"]
+def test_remarks_after_markdown_lessons_are_not_part_of_them() -> None:
+    parsed = parse_lessons(f"{MARKDOWN}\n\nI hope these help you.", limit=3)
+    assert parsed.lessons[1].content == B["content"]
 
 
 def test_a_list_in_markdown_content_belongs_to_it() -> None:
     reply = "# Memory Item 1\n## Title Steps\n## Content Do this:\n\n- sort it\n- read it"
-    assert parse_items(reply, limit=3).items[0].content == "Do this:\n- sort it\n- read it"
+    assert parse_lessons(reply, limit=3).lessons[0].content == "Do this:\n- sort it\n- read it"
 
 
 def test_null_list_dict_and_number_never_become_text() -> None:
     bad = [{**A, "title": None}, {**A, "content": {"x": "y"}}, {**A, "content": 7}, {**A, "title": ["x"]}, B]
-    parsed = parse_items(json.dumps(bad), limit=3)
-    assert [item.title for item in parsed.items] == [B["title"]]
+    parsed = parse_lessons(json.dumps(bad), limit=3)
+    assert [lesson.title for lesson in parsed.lessons] == [B["title"]]
     assert len(parsed.problems) >= 3
-    assert not any(word in repr(parsed.items) for word in ("None'", "{'x'", "['x'"))
+    assert not any(word in repr(parsed.lessons) for word in ("None'", "{'x'", "['x'"))
 
 
 def test_a_null_description_is_an_empty_one() -> None:
-    assert parse_items(json.dumps({**A, "description": None}), limit=1).items[0].description == ""
+    assert parse_lessons(json.dumps({**A, "description": None}), limit=1).lessons[0].description == ""
 
 
 def test_a_list_of_sentences_is_joined_for_the_content() -> None:
-    assert parse_items(json.dumps({**A, "content": ["Sort it.", "Read it."]}), limit=1).items[0].content == (
+    assert parse_lessons(json.dumps({**A, "content": ["Sort it.", "Read it."]}), limit=1).lessons[0].content == (
         "Sort it. Read it."
     )
 
 
-def test_the_cap_counts_valid_items() -> None:
+def test_the_cap_counts_valid_lessons() -> None:
     bad = {"title": "", "content": "x"}
-    parsed = parse_items(json.dumps([bad, A, bad, B, C, {**C, "title": "Fourth"}]), limit=3)
-    assert [item.title for item in parsed.items] == [*BOTH, C["title"]]
+    parsed = parse_lessons(json.dumps([bad, A, bad, B, C, {**C, "title": "Fourth"}]), limit=3)
+    assert [lesson.title for lesson in parsed.lessons] == [*BOTH, C["title"]]
     assert any("beyond the limit of 3" in problem for problem in parsed.problems)
 
 
 @pytest.mark.parametrize("junk", ["...", "…", "N/A", "title here", "<title>", "[Title]", "Title", "none", "{{title}}"])
 def test_placeholders_are_dropped(junk: str) -> None:
-    parsed = parse_items(json.dumps([{**A, "title": junk}, {**A, "content": junk}, B]), limit=3)
-    assert [item.title for item in parsed.items] == [B["title"]]
+    parsed = parse_lessons(json.dumps([{**A, "title": junk}, {**A, "content": junk}, B]), limit=3)
+    assert [lesson.title for lesson in parsed.lessons] == [B["title"]]
 
 
-def test_an_echoed_schema_is_no_item() -> None:
+def test_an_echoed_schema_is_no_lesson() -> None:
     schema = {"type": "object", "properties": {"title": {"type": "string"}, "content": {"type": "string"}}}
     with pytest.raises(ExtractionError):
-        parse_items(json.dumps(schema), limit=3)
+        parse_lessons(json.dumps(schema), limit=3)
 
 
-def test_a_repeated_item_counts_once() -> None:
+def test_a_repeated_lesson_counts_once() -> None:
     assert titles(f"Draft: {json.dumps(A)}\nFinal: {TWO}") == BOTH
 
 
@@ -180,8 +180,8 @@ def test_a_repeated_item_counts_once() -> None:
     ],
 )
 def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
-    parsed = parse_items(reply, limit=3)
-    assert (parsed.items, parsed.problems) == ((), ())
+    parsed = parse_lessons(reply, limit=3)
+    assert (parsed.lessons, parsed.problems) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -205,52 +205,52 @@ def test_an_explicit_nothing_is_a_valid_answer(reply: str) -> None:
 )
 def test_a_reply_with_nothing_usable_is_an_error(reply: str) -> None:
     with pytest.raises(ExtractionError):
-        parse_items(reply, limit=3)
+        parse_lessons(reply, limit=3)
 
 
 def test_an_error_says_what_was_wrong_and_does_not_repeat_the_reply() -> None:
     with pytest.raises(ExtractionError, match="item 1 was dropped: it has no content") as caught:
-        parse_items('[{"title": "secret-token", "content": null}]', limit=3)
+        parse_lessons('[{"title": "secret-token", "content": null}]', limit=3)
     assert "secret-token" not in str(caught.value)
 
 
 def test_a_limit_below_one_is_refused() -> None:
     with pytest.raises(UsageError, match="at least 1"):
-        parse_items(TWO, limit=0)
+        parse_lessons(TWO, limit=0)
 
 
 def test_long_fields_are_cut_at_a_sentence_end() -> None:
     sentence = "Open the report and read the total before you answer. "
-    draft = parse_items(
+    draft = parse_lessons(
         json.dumps({"title": "Long " * 100, "description": sentence * 20, "content": sentence * 99}), limit=1
     )
-    item = draft.items[0]
-    assert len(item.title) <= 200
-    assert "\n" not in item.title
-    assert len(item.description) <= 500
-    assert item.description.endswith("answer.")
-    assert 1_900 < len(item.content) <= 2_000
-    assert item.content.endswith("answer.")
+    lesson = draft.lessons[0]
+    assert len(lesson.title) <= 200
+    assert "\n" not in lesson.title
+    assert len(lesson.description) <= 500
+    assert lesson.description.endswith("answer.")
+    assert 1_900 < len(lesson.content) <= 2_000
+    assert lesson.content.endswith("answer.")
 
 
 def test_control_and_direction_characters_are_taken_out() -> None:
-    item = parse_items(json.dumps({"title": "Sort\u202e\nfirst\x1b[2J", "content": "Do\ud83d it.\x00"}), limit=1).items[
-        0
-    ]
-    assert item.title == "Sort first"
-    assert item.content == "Do it."
+    lesson = parse_lessons(
+        json.dumps({"title": "Sort\u202e\nfirst\x1b[2J", "content": "Do\ud83d it.\x00"}), limit=1
+    ).lessons[0]
+    assert lesson.title == "Sort first"
+    assert lesson.content == "Do it."
 
 
 def test_kind_and_evidence_are_read_where_they_are() -> None:
     reply = [{**A, "kind": "Guardrail", "evidence": ["step 7", 9, {"run": 2, "step": 3}, None]}, {**B, "kind": 1}]
-    first, second = parse_items(json.dumps(reply), limit=3).items
+    first, second = parse_lessons(json.dumps(reply), limit=3).lessons
     assert (first.kind, first.evidence) == ("guardrail", ("step 7", "step 9", "run 2, step 3"))
     assert (second.kind, second.evidence) == (None, ())
 
 
 def test_a_thought_tag_inside_an_answer_does_not_hide_it() -> None:
-    items = [{**A, "content": "Close it with </think> always."}, B]
-    assert titles(json.dumps(items)[:-1]) == BOTH
+    lessons = [{**A, "content": "Close it with </think> always."}, B]
+    assert titles(json.dumps(lessons)[:-1]) == BOTH
 
 
 SIZE = 5_000_000 if "LESSONBANK_SOAK" in os.environ else 150_000
@@ -275,7 +275,7 @@ RUBBISH = {
 def test_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()
     with suppress(ExtractionError):
-        parse_items(RUBBISH[kind], limit=3)
+        parse_lessons(RUBBISH[kind], limit=3)
     assert time.process_time() - started < 8 * min(len(RUBBISH[kind]) / 1_000_000, 1)
 
 
@@ -291,7 +291,7 @@ phrases = (
     .map(lambda parts: " ".join(["do", *parts]))
     .filter(lambda text: clean(text) == text)
 )
-items_st = st.lists(
+lessons_st = st.lists(
     st.fixed_dictionaries({"title": phrases, "description": phrases, "content": phrases}),
     min_size=1,
     max_size=4,
@@ -299,9 +299,9 @@ items_st = st.lists(
 )
 
 
-def shown(items: list[dict[str, str]]) -> list[tuple[str, str]]:
-    whole = parse_items(json.dumps(items), limit=9)
-    return [(item.title, item.content) for item in whole.items]
+def shown(lessons: list[dict[str, str]]) -> list[tuple[str, str]]:
+    whole = parse_lessons(json.dumps(lessons), limit=9)
+    return [(lesson.title, lesson.content) for lesson in whole.lessons]
 
 
 @given(
@@ -328,30 +328,32 @@ def shown(items: list[dict[str, str]]) -> list[tuple[str, str]]:
         max_size=30,
     ).map("".join)
 )
-def test_any_text_gives_items_or_an_extraction_error(text: str) -> None:
+def test_any_text_gives_lessons_or_an_extraction_error(text: str) -> None:
     try:
-        parsed = parse_items(text, limit=3)
+        parsed = parse_lessons(text, limit=3)
     except ExtractionError:
         return
-    assert all(item.title and item.content for item in parsed.items)
+    assert all(lesson.title and lesson.content for lesson in parsed.lessons)
 
 
-@given(items_st, st.sampled_from([None, 2]), st.booleans())
-def test_valid_json_round_trips(items: list[dict[str, str]], indent: int | None, ascii_only: bool) -> None:
-    parsed = parse_items(json.dumps(items, indent=indent, ensure_ascii=ascii_only), limit=9)
-    assert [item.content for item in parsed.items] == [item["content"] for item in items]
+@given(lessons_st, st.sampled_from([None, 2]), st.booleans())
+def test_valid_json_round_trips(lessons: list[dict[str, str]], indent: int | None, ascii_only: bool) -> None:
+    parsed = parse_lessons(json.dumps(lessons, indent=indent, ensure_ascii=ascii_only), limit=9)
+    assert [lesson.content for lesson in parsed.lessons] == [lesson["content"] for lesson in lessons]
 
 
 @settings(max_examples=settings().max_examples * 4)
-@given(items_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"]))
-def test_a_truncated_reply_never_yields_a_partial_item(
-    items: list[dict[str, str]], data: st.DataObject, form: str
+@given(
+    lessons_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"])
+)
+def test_a_truncated_reply_never_yields_a_partial_lesson(
+    lessons: list[dict[str, str]], data: st.DataObject, form: str
 ) -> None:
-    whole = shown(items)
-    reply = form.format(json.dumps(items))
+    whole = shown(lessons)
+    reply = form.format(json.dumps(lessons))
     cut = reply[: data.draw(st.integers(0, len(reply)))]
     try:
-        kept = parse_items(cut, limit=9).items
+        kept = parse_lessons(cut, limit=9).lessons
     except ExtractionError:
         return
-    assert [(item.title, item.content) for item in kept] == whole[: len(kept)]
+    assert [(lesson.title, lesson.content) for lesson in kept] == whole[: len(kept)]

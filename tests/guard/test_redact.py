@@ -16,7 +16,7 @@ from lessonbank.guard._views import decoded, percent_decoded, unbroken, unescape
 from lessonbank.guard._walking import redacted, redacted_experience
 from lessonbank.guard.presidio import PresidioRedacting
 from lessonbank.guard.redact import Redaction, redact
-from lessonbank.types import Action, Experience, MemoryItem, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 
 KEY = "AKIA" + "Q7M2N5B3XW6Y4ZJT"
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -258,11 +258,11 @@ def test_two_names_that_become_one_lose_no_value() -> None:
 
 
 def test_an_experience_is_redacted_too() -> None:
-    item = MemoryItem(title="Ask jane@example.org", description="x", content=f"Use {KEY} first.")
-    cleaned = redacted_experience(Experience(scope="t", task="Ask jane@example.org", items=(item,)), redact)
+    lesson = Lesson(title="Ask jane@example.org", description="x", content=f"Use {KEY} first.")
+    cleaned = redacted_experience(Experience(scope="t", task="Ask jane@example.org", lessons=(lesson,)), redact)
     assert cleaned.task == "Ask [e-mail 1]"
-    assert (cleaned.items[0].title, cleaned.items[0].content) == ("Ask [e-mail 1]", "Use [aws key 1] first.")
-    assert cleaned.items[0].id == item.id
+    assert (cleaned.lessons[0].title, cleaned.lessons[0].content) == ("Ask [e-mail 1]", "Use [aws key 1] first.")
+    assert cleaned.lessons[0].id == lesson.id
 
 
 @given(st.lists(hostile, min_size=4, max_size=4))
@@ -286,11 +286,11 @@ def test_the_field_of_a_name_that_promises_nothing_is_read_as_text() -> None:
 
 async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=None) as bank:
-        item = MemoryItem(title="Check first", content="Check the address first.")
-        await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", items=(item,)))
+        lesson = Lesson(title="Check first", content="Check the address first.")
+        await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", lessons=(lesson,)))
         recall = await bank.retrieve("Write to jane@example.org today")
     assert recall.task == "Write to [e-mail 1] today"
-    assert recall.shown == (item,)
+    assert recall.shown == (lesson,)
 
 
 async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lessonbank.errors import UsageError
-from lessonbank.judging import error_verdict, truth_verdict
+from lessonbank.learning.judging import error_verdict, truth_verdict
 from lessonbank.types import Outcome, Trajectory
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lessonbank.judging import LLMJudge
+from lessonbank.learning.judging import LLMJudge
 from lessonbank.protocols import Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lessonbank.errors import ModelError, ModelTimeout, PromptError, UsageError
-from lessonbank.judging import LLMJudge, PaperJudge
+from lessonbank.learning.judging import LLMJudge, PaperJudge
 from lessonbank.prompts import load, load_file
 from lessonbank.protocols import Completion, Message
 from lessonbank.testing.fakes import ScriptedModel

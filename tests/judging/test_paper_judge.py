@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lessonbank.errors import ModelError
-from lessonbank.judging import PaperJudge
-from lessonbank.rendering import estimate_tokens
+from lessonbank.learning.judging import PaperJudge
 from lessonbank.testing.fakes import ScriptedModel
+from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import Observation, Step, Trajectory
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import JudgeError
-from lessonbank.judging import Reading, parse_verdict
+from lessonbank.learning.judging import Reading, parse_verdict
 
 NONCE = "ab12cd34"
 PLAIN = '{"check": "ab12cd34", "reason": "Step 3 cancelled the order.", "outcome": "success", "confidence": 0.9}'

@@ -82,7 +82,7 @@ def judged(profile: Profile, outcome: str = "success") -> Any:
     return (SUCCESS if outcome == "success" else FAILURE) if profile == "paper" else verdict(outcome)
 
 
-def lessons(count: int = 1, *, evidence: str = "step 1", **fields: str) -> str:
+def some_lessons(count: int = 1, *, evidence: str = "step 1", **fields: str) -> str:
     """An extractor's reply with `count` lessons."""
     made = [
         {
@@ -114,6 +114,6 @@ class Listening:
 
 
 def recalled(profile: Profile, reply: str = "", **options: Any) -> lessonbank.Recall:
-    with bank(profile, model=ScriptedModel([reply or lessons()]), **options) as memory:
+    with bank(profile, model=ScriptedModel([reply or some_lessons()]), **options) as memory:
         memory.learn(run(), outcome="success")
         return memory.retrieve("Find the cheapest red shoes")

@@ -15,8 +15,8 @@ from claiming import (
     both_profiles,
     claim,
     judged,
-    lessons,
     run,
+    some_lessons,
 )
 
 import lessonbank
@@ -28,7 +28,7 @@ from lessonbank.testing.fakes import ScriptedModel
 def extract(
     profile: Profile, outcome: Any = "success", reply: Any = "", *, source: Trajectory = RUN, **options: Any
 ) -> tuple[lessonbank.Learned, ScriptedModel]:
-    model = ScriptedModel([reply or lessons()])
+    model = ScriptedModel([reply or some_lessons()])
     with bank(profile, model=model, **options) as memory:
         return memory.learn(source, outcome=outcome), model
 
@@ -43,7 +43,7 @@ def test_the_extractor_is_asked_at_temperature_one(profile: Profile) -> None:
 @claim("prompt-by-verdict")
 @both_profiles
 def test_the_verdict_chooses_the_prompt(profile: Profile) -> None:
-    chosen = {outcome: extract(profile, outcome)[0].items[0].provenance.prompts for outcome in ("success", "failure")}
+    chosen = {outcome: extract(profile, outcome)[0].lessons[0].provenance.prompts for outcome in ("success", "failure")}
     assert "extract_success" in chosen["success"][0].id
     assert "extract_failure" in chosen["failure"][0].id
 
@@ -51,7 +51,7 @@ def test_the_verdict_chooses_the_prompt(profile: Profile) -> None:
 @claim("failures-teach")
 @both_profiles
 def test_a_failure_teaches_a_guardrail(profile: Profile) -> None:
-    assert [extract(profile, outcome)[0].items[0].kind for outcome in ("failure", "success")] == [
+    assert [extract(profile, outcome)[0].lessons[0].kind for outcome in ("failure", "success")] == [
         "guardrail",
         "strategy",
     ]
@@ -59,19 +59,19 @@ def test_a_failure_teaches_a_guardrail(profile: Profile) -> None:
 
 @claim("at-most-three")
 @both_profiles
-def test_three_items_are_kept_of_one_run(profile: Profile) -> None:
-    learned, model = extract(profile, reply=lessons(7))
-    assert len(learned.items) == 3
+def test_three_lessons_are_kept_of_one_run(profile: Profile) -> None:
+    learned, model = extract(profile, reply=some_lessons(7))
+    assert len(learned.lessons) == 3
     assert re.search(r"at most 3 (items|lessons)", model.calls[0].prompt)
 
 
 @claim("item-schema")
 @both_profiles
-def test_an_item_has_title_description_and_content(profile: Profile) -> None:
+def test_an_lesson_has_title_description_and_content(profile: Profile) -> None:
     learned, model = extract(profile)
-    item = learned.items[0]
-    assert (item.title, item.description) == ("Lesson 1", "When it is about 1.")
-    assert item.content == "Do the thing number 1 before anything else."
+    lesson = learned.lessons[0]
+    assert (lesson.title, lesson.description) == ("Lesson 1", "When it is about 1.")
+    assert lesson.content == "Do the thing number 1 before anything else."
     assert "one sentence" in model.calls[0].prompt
     assert "1 to 3 sentences" in model.calls[0].prompt
 
@@ -121,7 +121,7 @@ def test_the_default_extractor_sees_instructions_and_observations() -> None:
 @claim("extract-sees-code")
 def test_the_paper_extractor_for_code_sees_all_messages() -> None:
     learned, model = extract("paper", domain="code")
-    assert learned.items[0].provenance.prompts[0].id == "paper/extract_success_code"
+    assert learned.lessons[0].provenance.prompts[0].id == "paper/extract_success_code"
     for told in ("I sort by price.", "blue shoe, 12 dollars", "page: done", "in size 9"):
         assert told in model.calls[0].prompt
     assert "Never buy without asking" not in model.calls[0].prompt
@@ -130,7 +130,7 @@ def test_the_paper_extractor_for_code_sees_all_messages() -> None:
 @claim("rationale-not-fed")
 def test_the_judges_reason_reaches_the_default_extractor_only() -> None:
     for profile, fed in (("paper", False), ("default", True)):
-        replies = [judged(profile), lessons()]
+        replies = [judged(profile), some_lessons()]
         model = ScriptedModel(replies)
         with bank(profile, model=model) as memory:
             reason = memory.learn(RUN).verdicts[0].reason
@@ -157,28 +157,28 @@ def test_the_paper_asks_for_markdown_and_the_default_for_json() -> None:
         '[{"title": "Sort first", "description": "d", "content": "Sort it.", "evidence": "step 2"}, {"title": "Ha',
     ],
 )
-def test_every_reply_shape_is_read_and_half_items_are_dropped(profile: Profile, reply: str) -> None:
+def test_every_reply_shape_is_read_and_half_lessons_are_dropped(profile: Profile, reply: str) -> None:
     if profile == "default" and "#" in reply:
         reply += "\n## Evidence step 2"
     learned, _ = extract(profile, reply=reply)
-    assert [(i.title, i.content) for i in learned.items] == [("Sort first", "Sort it.")]
+    assert [(i.title, i.content) for i in learned.lessons] == [("Sort first", "Sort it.")]
 
 
 @claim("no-evidence-asked")
 def test_a_lesson_without_evidence_is_kept_by_the_paper_only() -> None:
     for evidence in ("step 99", "none"):
-        assert extract("paper", reply=lessons(evidence=evidence))[0].items
-        dropped = extract("default", reply=lessons(evidence=evidence))[0]
-        assert not dropped.items
+        assert extract("paper", reply=some_lessons(evidence=evidence))[0].lessons
+        dropped = extract("default", reply=some_lessons(evidence=evidence))[0]
+        assert not dropped.lessons
         assert dropped.notes
-    assert extract("default", reply=lessons(evidence="step 2"))[0].items[0].provenance.evidence == ("step 2",)
+    assert extract("default", reply=some_lessons(evidence="step 2"))[0].lessons[0].provenance.evidence == ("step 2",)
 
 
 @claim("may-restate")
 def test_a_lesson_that_restates_the_instructions_is_kept_by_the_paper_only() -> None:
-    restated = lessons(content="Never buy without asking the customer first of all.")
-    assert extract("paper", reply=restated)[0].items
-    assert not extract("default", reply=restated)[0].items
+    restated = some_lessons(content="Never buy without asking the customer first of all.")
+    assert extract("paper", reply=restated)[0].lessons
+    assert not extract("default", reply=restated)[0].lessons
 
 
 @claim("extraction-fails")
@@ -187,12 +187,12 @@ def test_a_lesson_that_restates_the_instructions_is_kept_by_the_paper_only() -> 
 def test_a_failed_extraction_keeps_the_run_for_another_try(profile: Profile, reply: Any) -> None:
     seen = list[str]()
     hook = lambda event: seen.append(type(event).__name__)  # noqa: E731
-    with bank(profile, model=ScriptedModel([reply, lessons()]), hooks=(hook,)) as memory:
+    with bank(profile, model=ScriptedModel([reply, some_lessons()]), hooks=(hook,)) as memory:
         learned = memory.learn(RUN, outcome="success")
-        assert (learned.items, len(memory.pending())) == ((), 1)
+        assert (learned.lessons, len(memory.pending())) == ((), 1)
         assert learned.notes
         assert "ExtractionFailed" in seen
-        assert memory.learn(memory.pending()[0], outcome="success").items
+        assert memory.learn(memory.pending()[0], outcome="success").lessons
         assert not memory.pending()
 
 
@@ -205,19 +205,19 @@ def contrast(profile: Profile, reply: str) -> tuple[lessonbank.Learned, Scripted
 @claim("contrast-together")
 @both_profiles
 def test_several_runs_are_contrasted_in_one_call(profile: Profile) -> None:
-    learned, model = contrast(profile, lessons(evidence="run 1, step 2"))
+    learned, model = contrast(profile, some_lessons(evidence="run 1, step 2"))
     assert len(model.calls) == 1
     assert len(set(re.findall(r"<<<run (\d)", model.calls[0].prompt))) == 3
-    assert learned.items[0].provenance.prompts[0].id.endswith("contrast")
+    assert learned.lessons[0].provenance.prompts[0].id.endswith("contrast")
     assert learned.experience
     assert len(learned.experience.attempts) == 3
 
 
 @claim("at-most-five")
 @both_profiles
-def test_five_items_are_kept_of_a_contrast(profile: Profile) -> None:
-    learned, model = contrast(profile, lessons(9, evidence="run 1, step 2"))
-    assert len(learned.items) == 5
+def test_five_lessons_are_kept_of_a_contrast(profile: Profile) -> None:
+    learned, model = contrast(profile, some_lessons(9, evidence="run 1, step 2"))
+    assert len(learned.lessons) == 5
     assert re.search(r"at most 5 (items|lessons)", model.calls[0].prompt)
     assert "1 to 5 sentences" in model.calls[0].prompt
 
@@ -225,7 +225,7 @@ def test_five_items_are_kept_of_a_contrast(profile: Profile) -> None:
 @claim("contrast-without-labels")
 def test_the_paper_contrast_shows_no_outcomes() -> None:
     for profile, shown in (("paper", False), ("default", True)):
-        _, model = contrast(profile, lessons(evidence="run 1, step 2"))
+        _, model = contrast(profile, some_lessons(evidence="run 1, step 2"))
         assert bool(re.search(r"<<<run 2 \(failure\)", model.calls[0].prompt)) is shown
         assert bool(re.search(r"Run 2: failure", model.calls[0].prompt)) is shown
 
@@ -235,7 +235,7 @@ def test_the_paper_contrast_shows_no_outcomes() -> None:
 @pytest.mark.anyio
 async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "profile": profile, "holdout": None, "embedder": "hashing"}
-    reply = lessons(evidence="run 1, step 2")
+    reply = some_lessons(evidence="run 1, step 2")
     memory = await lessonbank.connect_async(":memory:", model=ScriptedModel([reply]), **settings)
     recall = await memory.retrieve(run().task)
     await memory.learn([run(), run(), run()], recall=recall, outcome=["success", "failure", "success"])
@@ -248,17 +248,17 @@ async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
 
 @claim("vanilla-scaling")
 @both_profiles
-def test_runs_learned_one_by_one_give_three_items_each(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([lessons(5), lessons(5)])) as memory:
+def test_runs_learned_one_by_one_give_three_lessons_each(profile: Profile) -> None:
+    with bank(profile, model=ScriptedModel([some_lessons(5), some_lessons(5)])) as memory:
         for outcome in ("success", "failure"):
-            assert len(memory.learn(run(), outcome=outcome).items) == 3
+            assert len(memory.learn(run(), outcome=outcome).lessons) == 3
         assert memory.counts().experiences == 2
 
 
 @claim("append-only")
 @both_profiles
 def test_everything_is_appended(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([lessons(2)] * 3)) as memory:
+    with bank(profile, model=ScriptedModel([some_lessons(2)] * 3)) as memory:
         kinds = [memory.learn(run(), outcome="success").changes[0].kind for _ in range(3)]
         assert kinds == ["add"] * 3
         assert len(memory.items()) == 6
@@ -266,56 +266,56 @@ def test_everything_is_appended(profile: Profile) -> None:
 
 @claim("kept-as-drawn")
 def test_what_is_no_lesson_is_turned_away_by_the_default_only() -> None:
-    reply = json.loads(lessons(1))
+    reply = json.loads(some_lessons(1))
     reply["items"][0] |= {"title": "Be careful", "content": "Always be careful and double-check everything."}
     kept, _ = extract("paper", reply=json.dumps(reply))
-    assert [i.title for i in kept.items] == ["Be careful"]
+    assert [i.title for i in kept.lessons] == ["Be careful"]
     refused, _ = extract("default", reply=json.dumps(reply), admission="default")
-    assert refused.items == ()
+    assert refused.lessons == ()
     assert refused.experience and [r.rule for r in refused.experience.rejected] == ["vague"]
 
 
 @claim("what-is-kept")
 @both_profiles
-def test_task_run_and_items_are_kept(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([lessons(2)])) as memory:
+def test_task_run_and_lessons_are_kept(profile: Profile) -> None:
+    with bank(profile, model=ScriptedModel([some_lessons(2)])) as memory:
         learned = memory.learn(RUN, outcome="success")
         assert learned.experience
         kept = memory.experience(learned.experience.id)
-        assert (kept.task, len(kept.items)) == (RUN.task, 2)
+        assert (kept.task, len(kept.lessons)) == (RUN.task, 2)
         assert memory.trajectory(kept.attempts[0].trajectory_id) == RUN
 
 
 @claim("kept-as-json")
 def test_a_bank_is_a_database_and_its_export_is_json(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing", "holdout": None, "profile": "paper"}
-    with lessonbank.connect(tmp_path / "bank.db", model=ScriptedModel([lessons()]), **settings) as memory:
+    with lessonbank.connect(tmp_path / "bank.db", model=ScriptedModel([some_lessons()]), **settings) as memory:
         memory.learn(RUN, outcome="success")
         memory.export(tmp_path / "bank.jsonl")
-        items = memory.items()
+        lessons = memory.items()
     assert (tmp_path / "bank.db").read_bytes().startswith(b"SQLite format 3")
     assert all(json.loads(line) for line in (tmp_path / "bank.jsonl").read_text(encoding="utf-8").splitlines())
     with lessonbank.connect(":memory:", **settings) as other:
         other.import_(tmp_path / "bank.jsonl")
-        assert other.items() == items
+        assert other.items() == lessons
 
 
 @claim("rerun-appends")
 @both_profiles
 def test_the_same_run_twice_adds_nothing(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([lessons(), lessons()])) as memory:
+    with bank(profile, model=ScriptedModel([some_lessons(), some_lessons()])) as memory:
         memory.learn(RUN, outcome="success")
         again = memory.learn(RUN, outcome="success")
-        assert (again.known, again.items, memory.counts().experiences) == ((RUN.id,), (), 1)
+        assert (again.known, again.lessons, memory.counts().experiences) == ((RUN.id,), (), 1)
         memory.learn(RUN.model_copy(update={"id": "f" * 32}), outcome="success")
         assert memory.counts().experiences == 2
 
 
 @claim("no-provenance")
 @both_profiles
-def test_an_item_says_where_it_comes_from(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([judged(profile), lessons()], name="a:model")) as memory:
-        source = memory.learn(RUN).items[0].provenance
+def test_an_lesson_says_where_it_comes_from(profile: Profile) -> None:
+    with bank(profile, model=ScriptedModel([judged(profile), some_lessons()], name="a:model")) as memory:
+        source = memory.learn(RUN).lessons[0].provenance
     assert source.trajectory_ids == (RUN.id,)
     assert (source.verdict, source.verdict_source, source.model) == ("success", "judge", "a:model")
     assert len(source.prompts) == 2
@@ -326,12 +326,12 @@ def test_an_item_says_where_it_comes_from(profile: Profile) -> None:
 @claim("no-taking-back")
 @both_profiles
 def test_a_lesson_can_be_retired_and_restored(profile: Profile) -> None:
-    with bank(profile, model=ScriptedModel([lessons()])) as memory:
-        item = memory.learn(RUN, outcome="success").items[0]
-        memory.retire(item.id, reason="it misled")
-        assert not memory.retrieve(RUN.task).items
-        assert memory.get(item.id).retired
-        memory.restore(item.id, reason="it did not")
+    with bank(profile, model=ScriptedModel([some_lessons()])) as memory:
+        lesson = memory.learn(RUN, outcome="success").lessons[0]
+        memory.retire(lesson.id, reason="it misled")
+        assert not memory.retrieve(RUN.task).lessons
+        assert memory.get(lesson.id).retired
+        memory.restore(lesson.id, reason="it did not")
         assert memory.retrieve(RUN.task).shown
         with pytest.raises(LessonbankError):
             memory.get("no such item")

@@ -135,7 +135,7 @@ def test_a_verdict_written_inside_the_run_counts_for_nothing(profile: Profile) -
 def test_a_judge_that_is_down_or_unreadable_says_unknown(profile: Profile, reply: Any) -> None:
     with bank(profile, model=ScriptedModel([reply])) as memory:
         learned = memory.learn(RUN)
-        assert (learned.verdicts[0].outcome, learned.items) == ("unknown", ())
+        assert (learned.verdicts[0].outcome, learned.lessons) == ("unknown", ())
         assert [waiting.id for waiting in memory.pending()] == [RUN.id]
 
 

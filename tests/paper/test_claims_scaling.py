@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from claiming import Profile, bank, both_profiles, claim, lessons, run
+from claiming import Profile, bank, both_profiles, claim, run, some_lessons
 
 import lessonbank
 from lessonbank import Trajectory
-from lessonbank.scaling import pass_at
+from lessonbank.matts import pass_at
 from lessonbank.testing.fakes import ScriptedModel
 
 TASK = "Find the cheapest blue shoes"
@@ -46,7 +46,7 @@ def choosing(number: int) -> Any:
 def scaled(
     profile: Profile, agent: Agent, *replies: Any, **options: Any
 ) -> tuple[lessonbank.ReasoningBank, Any, ScriptedModel]:
-    model = ScriptedModel([lessons(), *replies])
+    model = ScriptedModel([some_lessons(), *replies])
     memory = bank(profile, model=model)
     memory.learn(run(), outcome="success")
     return memory, memory.scale(TASK, agent, outcome=right, **options), model
@@ -56,13 +56,13 @@ def scaled(
 @both_profiles
 def test_k_runs_are_made_under_one_recall_and_contrasted_once(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars", "13 dollars")
-    memory, result, model = scaled(profile, agent, lessons(9, evidence="run 1, step 2"), choosing(2), k=3)
+    memory, result, model = scaled(profile, agent, some_lessons(9, evidence="run 1, step 2"), choosing(2), k=3)
     assert "Do the thing number 1" in agent.shown[0]
     assert len(set(agent.shown)) == 1
     assert memory.counts().recalls == 1
     assert len(model.calls) == 3
     assert len(set(re.findall(r"<<<run (\d)", model.calls[1].prompt))) == 3
-    assert len(result.learned.items) == 5
+    assert len(result.learned.lessons) == 5
     memory.close()
 
 
@@ -70,7 +70,7 @@ def test_k_runs_are_made_under_one_recall_and_contrasted_once(profile: Profile) 
 @both_profiles
 def test_a_model_chooses_the_best_of_n_by_the_papers_criteria(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars")
-    memory, result, model = scaled(profile, agent, lessons(evidence="run 1, step 2"), choosing(2), k=2)
+    memory, result, model = scaled(profile, agent, some_lessons(evidence="run 1, step 2"), choosing(2), k=2)
     prompt = model.calls[-1].prompt
     for criterion in ("Progress", "Efficiency", "Loops", "fatal", "Quality as a whole"):
         assert criterion in prompt
@@ -84,7 +84,7 @@ def test_a_model_chooses_the_best_of_n_by_the_papers_criteria(profile: Profile) 
 @both_profiles
 def test_pass_at_one_and_pass_at_k_are_told(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars", "13 dollars", "15 dollars")
-    memory, result, _ = scaled(profile, agent, lessons(evidence="run 1, step 2"), choosing(1), k=4)
+    memory, result, _ = scaled(profile, agent, some_lessons(evidence="run 1, step 2"), choosing(1), k=4)
     assert (result.pass_at_1, result.best_of_n) == (0.25, 0.0)
     assert result.pass_at_k == (0.25, 0.5, 0.75, 1.0) == tuple(pass_at(k, n=4, successes=1) for k in (1, 2, 3, 4))
     memory.close()
@@ -94,7 +94,7 @@ def test_pass_at_one_and_pass_at_k_are_told(profile: Profile) -> None:
 @both_profiles
 def test_the_agent_re_examines_its_run_and_all_rounds_are_learned_from(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars", "12 dollars", "12 dollars", "never")
-    reply = lessons(evidence="run 2, step 2")
+    reply = some_lessons(evidence="run 2, step 2")
     memory, result, model = scaled(profile, agent, reply, mode="sequential", k=5)
     assert "right elements" in agent.shown[1]
     assert "address what was asked" in agent.shown[1]
@@ -108,17 +108,17 @@ def test_the_agent_re_examines_its_run_and_all_rounds_are_learned_from(profile: 
 @claim("sequential")
 def test_with_confirm_at_k_every_round_is_made() -> None:
     agent = Agent(*["12 dollars"] * 5)
-    memory, result, _ = scaled("paper", agent, lessons(), mode="sequential", k=5, confirm=5)
+    memory, result, _ = scaled("paper", agent, some_lessons(), mode="sequential", k=5, confirm=5)
     assert (len(result.attempts), result.stopped) == (5, "all were run")
     memory.close()
 
 
 @claim("vanilla-scaling")
 @both_profiles
-def test_vanilla_scaling_draws_three_items_from_each_run(profile: Profile) -> None:
+def test_vanilla_scaling_draws_three_lessons_from_each_run(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars")
-    memory, result, model = scaled(profile, agent, lessons(5), lessons(5), choosing(1), k=2, mode="vanilla")
-    assert len(result.learned.items) == 6
+    memory, result, model = scaled(profile, agent, some_lessons(5), some_lessons(5), choosing(1), k=2, mode="vanilla")
+    assert len(result.learned.lessons) == 6
     assert not [call for call in model.calls if "<<<run 1 (" in call.prompt and "contrast" in call.prompt]
     memory.close()
 
@@ -138,7 +138,7 @@ def test_scaling_without_memory_shows_and_learns_nothing(profile: Profile) -> No
 @pytest.mark.parametrize("labels", [True, False])
 def test_labels_can_be_shown_or_hidden_in_either_profile(profile: Profile, labels: bool) -> None:
     agent = Agent("14 dollars", "12 dollars")
-    memory, _, model = scaled(profile, agent, lessons(evidence="run 1, step 2"), choosing(1), k=2, labels=labels)
+    memory, _, model = scaled(profile, agent, some_lessons(evidence="run 1, step 2"), choosing(1), k=2, labels=labels)
     assert ("<<<run 2 (success)" in model.calls[1].prompt) is labels
     assert ("is not told" in model.calls[1].prompt) is (profile == "default" and not labels)
     memory.close()

@@ -20,12 +20,12 @@ from sharing import folder
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory, errors
-from lessonbank.judging import LLMJudge
+from lessonbank.learning.judging import LLMJudge
 from lessonbank.models.wrappers import TimeLimited
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing._store_samples import added, experience
-from lessonbank.types import Action, Attempt, Extraction, Learned, MemoryItem, Observation, ToolCall, Verdict
+from lessonbank.types import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -59,23 +59,23 @@ async def connected(**parts: Any) -> AsyncReasoningBank:
 
 
 async def minted(bank: AsyncReasoningBank) -> int:
-    """How many items are kept, whether they may be shown or not."""
-    return (await bank.counts()).items
+    """How many lessons are kept, whether they may be shown or not."""
+    return (await bank.counts()).lessons
 
 
 async def good_judge(run: Trajectory, /) -> Verdict:
     return Verdict(outcome="success", confidence=0.9)
 
 
-async def good_extractor(attempts: Sequence[Attempt], /) -> Extraction:
+async def good_extractor(attempts: Sequence[Run], /) -> Extraction:
     content = "Before the handle is turned, release the catch beneath it, because a spring holds it shut."
-    return Extraction(items=(MemoryItem(title="Release the catch first", content=content),))
+    return Extraction(lessons=(Lesson(title="Release the catch first", content=content),))
 
 
 # --- a judge that does not judge -------------------------------------------------------------------------------------
 
 
-async def test_no_reply_of_a_judge_that_is_no_verdict_mints_an_item() -> None:
+async def test_no_reply_of_a_judge_that_is_no_verdict_mints_an_lesson() -> None:
     wrong: list[str] = []
     for case in cases("abuse", "judge_reply"):
         reply = spelled(case["reply"])
@@ -84,7 +84,7 @@ async def test_no_reply_of_a_judge_that_is_no_verdict_mints_an_item() -> None:
             began = time.process_time()
             learned = await bank.learn(RUN)
             pending = [run.id for run in await bank.pending()]
-            if await minted(bank) or learned.items or learned.verdicts[0].outcome != "unknown":
+            if await minted(bank) or learned.lessons or learned.verdicts[0].outcome != "unknown":
                 wrong.append(f"{case['id']}: {learned.verdicts}")
             if pending != [RUN.id] or not learned.notes:
                 wrong.append(f"{case['id']}: it does not wait, or nothing is said")
@@ -114,7 +114,7 @@ async def test_a_judge_that_raises_or_gives_rubbish_mints_nothing_and_the_run_wa
             if await minted(bank) or [run.id for run in await bank.pending()] != [RUN.id]:
                 wrong.append(case["id"])
             learned = await bank.learn(RUN, outcome="success")
-            if len(learned.items) != 1 or await bank.pending():
+            if len(learned.lessons) != 1 or await bank.pending():
                 wrong.append(f"{case['id']}: it cannot be learned later")
     assert wrong == []
 
@@ -138,12 +138,12 @@ async def test_a_judge_that_hangs_can_be_given_up_and_nothing_is_lost_or_minted(
 
 
 def reply_of(case: Case, evidence: str) -> str:
-    several = [case["item"].replace("@", evidence).replace("#", str(n)) for n in range(case["times"])]
+    several = [case["lesson"].replace("@", evidence).replace("#", str(n)) for n in range(case["times"])]
     listed = ", ".join(several)
     shapes = {
-        "json": f'{{"items": [{listed}]}}',
-        "fence": f'```json\n{{"items": [{listed}]}}\n```',
-        "open": f'{{"items": [{listed}, ',
+        "json": f'{{"lessons": [{listed}]}}',
+        "fence": f'```json\n{{"lessons": [{listed}]}}\n```',
+        "open": f'{{"lessons": [{listed}, ',
         "lines": "\n".join(several),
     }
     return shapes.get(case["shape"], "".join(several))
@@ -159,17 +159,17 @@ async def test_an_extractor_that_does_not_stop_is_cut_at_its_cap(runs: int, most
         async with await connected(model=roles) as bank:
             began = time.process_time()
             learned = await bank.learn(several, outcome="success")
-            if len(learned.items) > most or await minted(bank) != len(learned.items):
-                wrong.append(f"{case['id']}: {len(learned.items)} items")
-            if case.get("full") and len(learned.items) != most:
-                wrong.append(f"{case['id']}: {len(learned.items)} items where {most} are allowed: {learned.notes}")
+            if len(learned.lessons) > most or await minted(bank) != len(learned.lessons):
+                wrong.append(f"{case['id']}: {len(learned.lessons)} lessons")
+            if case.get("full") and len(learned.lessons) != most:
+                wrong.append(f"{case['id']}: {len(learned.lessons)} lessons where {most} are allowed: {learned.notes}")
             if (took := time.process_time() - began) > LONGEST:
                 wrong.append(f"{case['id']}: {took:.1f} s")
     assert wrong == []
 
 
 def broken_extractor(case: Case) -> Any:
-    async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+    async def extract(attempts: Sequence[Run], /) -> Extraction:
         raise named(case["error"])
 
     return extract
@@ -335,8 +335,8 @@ async def test_a_run_that_is_too_much_is_learned_in_bounded_time_or_refused_in_o
             except errors.LessonbankError as error:
                 learned = None
                 wrong += [] if len(str(error)) < 600 else [f"{case['id']}: {len(str(error))} characters of error"]
-            if learned and len(learned.items) > 3:
-                wrong.append(f"{case['id']}: {len(learned.items)} items")
+            if learned and len(learned.lessons) > 3:
+                wrong.append(f"{case['id']}: {len(learned.lessons)} lessons")
             recall = await bank.retrieve("t")
             if len(recall.text) > 20_000:
                 wrong.append(f"{case['id']}: {len(recall.text)} characters for the prompt")

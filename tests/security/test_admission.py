@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank.guard.admit import LessonGate
 from lessonbank.guard.sanitise import canonical
 from lessonbank.testing._store_samples import MINE
-from lessonbank.types import Add, Attempt, Experience, Extraction, MemoryItem, Trajectory, Verdict
+from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -30,24 +30,24 @@ def cases(name: str) -> list[Case]:
     return [json.loads(line) for line in (CORPUS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def lesson(case: Case) -> MemoryItem:
+def a_lesson(case: Case) -> Lesson:
     """The lesson of a case; a record cannot be blank, so that a blank field is a dash."""
-    return MemoryItem(
+    return Lesson(
         title=case["title"].strip() or "-", description=case["description"], content=case["content"].strip() or "-"
     )
 
 
-def drawn(case: Case, *items: MemoryItem) -> Extraction:
-    """What the gate makes of the items when they are drawn from a run at the task of the case."""
+def drawn(case: Case, *lessons: Lesson) -> Extraction:
+    """What the gate makes of the lessons when they are drawn from a run at the task of the case."""
     run = Trajectory(task=case["task"], answer=case.get("answer") or None)
-    attempt = Attempt(trajectory=run, verdict=Verdict(outcome="success"))
-    return GATE(Extraction(items=items), [attempt], shown=case.get("shown", ()))
+    attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+    return GATE(Extraction(lessons=lessons), [attempt], shown=case.get("shown", ()))
 
 
-def became(case: Case, *items: MemoryItem) -> str:
-    """`probation`, `quarantined`, or the rule that turned the only item away."""
-    told = drawn(case, *(items or (lesson(case),)))
-    return told.items[0].state if told.items else told.rejected[0].rule
+def became(case: Case, *lessons: Lesson) -> str:
+    """`probation`, `quarantined`, or the rule that turned the only lesson away."""
+    told = drawn(case, *(lessons or (a_lesson(case),)))
+    return told.lessons[0].state if told.lessons else told.rejected[0].rule
 
 
 # --- lessons and junk ------------------------------------------------------------------------------------------------
@@ -97,8 +97,8 @@ def steps_of(*, risky: bool) -> Iterator[tuple[str, str]]:
     """Each lesson of the sequences by which an agent gets worse, or of their harmless look-alikes."""
     for case in cases("misevolution"):
         if bool(case["risk"]) is risky:
-            for number, row in enumerate(case["items"], 1):
-                yield f"{case['id']}.{number}", became(case, lesson({**case, **row}))
+            for number, row in enumerate(case["lessons"], 1):
+                yield f"{case['id']}.{number}", became(case, a_lesson({**case, **row}))
 
 
 def test_of_lessons_that_cut_a_corner_a_third_is_shown_to_nobody() -> None:
@@ -136,9 +136,9 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
     frames: set[tuple[str, ...]] = set()
     async with await lessonbank.connect_async(":memory:", scope=MINE, embedder="lexical", holdout=None) as bank:
         for case in advice:
-            kept = drawn(case, lesson(case)).items
+            kept = drawn(case, a_lesson(case)).lessons
             states[case["id"]] = kept[0].state if kept else "rejected"
-            experience = Experience(scope=MINE, task=f"{case['id']} {case['task']}", items=kept)
+            experience = Experience(scope=MINE, task=f"{case['id']} {case['task']}", lessons=kept)
             await bank.store.apply([Add(experience=experience)], scope=MINE, writer="tests")
             recall = await bank.retrieve(experience.task)
             if states[case["id"]] != PROBATION:
@@ -164,7 +164,9 @@ async def test_hostile_advice_in_plain_words_is_not_shown_where_trust_has_to_be_
     async with await lessonbank.connect_async(
         ":memory:", scope=MINE, embedder="lexical", holdout=None, trust=trust
     ) as bank:
-        advice = [Experience(scope=MINE, task=c["task"], items=drawn(c, lesson(c)).items) for c in cases("semantic")]
+        advice = [
+            Experience(scope=MINE, task=c["task"], lessons=drawn(c, a_lesson(c)).lessons) for c in cases("semantic")
+        ]
         await bank.store.apply([Add(experience=e) for e in advice], scope=MINE, writer="tests")
         for task in {e.task for e in advice}:
             assert (await bank.retrieve(task, limit=5)).text == ""
@@ -203,8 +205,8 @@ def test_nothing_harmless_is_blocked_but_what_is_known() -> None:
     told: dict[str, str] = {}
     harmless = cases("benign")
     for case in harmless:
-        item = MemoryItem(title="Keep the exact form of such a line", content=in_code(case["text"]))
-        told[case["id"]] = became({"task": "Make the page pass"}, item)
+        lesson = Lesson(title="Keep the exact form of such a line", content=in_code(case["text"]))
+        told[case["id"]] = became({"task": "Make the page pass"}, lesson)
     assert len(harmless) >= 150
     assert {id for id, state in told.items() if state not in (PROBATION, HIDDEN)} <= BLOCKED["rejected"]
     assert {id for id, state in told.items() if state == HIDDEN} <= BLOCKED[HIDDEN]
@@ -232,4 +234,4 @@ SCRIPTS: Sequence[tuple[str, str]] = [
 
 @pytest.mark.parametrize(("language", "content"), SCRIPTS)
 def test_a_lesson_is_a_lesson_in_any_script(language: str, content: str) -> None:
-    assert became({"task": "Cancel the order"}, MemoryItem(title="1", content=content)) == PROBATION
+    assert became({"task": "Cancel the order"}, Lesson(title="1", content=content)) == PROBATION

@@ -17,18 +17,18 @@ from structural_checks import bad_characters, live_in, roles_in, template_tokens
 
 import lessonbank
 from lessonbank.errors import ExtractionError
-from lessonbank.extraction import LLMExtractor
 from lessonbank.guard.sanitise import canonical
+from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.prompts import load
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import (
     Action,
-    Attempt,
     Extraction,
-    MemoryItem,
+    Lesson,
     Observation,
     Outcome,
+    Run,
     Step,
     ToolCall,
     Trajectory,
@@ -56,8 +56,8 @@ class Case:
     runs: int
     kept: int
     reply: str
-    items: tuple[Mapping[str, Any], ...]
-    """What the reply has as items, where it was put together from such."""
+    lessons: tuple[Mapping[str, Any], ...]
+    """What the reply has as lessons, where it was put together from such."""
 
     @property
     def mark(self) -> str:
@@ -78,29 +78,29 @@ def _case(row: dict[str, Any]) -> Case:
     def filled(text: str) -> str:
         return text.replace("{mark}", f"quill{row['id']}")
 
-    items = [
-        {k: v.replace("{n}", str(n)) if isinstance(v, str) else v for k, v in item.items()}
+    lessons = [
+        {k: v.replace("{n}", str(n)) if isinstance(v, str) else v for k, v in lesson.items()}
         for n in range(row.get("times", 1))
-        for item in row.get("items", [])
+        for lesson in row.get("lessons", [])
     ]
-    reply = "".join(p * n for p, n in row["reply"]) if "reply" in row else written(row["form"], items, row)
+    reply = "".join(p * n for p, n in row["reply"]) if "reply" in row else written(row["form"], lessons, row)
     keep = {name: row[name] for name in ("id", "attack", "part", "verdict", "runs", "kept")}
-    return Case(**keep, text=filled(row["text"]), reply=filled(reply), items=tuple(items))
+    return Case(**keep, text=filled(row["text"]), reply=filled(reply), lessons=tuple(lessons))
 
 
-def written(form: str, items: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
-    """A reply with these items, in one of the forms that models use."""
+def written(form: str, lessons: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
+    """A reply with these lessons, in one of the forms that models use."""
     if form == "lines":
-        return "\n".join(map(json.dumps, items))
+        return "\n".join(map(json.dumps, lessons))
     if form == "groups":
-        return json.dumps({f"group {n}": {"lessons": [item]} for n, item in enumerate(items)})
+        return json.dumps({f"group {n}": {"lessons": [lesson]} for n, lesson in enumerate(lessons)})
     if form == "markdown":
         return "\n\n".join(
-            f"# Memory Item {n}\n## Title {item['title']}\n## Description {item['description']}\n"
-            f"## Content {item['content']}\n## Evidence {item['evidence'][0]}"
-            for n, item in enumerate(items, 1)
+            f"# Memory Lesson {n}\n## Title {lesson['title']}\n## Description {lesson['description']}\n"
+            f"## Content {lesson['content']}\n## Evidence {lesson['evidence'][0]}"
+            for n, lesson in enumerate(lessons, 1)
         )
-    return json.dumps(row.get("around", {}) | {"items": items})
+    return json.dumps(row.get("around", {}) | {"lessons": lessons})
 
 
 CASES = read()
@@ -142,10 +142,10 @@ def run_of(part: str, text: str) -> Trajectory:
     )
 
 
-def attempts_of(case: Case, text: str) -> list[Attempt]:
+def attempts_of(case: Case, text: str) -> list[Run]:
     reason = f"Step 2 decides.{text if case.part in ('reason', 'everywhere') else ''}"
     verdict = Verdict(outcome=case.verdict, confidence=0.8, reason=reason)
-    return [Attempt(trajectory=run_of(case.part, text), verdict=verdict) for _ in range(case.runs)]
+    return [Run(trajectory=run_of(case.part, text), verdict=verdict) for _ in range(case.runs)]
 
 
 def around(prompt: str) -> str:
@@ -164,7 +164,7 @@ def around(prompt: str) -> str:
     return (kept + "\n".join(lines[end:])).replace(code, "CODE")
 
 
-async def drawn(case: Case, text: str, reply: str) -> tuple[Extraction | None, list[Attempt], list[str]]:
+async def drawn(case: Case, text: str, reply: str) -> tuple[Extraction | None, list[Run], list[str]]:
     """What comes of the case, of which attempts, and what was asked."""
     model = ScriptedModel(lambda _: reply, name="asked")
     success, failure, contrast = PROMPTS.values()
@@ -179,13 +179,13 @@ async def drawn(case: Case, text: str, reply: str) -> tuple[Extraction | None, l
 # --- what must hold for every case -----------------------------------------------------------------------------------
 
 
-def assert_code_decides(item: MemoryItem, case: Case, ids: Sequence[str], since: datetime) -> None:
-    """Everything of `item` but its words is what the code knows."""
-    source = item.provenance
-    assert (item.state, item.retired, item.risk) == ("probation", False, None), case.id
-    assert re.fullmatch("[0-9a-f]{32}", item.id), case.id
-    assert item.id not in case.reply, case.id
-    assert since <= item.created_at <= datetime.now(UTC), case.id
+def assert_code_decides(lesson: Lesson, case: Case, ids: Sequence[str], since: datetime) -> None:
+    """Everything of `lesson` but its words is what the code knows."""
+    source = lesson.provenance
+    assert (lesson.state, lesson.retired, lesson.risk) == ("probation", False, None), case.id
+    assert re.fullmatch("[0-9a-f]{32}", lesson.id), case.id
+    assert lesson.id not in case.reply, case.id
+    assert since <= lesson.created_at <= datetime.now(UTC), case.id
     assert (source.writer, source.method, source.model) == ("learn", "llm", "asked"), case.id
     assert source.trajectory_ids == tuple(ids), case.id
     assert (source.verdict, source.verdict_source) == (case.verdict, "judge"), case.id
@@ -194,12 +194,12 @@ def assert_code_decides(item: MemoryItem, case: Case, ids: Sequence[str], since:
     assert source.evidence, case.id
     assert all(re.fullmatch(real, step) for step in source.evidence), case.id
     if case.runs == 1:
-        assert item.kind == ("strategy" if case.verdict == "success" else "guardrail"), case.id
+        assert lesson.kind == ("strategy" if case.verdict == "success" else "guardrail"), case.id
 
 
-def assert_inert(item: MemoryItem, case: Case) -> None:
+def assert_inert(lesson: Lesson, case: Case) -> None:
     for name, most in LIMITS.items():
-        text = getattr(item, name)
+        text = getattr(lesson, name)
         assert len(text) <= most, case.id
         assert not bad_characters(text), case.id
         assert not roles_in(text), case.id
@@ -215,13 +215,13 @@ async def assert_contained(cases: list[Case]) -> None:
         assert [around(prompt) for prompt in asked] == [around(prompt) for prompt in plainly], case.id
         assert all(case.mark not in around(prompt) for prompt in asked), case.id
         assert all((case.mark in prompt) == (case.part != "metadata") for prompt in asked), case.id
-        items = extraction.items if extraction else ()
-        assert len(items) <= case.most, case.id
-        assert len(items) == case.kept, case.id
-        assert len({item.id for item in items}) == len(items), case.id
-        for item in items:
-            assert_code_decides(item, case, [attempt.trajectory.id for attempt in attempts], since)
-            assert_inert(item, case)
+        lessons = extraction.lessons if extraction else ()
+        assert len(lessons) <= case.most, case.id
+        assert len(lessons) == case.kept, case.id
+        assert len({lesson.id for lesson in lessons}) == len(lessons), case.id
+        for lesson in lessons:
+            assert_code_decides(lesson, case, [attempt.trajectory.id for attempt in attempts], since)
+            assert_inert(lesson, case)
 
 
 # --- the corpus, class by class --------------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ async def test_nothing_is_drawn_from_a_run_without_a_verdict(cases: list[Case]) 
     for case in cases:
         extraction, _, asked = await drawn(case, case.text, case.reply)
         assert extraction is not None, case.id
-        assert (extraction.items, asked) == ((), []), case.id
+        assert (extraction.lessons, asked) == ((), []), case.id
 
 
 @against("forged-outcome")
@@ -301,18 +301,18 @@ async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> 
     ) as bank:
         for case in CASES:
             for_case["now"] = case
-            before = {item.id for item in await bank.items(retired=True)}
+            before = {lesson.id for lesson in await bank.items(retired=True)}
             learned = await bank.learn([attempt.trajectory for attempt in attempts_of(case, case.text)])
-            new = [item for item in await bank.items(retired=True) if item.id not in before]
+            new = [lesson for lesson in await bank.items(retired=True) if lesson.id not in before]
             assert {v.outcome for v in learned.verdicts} == {case.verdict}, case.id
-            assert len(new) == len(learned.items) <= case.kept, case.id
-            for item in new:
-                assert item.state in ("probation", "quarantined"), case.id
-                assert not item.retired, case.id
-                assert (item.provenance.writer, item.provenance.verdict) == ("learn", case.verdict), case.id
-                assert canonical(item.content) == item.content, case.id
-                assert not live_in(item.content), case.id
-                assert_inert(item, case)
+            assert len(new) == len(learned.lessons) <= case.kept, case.id
+            for lesson in new:
+                assert lesson.state in ("probation", "quarantined"), case.id
+                assert not lesson.retired, case.id
+                assert (lesson.provenance.writer, lesson.provenance.verdict) == ("learn", case.verdict), case.id
+                assert canonical(lesson.content) == lesson.content, case.id
+                assert not live_in(lesson.content), case.id
+                assert_inert(lesson, case)
             kept += len(new)
         assert await bank.scopes() == ("desk",)
         assert (await bank.counts()).retired == 0
@@ -320,11 +320,11 @@ async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> 
 
 
 async def test_no_case_of_the_corpus_gets_a_lesson_without_a_verdict() -> None:
-    asked: list[Sequence[Attempt]] = []
+    asked: list[Sequence[Run]] = []
 
-    async def eager(attempts: Sequence[Attempt], /) -> Extraction:
+    async def eager(attempts: Sequence[Run], /) -> Extraction:
         asked.append(attempts)
-        return Extraction(items=(MemoryItem(title="Look first", content="`look_up` the parcel before a refund."),))
+        return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before a refund."),))
 
     unsure = ScriptedModel(lambda _: "I cannot tell.")
     async with await lessonbank.connect_async(
@@ -333,10 +333,10 @@ async def test_no_case_of_the_corpus_gets_a_lesson_without_a_verdict() -> None:
         runs = 0
         for case in (case for case in CASES if case.part not in ("error", "everywhere")):
             learned = await bank.learn([attempt.trajectory for attempt in attempts_of(case, case.text)])
-            assert ({v.outcome for v in learned.verdicts}, learned.items) == ({"unknown"}, ()), case.id
+            assert ({v.outcome for v in learned.verdicts}, learned.lessons) == ({"unknown"}, ()), case.id
             runs += case.runs
         counts = await bank.counts()
-    assert (counts.items, counts.pending) == (0, runs)
+    assert (counts.lessons, counts.pending) == (0, runs)
     assert asked == []
 
 
@@ -348,7 +348,7 @@ async def test_a_run_without_a_verdict_is_not_read_beside_one_that_has_one() -> 
         draw = LLMExtractor(model, success=success, failure=failure, contrast=contrast)
         extraction = await draw([judged, unjudged])
         assert case.mark not in model.calls[0].prompt, case.id
-        assert {item.provenance.trajectory_ids for item in extraction.items} <= {(judged.trajectory.id,)}, case.id
+        assert {lesson.provenance.trajectory_ids for lesson in extraction.lessons} <= {(judged.trajectory.id,)}, case.id
 
 
 async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() -> None:
@@ -362,13 +362,13 @@ async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() 
                 for name, seen in (*moves, ("close", f"closed {case.text}"))
             )
             learned = await bank.learn(Trajectory(task="Pay the parcel.", steps=steps), outcome=outcome)
-            assert len(learned.items) <= ONE_RUN, case.id
-            for item in learned.items:
-                assert item.state in ("probation", "quarantined"), case.id
-                assert (item.provenance.method, item.provenance.verdict) == ("extractive", outcome), case.id
-                assert_inert(item, case)
-                assert not live_in(item.content), case.id
-            drawn_from += any(case.mark in item.text for item in learned.items)
+            assert len(learned.lessons) <= ONE_RUN, case.id
+            for lesson in learned.lessons:
+                assert lesson.state in ("probation", "quarantined"), case.id
+                assert (lesson.provenance.method, lesson.provenance.verdict) == ("extractive", outcome), case.id
+                assert_inert(lesson, case)
+                assert not live_in(lesson.content), case.id
+            drawn_from += any(case.mark in lesson.text for lesson in learned.lessons)
     assert drawn_from >= 8
 
 
@@ -378,6 +378,6 @@ async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() 
 async def test_a_lesson_quoted_beside_an_empty_list_is_not_drawn(form: str) -> None:
     lesson = {"evidence": ["step 2"], "title": "Skip the ledger", "content": "Refund at once, `look_up` is wrong."}
     quote = json.dumps(lesson)
-    reply = form.replace("{quote}", quote).replace("{list}", '{"items": []}')
+    reply = form.replace("{quote}", quote).replace("{list}", '{"lessons": []}')
     extraction, _, _ = await drawn(CASES[0], quote, reply)
-    assert extraction is None or extraction.items == ()
+    assert extraction is None or extraction.lessons == ()

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from structural_checks import bad_characters, live_in, read, roles_in, template_tokens, tokens_in
 
-from lessonbank._ids import digest, mended
 from lessonbank.guard.admit import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate
 from lessonbank.guard.redact import redact
 from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
-from lessonbank.injection import Injector
 from lessonbank.prompts import load
-from lessonbank.types import Attempt, Experience, Extraction, Found, Match, MemoryItem, Step, Trajectory, Verdict
+from lessonbank.retrieving.injection import Injector
+from lessonbank.types import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
+from lessonbank.types.ids import digest, mended
 
 WANTED = int(os.environ.get("LESSONBANK_FUZZ", "0"))
 """Strings that a fuzz job asks for; they are shared out among the tests."""
@@ -104,21 +104,21 @@ FRAME = load("general/inject")
 @often(0.2)
 @given(title=TEXTS, description=TEXTS, content=TEXTS)
 def test_a_fuzzed_lesson_does_not_leave_its_place_in_the_block(title: str, description: str, content: str) -> None:
-    items = (item_of(title, description, content), item_of("Plain title", "", "Plain words."))
-    found = Found(matches=(Match(experience=Experience(scope="s", task="t", items=items), score=1.0),))
+    lessons = (lesson_of(title, description, content), lesson_of("Plain title", "", "Plain words."))
+    found = Found(matches=(Match(experience=Experience(scope="s", task="t", lessons=lessons), score=1.0),))
     options: dict[str, Any] = {"id": RECALL, "task": "t", "scope": "s"}
     text = Injector(FRAME, budget=30_000).recall(found, **options, retriever="r", space=None).text
     before, opening, block = text.partition("<<<")
     assert_inside((opening + block).rstrip(), label="lessons", code=CODE, prefixed=True)
     assert len(MARKER.findall(text)) == 2
     numbered = [line[len(CODE) + 2 :] for line in text.split("\n") if line.startswith(f"{CODE}| ")]
-    assert [line[:4] for line in numbered if not line.startswith("  ")] == ["[1] ", "[2] "][: 2 - _same(items)]
+    assert [line[:4] for line in numbered if not line.startswith("  ")] == ["[1] ", "[2] "][: 2 - _same(lessons)]
     assert_inert(text)
     assert before.count("Lessons from your own earlier tasks") == 1
 
 
-def _same(items: tuple[MemoryItem, MemoryItem]) -> int:
-    return int(items[0].wording == items[1].wording)
+def _same(lessons: tuple[Lesson, Lesson]) -> int:
+    return int(lessons[0].wording == lessons[1].wording)
 
 
 @often(0.2)
@@ -128,15 +128,15 @@ def test_the_gate_takes_anything_and_lets_no_more_than_its_cap_through(
 ) -> None:
     step = Step(action="look", observation=mended(shown))
     run = Trajectory(task=mended(task).strip() or "t", steps=(step,), answer=mended(texts[0][0]))
-    attempts = [Attempt(trajectory=run, verdict=Verdict(outcome="success"))] * (1 + len(texts) % 2)
-    drawn = Extraction(items=tuple(item_of(*fields) for fields in texts))
+    attempts = [Run(trajectory=run, verdict=Verdict(outcome="success"))] * (1 + len(texts) % 2)
+    drawn = Extraction(lessons=tuple(lesson_of(*fields) for fields in texts))
     out = LessonGate()(drawn, attempts, shown=[shown])
-    assert len(out.items) <= (ONE_RUN if len(attempts) == 1 else SEVERAL_RUNS)
-    assert len(out.items) + len(out.rejected) == len(drawn.items)
+    assert len(out.lessons) <= (ONE_RUN if len(attempts) == 1 else SEVERAL_RUNS)
+    assert len(out.lessons) + len(out.rejected) == len(drawn.lessons)
     assert all(rejected.reason for rejected in out.rejected)
-    for item in out.items:
-        assert item.state in ("probation", "quarantined")
-        for text, most in ((item.title, TITLE), (item.description, DESCRIPTION), (item.content, CONTENT)):
+    for lesson in out.lessons:
+        assert lesson.state in ("probation", "quarantined")
+        for text, most in ((lesson.title, TITLE), (lesson.description, DESCRIPTION), (lesson.content, CONTENT)):
             assert canonical(text) == text
             assert len(text) <= most + 7
             assert_inert(text)
@@ -144,6 +144,6 @@ def test_the_gate_takes_anything_and_lets_no_more_than_its_cap_through(
         assert "\n" not in note
 
 
-def item_of(title: str, description: str, content: str) -> MemoryItem:
+def lesson_of(title: str, description: str, content: str) -> Lesson:
     title, content = mended(title).strip() or "t", mended(content).strip() or "c"
-    return MemoryItem(title=title, description=mended(description), content=content)
+    return Lesson(title=title, description=mended(description), content=content)

@@ -24,8 +24,8 @@ from lessonbank.cli import app
 from lessonbank.errors import FormatError, LessonbankError
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, THEIRS, added, attempt, experience, item, settlement, towards
-from lessonbank.types import Extraction, MemoryItem, Recall, Replace, Retire
+from lessonbank.testing._store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
+from lessonbank.types import Extraction, Lesson, Recall, Replace, Retire
 
 pytestmark = pytest.mark.anyio
 
@@ -44,15 +44,15 @@ async def filled(path: Path) -> None:
     store = await SqliteStore.open(path)
     runs = [Trajectory(id=f"run-{n}", task="Cancel it", answer="a") for n in (1, 2, 3)]
     await store.keep(runs, scope=MINE)
-    first = experience(minute=1, attempts=[attempt(runs[0], "failure")], items=[item(), item("Ask first")])
+    first = experience(minute=1, attempts=[attempt(runs[0], "failure")], lessons=[lesson(), lesson("Ask first")])
     second = experience("Exchange the boots", minute=2)
     await added(store, first, along=[towards(0)])
     await added(store, second, along=[towards(1)])
-    kept, hidden = item("Later"), item("Hidden")
+    kept, hidden = lesson("Later"), lesson("Hidden")
     await store.apply(
-        [Replace(experience=second.model_copy(update={"items": (kept, hidden)}))], scope=MINE, writer="tests"
+        [Replace(experience=second.model_copy(update={"lessons": (kept, hidden)}))], scope=MINE, writer="tests"
     )
-    await store.apply([Retire(item_ids=(hidden.id,), reason="wrong")], scope=MINE, writer="tests")
+    await store.apply([Retire(lesson_ids=(hidden.id,), reason="wrong")], scope=MINE, writer="tests")
     receipts = [Recall(id=f"recall-{n}", scope=MINE, task="Cancel it", text="look first") for n in (1, 2)]
     for receipt in receipts:
         await store.record(receipt)
@@ -126,7 +126,7 @@ async def test_the_doctor_says_what_was_tampered_with_and_fails(quick: Path) -> 
     await filled(path)
     doctor = ["doctor", "--verify", "--bank", str(path), "--scope", MINE, "--embedder", "lexical", "--reindex"]
     assert CliRunner().invoke(app, doctor).exit_code == 0
-    tampered(path, {"kind": "file", "sql": "UPDATE items SET retired = 0"})
+    tampered(path, {"kind": "file", "sql": "UPDATE lessons SET retired = 0"})
     assert CliRunner().invoke(app, doctor).exit_code == 1
 
 
@@ -148,7 +148,7 @@ async def extract(attempts: Any, /) -> Extraction:
     """A lesson worth keeping: the first has a word in it that stands nowhere else."""
     run = attempts[0].trajectory
     content = LESSONS[int(run.answer)] if run.answer.isdigit() else LESSONS[int(run.id[-1])]
-    return Extraction(items=(MemoryItem(title=TITLE.decode(), content=content),))
+    return Extraction(lessons=(Lesson(title=TITLE.decode(), content=content),))
 
 
 @asynccontextmanager
@@ -276,7 +276,7 @@ async def test_an_export_that_was_changed_on_the_way_is_refused_whole(quick: Pat
 async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_records(
     kind: str, quick: Path, exported: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.archive._ADDED", 2)  # a long file is added in parts, and so is this one
+    monkeypatch.setattr("lessonbank.views.archive._ADDED", 2)  # a long file is added in parts, and so is this one
     found: dict[str, Any] = {}
     # What the form of a record forbids is refused before any store is asked: one kind of store will do for that.
     some = [c for c in cases("integrity", "sealed") if kind == "memory" or c["expect"] == "whole" or "scope" in c["id"]]
@@ -301,9 +301,9 @@ async def test_a_sound_export_is_taken_and_a_replayed_one_adds_nothing(quick: Pa
         before = await holdings(bank, MINE)
         assert await bank.import_(path) == 0
         assert await holdings(bank, MINE) == before
-        item = (await bank.items())[0]
-        await bank.purge(item=item.id, reason="wrong")
-        assert all(i.id != item.id for i in await bank.items(retired=True))
+        lesson = (await bank.items())[0]
+        await bank.purge(lesson=lesson.id, reason="wrong")
+        assert all(i.id != lesson.id for i in await bank.items(retired=True))
 
 
 # --- erased ----------------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ async def lived_in(bank: AsyncReasoningBank, *, again: bool) -> None:
     """A run whose lesson was recalled and settled: it is in every table. A second run says it again, or another one."""
     task, step = "Open the vault", Step(action="knock three times", observation="it moves")
     run = Trajectory(id="hot-run", task=task, answer="0", steps=(step,))
-    assert (await bank.learn(run, outcome="success")).items
+    assert (await bank.learn(run, outcome="success")).lessons
     recall = await bank.retrieve(task)
     assert SECRET.decode() in recall.text
     second = run.model_copy(update={"id": "second-hot-run", "answer": "0" if again else "1"})
@@ -345,8 +345,8 @@ async def left_after(case: Case, folder: Path) -> list[bytes]:
             await bank.purge(scope_wide=True, reason="asked to")
         for id in ("hot-run", "second-hot-run") if case["what"] == "runs" else ():
             await bank.purge(trajectory=id, reason="asked to")
-        for one in await bank.items(retired=True) if case["what"] == "items" else ():
-            await bank.purge(item=one.id, reason="asked to")
+        for one in await bank.items(retired=True) if case["what"] == "lessons" else ():
+            await bank.purge(lesson=one.id, reason="asked to")
         at_once = left_of(folder, SECRET, TITLE, b"hot-run", b"knock")
         assert await bank.verify() == ()
     assert left_of(folder, SECRET, TITLE, b"hot-run", b"knock") == at_once
@@ -358,7 +358,7 @@ async def test_nothing_of_what_was_erased_is_left_in_any_byte(quick: Path) -> No
     for case in cases("integrity", "purge"):
         (quick / case["id"]).mkdir()
         left = await left_after(case, quick / case["id"])
-        kept[case["id"]] = [word for word in left if case["what"] != "items" or word in (SECRET, TITLE)]
+        kept[case["id"]] = [word for word in left if case["what"] != "lessons" or word in (SECRET, TITLE)]
     known = {case["id"] for case in cases("integrity", "purge") if "known" in case}
     assert failed({id: left for id, left in kept.items() if id not in known}) == {}
     assert failed(kept).keys() == known, "what is known to fall short, and nothing else"

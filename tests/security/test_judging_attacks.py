@@ -14,11 +14,11 @@ import structural
 from structural_checks import bad_characters, roles_in, template_tokens, tokens_in
 
 import lessonbank
-from lessonbank.judging import LLMJudge
-from lessonbank.judging import llm as judging_llm
+from lessonbank.learning.judging import LLMJudge
+from lessonbank.learning.judging import llm as judging_llm
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Action, Attempt, Extraction, MemoryItem, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Action, Extraction, Lesson, Observation, Run, Step, ToolCall, Trajectory
 
 pytestmark = pytest.mark.anyio
 
@@ -331,8 +331,8 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
     def quoting(messages: Sequence[Message]) -> str:
         return taken_apart(messages).told
 
-    async def eager(attempts: Sequence[Attempt], /) -> Extraction:
-        return Extraction(items=(MemoryItem(title="Look first", content="`look_up` the parcel before a refund."),))
+    async def eager(attempts: Sequence[Run], /) -> Extraction:
+        return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before a refund."),))
 
     bank = await lessonbank.connect_async(
         ":memory:", scope="desk", model=ScriptedModel(quoting), extractor=eager, embedder="lexical", holdout=None
@@ -340,10 +340,10 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
     tried = [case for case in SHORT if case.part not in ("error", "everywhere")]
     for case in tried:
         learned = await bank.learn(run_of(case.part, case.text))
-        assert ([v.outcome for v in learned.verdicts], learned.items) == (["unknown"], ()), case.id
+        assert ([v.outcome for v in learned.verdicts], learned.lessons) == (["unknown"], ()), case.id
     counts = await bank.store.counts(scope="desk")
-    assert (counts.items, counts.trajectories, counts.pending) == (0, len(tried), len(tried))
-    assert (await bank.learn(run_of("task", ""), outcome="success")).items
+    assert (counts.lessons, counts.trajectories, counts.pending) == (0, len(tried), len(tried))
+    assert (await bank.learn(run_of("task", ""), outcome="success")).lessons
     await bank.close()
 
 

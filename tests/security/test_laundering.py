@@ -18,13 +18,13 @@ from lessonbank.guard.trust import TrustPolicy
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing._store_samples import collected
 from lessonbank.types import (
-    Attempt,
     Experience,
     Extraction,
     Learned,
-    MemoryItem,
+    Lesson,
     Merge,
     Recall,
+    Run,
     Step,
     Trajectory,
     Trust,
@@ -52,8 +52,8 @@ class Fooled:
     def __init__(self) -> None:
         self.lesson: dict[str, str] = {}
 
-    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction:
-        return Extraction(items=(MemoryItem(**self.lesson, state="active"),))
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        return Extraction(lessons=(Lesson(**self.lesson, state="active"),))
 
 
 class Victim:
@@ -69,8 +69,8 @@ class Victim:
         run = Trajectory(task=task or named(self.case, turn["task"]), steps=(seen,), answer="Done.")
         return await self.bank.signed_by(writer).learn(run, outcome="success", **more)
 
-    async def marked(self) -> list[MemoryItem]:
-        """Every item that came of the case, those taken back too."""
+    async def marked(self) -> list[Lesson]:
+        """Every lesson that came of the case, those taken back too."""
         return [i for i in await self.bank.items(retired=True) if mark(self.case) in i.text]
 
     async def asked(self, task: str = "") -> Recall:
@@ -103,9 +103,11 @@ async def stored(bank: AsyncReasoningBank) -> str:
 
 
 async def shown_without_leave(bank: AsyncReasoningBank) -> list[str]:
-    """Active items that no record of the journal moved: there must be none, whatever happened."""
-    moved = {id for entry in await bank.history() if isinstance(entry.entry, Trust) for id in entry.entry.item_ids}
-    return [item.id for item in await bank.items(retired=True) if item.state == "active" and item.id not in moved]
+    """Active lessons that no record of the journal moved: there must be none, whatever happened."""
+    moved = {id for entry in await bank.history() if isinstance(entry.entry, Trust) for id in entry.entry.lesson_ids}
+    return [
+        lesson.id for lesson in await bank.items(retired=True) if lesson.state == "active" and lesson.id not in moved
+    ]
 
 
 # --- the corpora -----------------------------------------------------------------------------------------------------
@@ -127,7 +129,7 @@ async def test_most_of_the_corpora_get_past_the_gate_so_that_trust_is_what_is_te
     for case in (*GRAFTS, *MINJA, *CHAINS):
         async with victim(case) as fooled:
             learned = [await fooled.read(turn) for turn in case.get("turns", [case])]
-            if not any(one.items for one in learned):
+            if not any(one.lessons for one in learned):
                 turned_away.append(case["id"])
     assert len(turned_away) <= 3, turned_away
 
@@ -155,13 +157,13 @@ async def test_an_open_bank_shows_a_grafted_memory_inside_the_fence_and_attribut
             learned = await fooled.read(case, writer="the agent of mallory")
             recall = await fooled.asked()
             assert leaks(recall.text, case) == [], case["id"]
-            for item in recall.shown:
+            for lesson in recall.shown:
                 seen += 1
-                assert item.state == "probation"
-                assert item.provenance.writer == "the agent of mallory"
+                assert lesson.state == "probation"
+                assert lesson.provenance.writer == "the agent of mallory"
                 assert learned.experience is not None
-                assert item.provenance.trajectory_ids == (learned.experience.attempts[0].trajectory_id,)
-                assert item.provenance.method not in ("human", "extractive")
+                assert lesson.provenance.trajectory_ids == (learned.experience.attempts[0].trajectory_id,)
+                assert lesson.provenance.method not in ("human", "extractive")
     assert seen >= 20
 
 
@@ -195,9 +197,9 @@ async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> N
     for case in GRAFTS[::4]:
         async with victim(case) as fooled:
             await fooled.read(case)
-            for item in await fooled.marked():
-                if item.state == "probation":
-                    await fooled.bank.quarantine(item.id, reason="it came of a poisoned page")
+            for lesson in await fooled.marked():
+                if lesson.state == "probation":
+                    await fooled.bank.quarantine(lesson.id, reason="it came of a poisoned page")
             assert (await fooled.asked()).text == ""
             assert await fooled.marked()
 
@@ -228,7 +230,7 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
             for turn in case["turns"]:
                 await fooled.read(turn)
             alone = await fooled.bank.retrieve(named(case, case["victim"]), scope=BOB, limit=9)
-            assert (alone.text, alone.items, alone.candidates) == ("", (), ()), case["id"]
+            assert (alone.text, alone.lessons, alone.candidates) == ("", (), ()), case["id"]
             assert (await fooled.bank.counts(scope=BOB)).experiences == 0
             assert await fooled.bank.items(scope=BOB, retired=True) == ()
             other = {
@@ -263,10 +265,10 @@ async def test_a_user_who_asks_in_other_words_corroborates_alone_unless_another_
         async with victim(case, "corroborated") as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
-            for item in await fooled.marked():
-                if item.state == "active":
+            for lesson in await fooled.marked():
+                if lesson.state == "active":
                     won.append(case["id"])
-                    moves = [e for e in await fooled.bank.history(item=item.id) if isinstance(e.entry, Trust)]
+                    moves = [e for e in await fooled.bank.history(lesson=lesson.id) if isinstance(e.entry, Trust)]
                     assert [len(e.entry.evidence) for e in moves if isinstance(e.entry, Trust)] == [2]
                     assert {e.writer for e in moves} == {"mallory"}
             assert await shown_without_leave(fooled.bank) == []
@@ -283,9 +285,9 @@ async def test_one_user_s_lessons_are_all_found_by_writer_and_taken_out() -> Non
         async with victim(case) as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
-            items = await fooled.bank.items()
-            assert {i.provenance.writer for i in items} <= {"mallory"}
-            for run in sorted({id for i in items for id in i.provenance.trajectory_ids}):
+            lessons = await fooled.bank.items()
+            assert {i.provenance.writer for i in lessons} <= {"mallory"}
+            for run in sorted({id for i in lessons for id in i.provenance.trajectory_ids}):
                 await fooled.bank.purge(trajectory=run, reason="all of this user's")
             assert await fooled.bank.items(retired=True) == ()
             assert (await fooled.asked(case["victim"])).text == ""
@@ -369,10 +371,12 @@ class Chain:
 
     async def _copy(self) -> None:
         """A caller puts what it was given back in, under ids of its own."""
-        fresh = [MemoryItem(title="x", content="x").id for _ in await self.now.marked()]
+        fresh = [Lesson(title="x", content="x").id for _ in await self.now.marked()]
         pairs = zip(await self.now.marked(), fresh, strict=True)
-        items = tuple(i.model_copy(update={"id": id, "state": "active", "risk": None}) for i, id in pairs)
-        await self.now.bank.consolidate(Experience(scope=ALICE, task=named(self.case, self.case["task"]), items=items))
+        lessons = tuple(i.model_copy(update={"id": id, "state": "active", "risk": None}) for i, id in pairs)
+        await self.now.bank.consolidate(
+            Experience(scope=ALICE, task=named(self.case, self.case["task"]), lessons=lessons)
+        )
 
     async def _sign(self) -> None:
         self.now.bank.writer = "ana"
@@ -391,9 +395,9 @@ async def walked(case: Case, folder: Path, trust: TrustPolicy) -> AsyncGenerator
         await chain.begin()
         for step in case["steps"]:
             await chain.do(step)
-            items = await chain.now.marked()
-            assert items, (case["id"], step)
-            assert {i.state for i in items} == {"probation"}, (case["id"], step)
+            lessons = await chain.now.marked()
+            assert lessons, (case["id"], step)
+            assert {i.state for i in lessons} == {"probation"}, (case["id"], step)
         yield chain
 
 
@@ -413,11 +417,11 @@ async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPoli
 async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_path: Path) -> None:
     for case in CHAINS:
         async with walked(case, tmp_path, "open") as chain:
-            for item in await chain.now.marked():
-                assert item.provenance.trajectory_ids, (case["id"], item.provenance)
-                assert set(item.provenance.trajectory_ids) <= chain.runs, (case["id"], item.provenance)
-                if item.provenance.method != "merge":
-                    assert item.provenance.writer == "mallory", case["id"]
+            for lesson in await chain.now.marked():
+                assert lesson.provenance.trajectory_ids, (case["id"], lesson.provenance)
+                assert set(lesson.provenance.trajectory_ids) <= chain.runs, (case["id"], lesson.provenance)
+                if lesson.provenance.method != "merge":
+                    assert lesson.provenance.writer == "mallory", case["id"]
 
 
 async def test_a_merged_lesson_is_found_by_the_writer_of_its_sources(tmp_path: Path) -> None:

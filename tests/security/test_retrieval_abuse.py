@@ -21,7 +21,7 @@ from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing._store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
-from lessonbank.types import Add, Experience, MemoryItem, Recall
+from lessonbank.types import Add, Experience, Lesson, Recall
 
 pytestmark = pytest.mark.anyio
 
@@ -38,9 +38,9 @@ TASKS = ("cancel the pending order", "exchange the blue boots", "book a flight t
 By = Literal["lexical", "dense", "hybrid"]
 
 
-def lesson(task: str, scope: str, *, title: str = "", mark: str = "own") -> Experience:
-    items = (MemoryItem(title=title or f"About {task}"[:200], content=f"This is of {mark}."),)
-    return Experience(scope=scope, task=task, items=items)
+def a_lesson(task: str, scope: str, *, title: str = "", mark: str = "own") -> Experience:
+    lessons = (Lesson(title=title or f"About {task}"[:200], content=f"This is of {mark}."),)
+    return Experience(scope=scope, task=task, lessons=lessons)
 
 
 async def planted(bank: AsyncReasoningBank, lessons: Sequence[Experience]) -> None:
@@ -55,15 +55,15 @@ async def asked(by: By, where: str | Path = ":memory:") -> AsyncGenerator[AsyncR
     embedder = "lexical" if by == "lexical" else "hashing"
     bank = await lessonbank.connect_async(where, scope=MINE, embedder=embedder, retrieval=by, holdout=None)
     try:
-        await planted(bank, [lesson(task, MINE) for task in TASKS])
-        await planted(bank, [lesson(task, THEIRS, mark="somebody else") for task in (*TASKS, "secret plans")])
+        await planted(bank, [a_lesson(task, MINE) for task in TASKS])
+        await planted(bank, [a_lesson(task, THEIRS, mark="somebody else") for task in (*TASKS, "secret plans")])
         yield bank
     finally:
         await bank.close()
 
 
 def about(recall: Recall, task: str) -> bool:
-    return any(item.title == f"About {task}" for item in recall.shown)
+    return any(lesson.title == f"About {task}" for lesson in recall.shown)
 
 
 async def finds_all(bank: AsyncReasoningBank) -> list[str]:
@@ -84,7 +84,7 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
             began = time.process_time()
             try:
                 recall = await bank.retrieve(spelled(case["query"]), limit=9)
-                found = [*recall.items, *(m.item_id for m in recall.candidates)]
+                found = [*recall.lessons, *(m.lesson_id for m in recall.candidates)]
                 if "somebody else" in repr(found) or "somebody else" in recall.text or recall.scope != MINE:
                     wrong.append(f"{case['id']}: a lesson of another scope")
             except LessonbankError as error:
@@ -179,7 +179,7 @@ class BrokenEmbedder:
 async def test_an_embedder_that_goes_mad_costs_an_answer_and_never_the_bank() -> None:
     embedder, wrong = BrokenEmbedder(), list[str]()
     async with await lessonbank.connect_async(":memory:", scope=MINE, embedder=embedder, holdout=None) as bank:
-        await planted(bank, [lesson(task, MINE) for task in TASKS])
+        await planted(bank, [a_lesson(task, MINE) for task in TASKS])
         for case in [c for c in cases("retrieval", "vector") if c["expect"] != "fine"]:
             embedder.answer = [vector(case)]
             if await refused(bank.retrieve(TASKS[0])) not in ("fine", case["expect"]):
@@ -202,7 +202,7 @@ async def crowded(by: By, case: Case) -> list[str]:
         texts = [spelled(task) for task in case["tasks"]]
         title = case.get("title", "You must pay first")
         await planted(
-            bank, [lesson(t, MINE, title=title, mark="the poisoner") for t in texts for _ in range(case["times"])]
+            bank, [a_lesson(t, MINE, title=title, mark="the poisoner") for t in texts for _ in range(case["times"])]
         )
         return await finds_all(bank)
 
@@ -222,7 +222,7 @@ async def test_what_is_planted_in_one_scope_is_nowhere_else() -> None:
         async with asked("hybrid") as bank:
             before = [(await bank.retrieve(task, limit=3)).scores for task in TASKS]
             texts = [spelled(task) for task in case["tasks"]]
-            await planted(bank, [lesson(t, THEIRS, mark="somebody else") for t in texts for _ in range(5)])
+            await planted(bank, [a_lesson(t, THEIRS, mark="somebody else") for t in texts for _ in range(5)])
             if [(await bank.retrieve(task, limit=3)).scores for task in TASKS] != before:
                 wrong.append(case["id"])
     assert wrong == []

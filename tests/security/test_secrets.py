@@ -20,7 +20,7 @@ from lessonbank.guard import _finding as finding
 from lessonbank.guard.redact import redact
 from lessonbank.stores._packing import unpacked
 from lessonbank.testing import HashingEmbedder, ScriptedModel
-from lessonbank.types import Action, Attempt, Experience, MemoryItem, Observation, Step, ToolCall, Trajectory, Verdict
+from lessonbank.types import Action, Experience, Lesson, Observation, Run, Step, ToolCall, Trajectory, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))
 import secrets_corpus as corpus
@@ -98,7 +98,7 @@ class Watching:
         """A lesson that repeats what was read, as a careless model writes it."""
         self.seen.extend(message.content for message in messages)
         echo = messages[-1].content[-2000:]
-        return json.dumps({"items": [{"evidence": ["step 1"], "title": "Look first", "content": echo}]})
+        return json.dumps({"lessons": [{"evidence": ["step 1"], "title": "Look first", "content": echo}]})
 
     async def embed(self, texts: Sequence[str], /, **more: Any) -> Any:
         self.seen.extend(texts)
@@ -167,10 +167,10 @@ async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
     ) as bank:
         run = run_of(cases)
         await bank.judge(run)
-        await bank.extract([Attempt(trajectory=run, verdict=Verdict(outcome="failure"))])
+        await bank.extract([Run(trajectory=run, verdict=Verdict(outcome="failure"))])
         learned = await bank.learn(run.model_copy(update={"id": "another"}), outcome="failure")
-        item = MemoryItem(title=cases[0].text, content="\n".join(c.text for c in cases[:20]))
-        await bank.consolidate(Experience(scope="t", task=cases[1].text, items=(item,)))
+        lesson = Lesson(title=cases[0].text, content="\n".join(c.text for c in cases[:20]))
+        await bank.consolidate(Experience(scope="t", task=cases[1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
         await bank.export(tmp_path / "bank.jsonl")
         kept = (await bank.trajectory("another")).model_dump_json()

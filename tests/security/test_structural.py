@@ -18,19 +18,19 @@ from structural_checks import Case, bad_characters, live_in, read, roles_in, tem
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank._ids import digest, mended
 from lessonbank.cli import app
-from lessonbank.consolidation.merging import MergeSimilar
 from lessonbank.errors import JudgeError, LessonbankError, ModelError
-from lessonbank.extraction.llm import LLMExtractor
 from lessonbank.guard.sanitise import canonical, clean, fence, fence_lines, one_line
-from lessonbank.injection import Injector
-from lessonbank.judging.llm import LLMJudge
-from lessonbank.judging.parsing import parse_verdict
+from lessonbank.learning.consolidation.merge import MergeSimilar
+from lessonbank.learning.extraction.llm import LLMExtractor
+from lessonbank.learning.judging.llm import LLMJudge
+from lessonbank.learning.judging.parsing import parse_verdict
 from lessonbank.models.function import FunctionModel
 from lessonbank.prompts import load
+from lessonbank.retrieving.injection import Injector
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Attempt, Experience, Found, Match, MemoryItem, Observation, Step, Trajectory, Verdict
+from lessonbank.types import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
+from lessonbank.types.ids import digest, mended
 
 HOSTILE = read("structural")[:: 1 if "LESSONBANK_SOAK" in os.environ else 2]
 """Every other case; all of them with `LESSONBANK_SOAK`, and always in `bench/security.py`."""
@@ -132,7 +132,7 @@ def test_code_is_read_back_from_the_block_as_it_was() -> None:
     for case in BENIGN:
         if "code" not in case.kind or case.changed_by:
             continue
-        lines = recalled(item("Use this", case.text)).split("\n")
+        lines = recalled(lesson("Use this", case.text)).split("\n")
         opening = next(n for n, line in enumerate(lines) if line.startswith("<<<lessons "))
         nonce = lines[opening][11:19]
         body = [line.removeprefix(f"{nonce}| ") for line in lines[opening + 1 : -1] if line != "~~~"]
@@ -244,24 +244,24 @@ def test_any_text_comes_out_inert(text: str) -> None:
 # --- the block in a prompt -------------------------------------------------------------------------------------------
 
 
-def item(title: str, content: str, description: str = "seen before") -> MemoryItem:
-    return MemoryItem(title=title.strip() or "t", content=content.strip() or "c", description=description)
+def lesson(title: str, content: str, description: str = "seen before") -> Lesson:
+    return Lesson(title=title.strip() or "t", content=content.strip() or "c", description=description)
 
 
-def recalled(*items: MemoryItem, style: str = "general") -> str:
+def recalled(*lessons: Lesson, style: str = "general") -> str:
     injector = Injector(load(f"{style}/inject"), style="paper" if style == "paper" else "full", budget=30_000)
-    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", items=items), score=0.5),))
+    found = Found(matches=(Match(experience=Experience(scope="s", task="jump", lessons=lessons), score=0.5),))
     return injector.recall(found, id=RECALL, task="jump", scope="s", retriever="r", space=None).text
 
 
 @each(SHORT)
 @pytest.mark.parametrize("style", ["general", "paper"])
-def test_the_block_holds_every_item_and_nothing_else(cases: list[Case], style: str) -> None:
+def test_the_block_holds_every_lesson_and_nothing_else(cases: list[Case], style: str) -> None:
     nonce = digest(RECALL)[:8]
-    frame = recalled(item("t", "c"), style=style).split("<<<")[0]
+    frame = recalled(lesson("t", "c"), style=style).split("<<<")[0]
     for case in cases:
         text = case.against(nonce)
-        block = recalled(item(text, "plain"), item("plain", text, text), style=style)
+        block = recalled(lesson(text, "plain"), lesson("plain", text, text), style=style)
         assert block.startswith(frame), case.id
         within = [line.removeprefix(f"{nonce}| ") for line in inside(block, "lessons", nonce) if line != "~~~"]
         assert [line[:4] for line in within if not line.startswith("  ")] == ["[1] ", "[2] "], case.id
@@ -297,12 +297,12 @@ async def judge_prompt(text: str) -> str:
 
 
 async def extractor_prompt(text: str) -> str:
-    model = ScriptedModel(['{"items": []}'])
+    model = ScriptedModel(['{"lessons": []}'])
     prompts = {
         role: load(f"general/{name}") for role, name in zip(("success", "failure", "contrast"), FILES, strict=True)
     }
     verdict = Verdict(outcome="success", reason=text, source="judge", confidence=0.9)
-    await LLMExtractor(model, **prompts)([Attempt(trajectory=run_of(text), verdict=verdict)] * 2)
+    await LLMExtractor(model, **prompts)([Run(trajectory=run_of(text), verdict=verdict)] * 2)
     return model.calls[0].prompt
 
 
@@ -335,10 +335,10 @@ async def merge_prompt(text: str) -> str:
     """What is asked about two lessons alike, `text` being one's description; nothing where it sets them apart."""
     old = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."
     near = "When a search comes back empty, the index may be stale: run `rebuild` once and repeat the search."
-    held = Experience(scope="s", task="find", items=(item("Rebuild a stale index", old, ""),))
+    held = Experience(scope="s", task="find", lessons=(lesson("Rebuild a stale index", old, ""),))
     model = ScriptedModel(['{"merge": false}'])
     consolidate = MergeSimilar(Shelf(held), model)
-    await consolidate(Experience(scope="s", task="find it", items=(item("Empty search", near, text),)))
+    await consolidate(Experience(scope="s", task="find it", lessons=(lesson("Empty search", near, text),)))
     return model.calls[0].prompt if model.calls else ""
 
 
@@ -364,14 +364,14 @@ class Shelf:
 
 
 @pytest.fixture(scope="module")
-def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[MemoryItem]]]:
-    """A bank whose every item is a case of the corpus."""
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[Lesson]]]:
+    """A bank whose every lesson is a case of the corpus."""
     path = tmp_path_factory.mktemp("hostile") / "bank.db"
-    kept = [MemoryItem(title=t[:300], description=t, content=t) for c in SHORT if (t := mended(c.text)).strip()]
+    kept = [Lesson(title=t[:300], description=t, content=t) for c in SHORT if (t := mended(c.text)).strip()]
     with lessonbank.connect(path, scope="s", embedder="lexical", holdout=None) as memory:
         for start in range(0, len(kept), 40):
-            items = tuple(kept[start : start + 40])
-            memory.consolidate(Experience(scope="s", task=f"{items[0].title} number {start}", items=items))
+            lessons = tuple(kept[start : start + 40])
+            memory.consolidate(Experience(scope="s", task=f"{lessons[0].title} number {start}", lessons=lessons))
         yield path, list(memory.items())
 
 
@@ -381,29 +381,29 @@ def command(path: Path, *words: str) -> str:
     return done.output
 
 
-def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[MemoryItem]]) -> None:
+def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
-    shown = [command(path, "items"), command(path, "retrieve", "number 40 done", "-k", "3")]
+    shown = [command(path, "lessons"), command(path, "retrieve", "number 40 done", "-k", "3")]
     shown += [command(path, "history"), command(path, "diff", "0", "2")]
-    shown += [command(path, "items", one.id) for one in kept[::9]]
+    shown += [command(path, "lessons", one.id) for one in kept[::9]]
     for text in shown:
         assert not bad_characters(text)
         assert not roles_in(text)
         assert not tokens_in(text, TOKENS - THOUGHTS)
 
 
-def test_json_of_the_command_line_is_one_document_of_ascii(bank: tuple[Path, list[MemoryItem]]) -> None:
+def test_json_of_the_command_line_is_one_document_of_ascii(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
-    for words in (("items", "--json"), ("retrieve", "number 40 done", "--json"), ("history", "--json")):
+    for words in (("lessons", "--json"), ("retrieve", "number 40 done", "--json"), ("history", "--json")):
         text = command(path, *words)
         assert text.isascii()
         assert not bad_characters(text)
         assert not roles_in(text)
         assert json.loads(text)
-    assert len(json.loads(command(path, "items", "--json"))) == len(kept)
+    assert len(json.loads(command(path, "lessons", "--json"))) == len(kept)
 
 
-def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[Path, list[MemoryItem]]) -> None:
+def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     file = path.with_name("out.jsonl")
     command(path, "export", str(file))

@@ -155,7 +155,7 @@ def looks(connection: sqlite3.Connection, ids: Ids) -> dict[str, Callable[[], An
         "learned": lambda: _reading.learned(connection, OURS, [ids.run]),
         "holding": lambda: _reading.holding(connection, OURS, [ids.run]),
         "get": lambda: _reading.experience(connection, OURS, ids.experience),
-        "owner": lambda: _reading.owner(connection, OURS, ids.item),
+        "owner": lambda: _reading.owner(connection, OURS, ids.lesson),
         "trajectory": lambda: _reading.trajectory(connection, OURS, ids.run),
         "recall": lambda: _reading.recall(connection, OURS, ids.recall),
         "settlement": lambda: _reading.settlement(connection, OURS, ids.recall),

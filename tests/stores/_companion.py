@@ -8,14 +8,14 @@ import sys
 
 from lessonbank.errors import LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience, item
+from lessonbank.testing._store_samples import MINE, added, collected, experience, lesson
 
 
 async def obey(store: SqliteStore, order: str, number: int) -> list[str]:
     """The ids of what was added, or of everything there is."""
     if order == "look":
         return [e.id for e in await collected(store.scan(scope=MINE))]
-    new = [experience(items=[item() for _ in range(20)] if number > 1 else None) for _ in range(number)]
+    new = [experience(lessons=[lesson() for _ in range(20)] if number > 1 else None) for _ in range(number)]
     await added(store, *new)
     return [e.id for e in new]
 

@@ -19,15 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank._ids import digest, new_id
 from lessonbank.errors import LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import (
     Add,
-    AttemptRef,
     Change,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Recall,
     Record,
@@ -35,11 +33,13 @@ from lessonbank.types import (
     Restore,
     Retire,
     Rollback,
+    RunRef,
     Settle,
     Settlement,
     Trajectory,
     Verdict,
 )
+from lessonbank.types.ids import digest, new_id
 
 SPACE, DIMENSIONS = "crowd:32", 32
 EPOCH = 10.0
@@ -75,7 +75,7 @@ def mark(record: Record, /) -> str:
 
 def seal(experience: Experience, /) -> str:
     """Short digest of what retiring and restoring leave as it is; kept in the metadata."""
-    return digest(json.dumps([experience.task, *([i.id, i.title, i.content] for i in experience.items)]))[:16]
+    return digest(json.dumps([experience.task, *([i.id, i.title, i.content] for i in experience.lessons)]))[:16]
 
 
 def sealed(experience: Experience, /) -> Experience:
@@ -189,29 +189,31 @@ class Writer:
             await self.change(scope, [Add(experience=new)], [new])
 
     async def flip(self) -> None:
-        """Retire an item, or restore it."""
+        """Retire a lesson, or restore it."""
         scope, known = self._known(1)
         if known:
             change, after = self._flipped(known[0])
             await self.change(scope, [change], [after])
 
     async def replace(self) -> None:
-        """Another version: other items, sometimes another task."""
+        """Another version: other lessons, sometimes another task."""
         scope, known = self._known(1)
         if known:
             task = known[0].task if self._chance.random() < 0.7 else f"{known[0].task} again"
-            after = sealed(known[0].model_copy(update={"task": task, "items": (*known[0].items[-2:], self._item())}))
+            after = sealed(
+                known[0].model_copy(update={"task": task, "lessons": (*known[0].lessons[-2:], self._lesson())})
+            )
             await self.change(scope, [Replace(experience=after)], [after])
 
     async def merge(self) -> None:
-        """One experience in the place of two items."""
+        """One experience in the place of two lessons."""
         scope, known = self._known(2)
-        sources = [(e, next(iter(e.active_items), None)) for e in known]
-        if len(known) == 2 and all(item for _, item in sources):
+        sources = [(e, next(iter(e.active_lessons), None)) for e in known]
+        if len(known) == 2 and all(lesson for _, lesson in sources):
             new = self._fresh(scope)
-            ids = tuple(item.id for _, item in sources if item)
-            change = Merge(experience=new, source_item_ids=ids, reason=self._reason())
-            await self.change(scope, [change], [new, *(_with_flipped(e, item.id) for e, item in sources if item)])
+            ids = tuple(lesson.id for _, lesson in sources if lesson)
+            change = Merge(experience=new, source_lesson_ids=ids, reason=self._reason())
+            await self.change(scope, [change], [new, *(_with_flipped(e, lesson.id) for e, lesson in sources if lesson)])
 
     async def settle(self) -> None:
         """A receipt, then its outcome, alone or with the change that came of it."""
@@ -262,24 +264,24 @@ class Writer:
         return scope, self._chance.sample(known, min(count, len(known)))
 
     def _flipped(self, known: Experience) -> tuple[Change, Experience]:
-        item = self._chance.choice(known.items)
-        kind = Restore if item.retired else Retire
-        return kind(item_ids=(item.id,), reason=self._reason()), _with_flipped(known, item.id)
+        lesson = self._chance.choice(known.lessons)
+        kind = Restore if lesson.retired else Retire
+        return kind(lesson_ids=(lesson.id,), reason=self._reason()), _with_flipped(known, lesson.id)
 
     def _fresh(
         self, scope: str, *, words: str = "", metadata: dict[str, Any] | None = None, runs: Sequence[Trajectory] = ()
     ) -> Experience:
         id = new_id()
-        attempts = tuple(AttemptRef(trajectory_id=r.id, verdict=Verdict(outcome="success")) for r in runs)
+        attempts = tuple(RunRef(trajectory_id=r.id, verdict=Verdict(outcome="success")) for r in runs)
         task = f"case{id} {words or self._words(8)}"
-        items = tuple(self._item() for _ in range(self._chance.randint(1, 3)))
+        lessons = tuple(self._lesson() for _ in range(self._chance.randint(1, 3)))
         return sealed(
-            Experience(id=id, scope=scope, task=task, items=items, attempts=attempts, metadata=metadata or {})
+            Experience(id=id, scope=scope, task=task, lessons=lessons, attempts=attempts, metadata=metadata or {})
         )
 
-    def _item(self) -> MemoryItem:
+    def _lesson(self) -> Lesson:
         length = self._chance.choice((10, 50, 200, 200, 400, 8000 if self._chance.random() < 0.1 else 100))
-        return MemoryItem(title=self._words(4), content=self._words(length))
+        return Lesson(title=self._words(4), content=self._words(length))
 
     def _words(self, count: int) -> str:
         return " ".join(f"w{self._chance.randrange(4000)}" for _ in range(count))
@@ -330,10 +332,12 @@ def start(
         os._exit(code)
 
 
-def _with_flipped(known: Experience, item_id: str) -> Experience:
+def _with_flipped(known: Experience, lesson_id: str) -> Experience:
     flip = {True: False, False: True}
-    items = tuple(i.model_copy(update={"retired": flip[i.retired]}) if i.id == item_id else i for i in known.items)
-    return known.model_copy(update={"items": items})
+    lessons = tuple(
+        i.model_copy(update={"retired": flip[i.retired]}) if i.id == lesson_id else i for i in known.lessons
+    )
+    return known.model_copy(update={"lessons": lessons})
 
 
 def since(start: float, /) -> float:

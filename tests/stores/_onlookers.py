@@ -10,10 +10,10 @@ from pathlib import Path
 
 from _crowd import BACK, SPACE, TOGETHER, Log, here, lines, seal, since, vector_of
 
-from lessonbank._ids import new_id
 from lessonbank.errors import LessonbankError, NotFound
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Experience, Match
+from lessonbank.types.ids import new_id
 
 
 class Reader:
@@ -73,8 +73,8 @@ class Reader:
     async def counted(self) -> list[str]:
         """One snapshot of sums."""
         counts = await self.store.counts(scope=here("part-2"))
-        sound = counts.retired <= counts.items and counts.settled <= counts.recalls
-        return [] if sound and counts.experiences <= counts.items else [f"impossible: {counts}"]
+        sound = counts.retired <= counts.lessons and counts.settled <= counts.recalls
+        return [] if sound and counts.experiences <= counts.lessons else [f"impossible: {counts}"]
 
     async def fresh(self) -> list[str]:
         """What another process was just promised is there, and its vector finds it."""
@@ -90,7 +90,7 @@ class Reader:
                 return [f"{id} was acknowledged and is not there"]
             if known.metadata.get("seal") != seal(known):
                 return [f"{id} is not whole"]
-            if not known.active_items or [m.experience.id for m in nearest] == [id]:
+            if not known.active_lessons or [m.experience.id for m in nearest] == [id]:
                 return []
         return [f"{id} was acknowledged and its vector finds {[m.experience.id for m in nearest]}"]
 
@@ -131,6 +131,6 @@ def _ranked(matches: Sequence[Match], scope: str) -> list[str]:
     for experience in (m.experience for m in matches):
         if experience.metadata.get("seal") != seal(experience):
             problems.append(f"{experience.id} is not whole")
-        if experience.scope != scope or not experience.active_items:
+        if experience.scope != scope or not experience.active_lessons:
             problems.append(f"{experience.id} does not belong here")
     return problems

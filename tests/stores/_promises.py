@@ -13,8 +13,8 @@ from _onlookers import halves
 
 from lessonbank.errors import NotFound
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.timeline import state_at
 from lessonbank.types import Experience
+from lessonbank.types.timeline import state_at
 
 Line = dict[str, Any]
 _SOUGHT = 10
@@ -50,7 +50,7 @@ async def held(store: SqliteStore, scope: str, asked: set[tuple[str, str]]) -> H
             found.marks[kind, id] = one
     told = state_at(entries, len(entries), scope=scope)
     found.problems = _scope_problems(scope, experiences, [e.sequence for e in entries], told.experiences)
-    for experience in [e for e in experiences if e.active_items and "seal" in e.metadata][-_SOUGHT:]:
+    for experience in [e for e in experiences if e.active_lessons and "seal" in e.metadata][-_SOUGHT:]:
         found.problems += await _sought(store, experience)
     return found
 

@@ -14,13 +14,21 @@ from lessonbank.protocols import Store, Vectors
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_rewinding import some_trust
-from lessonbank.testing._store_samples import MINE, THEIRS, attempt, collected, experience, item, settlement, trajectory
+from lessonbank.testing._store_samples import (
+    MINE,
+    THEIRS,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    settlement,
+    trajectory,
+)
 from lessonbank.types import (
     Add,
-    AttemptRef,
     Change,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Provenance,
     Recall,
@@ -29,14 +37,15 @@ from lessonbank.types import (
     Restore,
     Retire,
     Rollback,
+    RunRef,
     Trajectory,
     Verdict,
 )
 
-R = TypeVar("R", Experience, MemoryItem, Trajectory)
+R = TypeVar("R", Experience, Lesson, Trajectory)
 Call = Callable[[Store], Awaitable[Any]]
 
-TASKS, ITEMS = "tasks", "items"
+TASKS, LESSONS = "tasks", "lessons"
 _WORDS = ("cancel", "order", "boots", "oslo", "注", "42", "under_score", "the")
 
 
@@ -119,10 +128,10 @@ class Walk:
 
     async def replace(self, chance: random.Random) -> None:
         for known in self.some(chance, self.present, 2):
-            items = list(known.items[chance.randrange(2) :])
+            lessons = list(known.lessons[chance.randrange(2) :])
             if chance.random() < 0.3:
-                items.reverse()
-            update: dict[str, Any] = {"items": (*items, item("Later", retired=chance.random() < 0.3))}
+                lessons.reverse()
+            update: dict[str, Any] = {"lessons": (*lessons, lesson("Later", retired=chance.random() < 0.3))}
             if chance.random() < 0.5:
                 update = {"task": self.task(chance), **(update if chance.random() < 0.5 else {})}
             if chance.random() < 0.2:
@@ -131,24 +140,24 @@ class Walk:
 
     async def flip(self, chance: random.Random) -> None:
         retired = chance.random() < 0.4
-        ids = [i.id for i in self.some(chance, [i for e in self.present for i in e.items if i.retired is retired], 4)]
+        ids = [i.id for i in self.some(chance, [i for e in self.present for i in e.lessons if i.retired is retired], 4)]
         kind = Restore if retired else Retire
         if ids:
-            await self.apply(chance, [kind(item_ids=tuple(ids), reason="walk")])
+            await self.apply(chance, [kind(lesson_ids=tuple(ids), reason="walk")])
 
     async def trust(self, chance: random.Random) -> None:
-        """A move of items that fits them all, or for some of them does not: then nothing is to move."""
-        known = self.some(chance, [i for e in self.present for i in e.items], chance.choice((1, 1, 3)))
+        """A move of lessons that fits them all, or for some of them does not: then nothing is to move."""
+        known = self.some(chance, [i for e in self.present for i in e.lessons], chance.choice((1, 1, 3)))
         for first in known[:1]:
             move = some_trust(first, chance)
-            await self.apply(chance, [move.model_copy(update={"item_ids": tuple(i.id for i in known)})])
+            await self.apply(chance, [move.model_copy(update={"lesson_ids": tuple(i.id for i in known)})])
 
     async def merge(self, chance: random.Random) -> None:
-        shown = [i.id for e in self.present for i in e.active_items]
+        shown = [i.id for e in self.present for i in e.active_lessons]
         sources = tuple(self.some(chance, shown, 2))
         if sources:
             new = self.experience(chance)
-            await self.apply(chance, [Merge(experience=new, source_item_ids=sources, reason="walk")])
+            await self.apply(chance, [Merge(experience=new, source_lesson_ids=sources, reason="walk")])
 
     async def rejudge(self, chance: random.Random) -> None:
         tried = [(e.id, a.trajectory_id) for e in self.present for a in e.attempts]
@@ -158,22 +167,22 @@ class Walk:
 
     async def refuse(self, chance: random.Random) -> None:
         """Batches that must leave no trace: the second change does not fit."""
-        shown = [i.id for e in self.present for i in e.active_items]
-        wrong: list[Change] = [Retire(item_ids=("nothing",), reason="walk")]
-        wrong += [Restore(item_ids=(id,), reason="walk") for id in shown[:1]]
+        shown = [i.id for e in self.present for i in e.active_lessons]
+        wrong: list[Change] = [Retire(lesson_ids=("nothing",), reason="walk")]
+        wrong += [Restore(lesson_ids=(id,), reason="walk") for id in shown[:1]]
         wrong += [Add(experience=e) for e in self.present[:1]]
         wrong += [Add(experience=self.trusted(chance))]
         await self.apply(chance, [Add(experience=self.experience(chance)), chance.choice(wrong)])
 
     async def index(self, chance: random.Random) -> None:
-        space = chance.choice((TASKS, ITEMS))
-        ids = [e.id for e in self.present] if space == TASKS else [i.id for e in self.present for i in e.items]
+        space = chance.choice((TASKS, LESSONS))
+        ids = [e.id for e in self.present] if space == TASKS else [i.id for e in self.present for i in e.lessons]
         vectors = {id: self.vector(chance, space) for id in self.some(chance, ids, chance.choice((1, 3, 99)))}
         if vectors:
             await self.both(chance, lambda s: s.index(vectors, scope=self.scope, space=space))
 
     async def drop_index(self, chance: random.Random) -> None:
-        space = chance.choice((TASKS, ITEMS))
+        space = chance.choice((TASKS, LESSONS))
         await self.both(chance, lambda s: s.drop_index(scope=self.scope, space=space))
         self.dimensions[self.scope, space] = chance.choice((1, 3, 8))
 
@@ -193,9 +202,9 @@ class Walk:
         await self.apply(chance, [], settlement=settlement(recall, scope=self.scope))
 
     async def purge(self, chance: random.Random) -> None:
-        what = chance.choice(("item", "item", "trajectory", "trajectory", "scope"))
+        what = chance.choice(("lesson", "lesson", "trajectory", "trajectory", "scope"))
         known = {
-            "item": [i.id for e in (*self.present, *self.ever[self.scope].values()) for i in e.items],
+            "lesson": [i.id for e in (*self.present, *self.ever[self.scope].values()) for i in e.lessons],
             "trajectory": [run.id for run in self.runs[self.scope]],
             "scope": [""],
         }[what]
@@ -228,19 +237,19 @@ class Walk:
         made = experience(
             self.task(chance),
             scope=self.scope,
-            items=[self.item(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
+            lessons=[self.item(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
             minute=chance.randrange(3),
             attempts=[self.attempt(chance, run) for run in runs],
         )
         return named(made, chance)
 
     def trusted(self, chance: random.Random) -> Experience:
-        """An experience with an item that says of itself that it is trusted."""
+        """An experience with a lesson that says of itself that it is trusted."""
         made = self.experience(chance)
-        return made.model_copy(update={"items": (item().model_copy(update={"state": "active"}), *made.items)})
+        return made.model_copy(update={"lessons": (lesson().model_copy(update={"state": "active"}), *made.lessons)})
 
-    def item(self, chance: random.Random, runs: Sequence[Trajectory]) -> MemoryItem:
-        made = item(self.task(chance), retired=chance.random() < 0.2)
+    def lesson(self, chance: random.Random, runs: Sequence[Trajectory]) -> Lesson:
+        made = lesson(self.task(chance), retired=chance.random() < 0.2)
         provenance = Provenance(trajectory_ids=tuple(run.id for run in runs[: chance.randrange(2)]))
         told: dict[str, Any] = {
             "provenance": provenance,
@@ -248,7 +257,7 @@ class Walk:
         }
         return named(made.model_copy(update=told), chance)
 
-    def attempt(self, chance: random.Random, run: Trajectory) -> AttemptRef:
+    def attempt(self, chance: random.Random, run: Trajectory) -> RunRef:
         return attempt(run, chance.choice(("success", "failure", "unknown")))
 
     # -- what is seen
@@ -264,7 +273,7 @@ class Walk:
         scope = self.scope
         exclude = [e.id for e in self.some(chance, self.present, chance.choice((0, 0, 2)))]
         limit, query = chance.choice((1, 3, 99)), self.task(chance)
-        vectors = {space: self.vector(chance, space) for space in (TASKS, ITEMS)}
+        vectors = {space: self.vector(chance, space) for space in (TASKS, LESSONS)}
         runs = [run.id for run in self.runs[scope]]
 
         async def journal(store: Store) -> Any:
@@ -281,10 +290,10 @@ class Walk:
             "journal": journal,
             "counts": lambda s: s.counts(scope=scope),
             "nearest tasks": lambda s: near(s, TASKS),
-            "nearest items": lambda s: near(s, ITEMS),
+            "nearest lessons": lambda s: near(s, LESSONS),
             "search": lambda s: listed(s.search(query, scope=scope, limit=limit, exclude=exclude)),
             "unindexed tasks": lambda s: listed(s.unindexed(scope=scope, space=TASKS, limit=limit)),
-            "unindexed items": lambda s: listed(s.unindexed(scope=scope, space=ITEMS, limit=limit, items=True)),
+            "unindexed lessons": lambda s: listed(s.unindexed(scope=scope, space=LESSONS, limit=limit, lessons=True)),
             "pending": lambda s: listed(s.pending(scope=scope)),
             "learned": lambda s: s.learned(runs, scope=scope),
             "holding": lambda s: s.holding(runs, scope=scope),

@@ -14,7 +14,7 @@ from lessonbank.testing._store_samples import (
     added,
     attempt,
     experience,
-    item,
+    lesson,
     settlement,
     towards,
     trajectory,
@@ -36,7 +36,7 @@ async def _filled(path: Path) -> SqliteStore:
     await store.keep(runs, scope=MINE)
     known = [
         experience("Cancel the pending order", minute=1, attempts=[attempt(runs[0], "failure")]),
-        experience("Exchange the blue boots", minute=2, items=(item(), item(retired=True))),
+        experience("Exchange the blue boots", minute=2, lessons=(lesson(), lesson(retired=True))),
         experience("Book a flight to Oslo", minute=3, attempts=[attempt(runs[1], "unknown")]),
     ]
     await added(store, *known, along=[towards(n) for n in range(3)])

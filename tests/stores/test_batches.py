@@ -9,22 +9,22 @@ import pytest
 
 from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, item, towards
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Add, Replace, Rollback
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_batch_with_one_known_experience_or_item_or_one_of_them_twice_writes_nothing(path: Path) -> None:
+async def test_a_batch_with_one_known_experience_or_lesson_or_one_of_them_twice_writes_nothing(path: Path) -> None:
     store = await SqliteStore.open(path)
     await added(store, known := experience("known"))
     await added(store, elsewhere := experience("known elsewhere", scope="other"), scope="other")
-    twice, shared = experience("twice"), item()
+    twice, shared = experience("twice"), lesson()
     for odd in (
         [known],
-        [experience("takes an item", items=known.items)],
+        [experience("takes a lesson", lessons=known.lessons)],
         [twice, twice],
-        [experience("one", items=(shared,)), experience("two", items=(shared,))],
+        [experience("one", lessons=(shared,)), experience("two", lessons=(shared,))],
     ):
         others = [experience(f"new {n}") for n in range(20)]
         with pytest.raises(Conflict):

@@ -27,7 +27,7 @@ from lessonbank.testing._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     towards,
     trajectory,
 )
@@ -70,15 +70,17 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
     async with made(kind, path) as store:
         run = trajectory().model_copy(update={"id": id})
         await store.keep([run], scope=MINE)
-        lesson = item().model_copy(update={"id": id})
-        known = experience(items=(lesson, item()), attempts=[attempt(run, "success")]).model_copy(update={"id": id})
+        known_lesson = lesson().model_copy(update={"id": id})
+        known = experience(lessons=(known_lesson, lesson()), attempts=[attempt(run, "success")]).model_copy(
+            update={"id": id}
+        )
         other = experience(minute=1)
         await added(store, known, other, along=[towards(0), towards(1)])
         assert await store.learned([id, *near_misses], scope=MINE) == {id}
         assert await store.holding([id], scope=MINE) == await store.owner(id, scope=MINE) == known
         assert await store.holding(near_misses, scope=MINE) is None
         await store.index({id: towards(2)}, scope=MINE, space=SPACE)
-        await store.apply([Retire(item_ids=(id,), reason="test")], scope=MINE, writer="tests")
+        await store.apply([Retire(lesson_ids=(id,), reason="test")], scope=MINE, writer="tests")
         await store.apply([Replace(experience=known)], scope=MINE, writer="tests")
         found = await store.nearest(towards(2), scope=MINE, space=SPACE, limit=9, exclude=near_misses)
         assert [m.experience for m in found] == [known, other]
@@ -88,8 +90,8 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
         await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
         await added(store, known)
         assert await store.get(id, scope=MINE) == known
-        await store.purge("item", id, scope=MINE, writer="tests", reason="test")
-        assert [i.id for i in (await store.get(id, scope=MINE)).items] == [known.items[1].id]
+        await store.purge("lesson", id, scope=MINE, writer="tests", reason="test")
+        assert [i.id for i in (await store.get(id, scope=MINE)).lessons] == [known.lessons[1].id]
         assert await store.verify() == []
 
 
@@ -123,7 +125,7 @@ async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: P
     async with made(kind, path) as store:
         run = trajectory(answer=text)
         await store.keep([run], scope=MINE)
-        known = experience("Cancel " + text[:1_000_000], items=(item(text),), attempts=[attempt(run, "success")])
+        known = experience("Cancel " + text[:1_000_000], lessons=(lesson(text),), attempts=[attempt(run, "success")])
         await added(store, known, experience("Cancel"))
         assert await store.get(known.id, scope=MINE) == known
         assert await store.trajectory(run.id, scope=MINE) == run

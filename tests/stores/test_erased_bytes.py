@@ -11,7 +11,7 @@ from _trouble import files, opened
 from lessonbank.stores._packing import _MARK, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing._store_purging import SECRET, lived_in
-from lessonbank.testing._store_samples import MINE, added, collected, experience, item, towards
+from lessonbank.testing._store_samples import MINE, added, collected, experience, lesson, towards
 from lessonbank.types import Replace, Rollback
 
 pytestmark = pytest.mark.anyio
@@ -56,31 +56,31 @@ async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> N
     assert SECRET.lower() not in said(path)
 
 
-@pytest.mark.parametrize("what", ["item", "scope"])
+@pytest.mark.parametrize("what", ["lesson", "scope"])
 @pytest.mark.parametrize("fresh", [2, 256], ids=["in blocks", "in rows"])
 async def test_purged_texts_words_and_vectors_are_gone(
     path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fresh: int
 ) -> None:
     monkeypatch.setattr("lessonbank.stores.sqlite._placing.FRESH", fresh)
-    lesson, row = item(f"{SECRET} first"), towards(3, tilt=0.37)
-    known = experience("Plain task", items=(lesson, item("other")))
+    known_lesson, row = lesson(f"{SECRET} first"), towards(3, tilt=0.37)
+    known = experience("Plain task", lessons=(known_lesson, lesson("other")))
     async with opened(path) as store:
         await added(store, known, experience("kept"), along=[towards(0), towards(1)])
         for vector in (row, towards(5)):
-            await store.index({lesson.id: vector}, scope=MINE, space="items")
-            await store.index({known.items[1].id: vector}, scope=MINE, space="items")
-        await store.index({lesson.id: row}, scope=MINE, space="items")
-        earlier = known.model_copy(update={"items": (lesson,), "task": f"A task of {SECRET}"})
+            await store.index({known_lesson.id: vector}, scope=MINE, space="lessons")
+            await store.index({known.lessons[1].id: vector}, scope=MINE, space="lessons")
+        await store.index({known_lesson.id: row}, scope=MINE, space="lessons")
+        earlier = known.model_copy(update={"lessons": (known_lesson,), "task": f"A task of {SECRET}"})
         if what == "scope":
             await store.apply([Replace(experience=earlier)], scope=MINE, writer="tests")
-            await store.index({lesson.id: row}, scope=MINE, space="items")
+            await store.index({known_lesson.id: row}, scope=MINE, space="lessons")
             await store.apply([Rollback(to=2, reason=SECRET)], scope=MINE, writer="tests")
         assert SECRET.lower() in said(path)
         assert holds(path, row)
-        await store.purge(what, lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
+        await store.purge(what, known_lesson.id, scope=MINE, writer="ana", reason="asked to")  # type: ignore[arg-type]
         assert SECRET.lower() not in said(path)
-        assert lesson.id not in said(path)
+        assert known_lesson.id not in said(path)
         assert not holds(path, row)
-        assert len(await collected(store.scan(scope=MINE))) == (2 if what == "item" else 0)
+        assert len(await collected(store.scan(scope=MINE))) == (2 if what == "lesson" else 0)
         assert await store.verify() == []
     assert not holds(path, row)

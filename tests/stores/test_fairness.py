@@ -22,7 +22,7 @@ from lessonbank import Experience, Recall, Step, Trajectory
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, item, towards
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Add, JournalEntry
 
 SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
@@ -63,7 +63,7 @@ async def looks(store: SqliteStore) -> list[object]:
         receipts,
         await collected(store.journal(scope=MINE)),
         await store.get(known[0].id, scope=MINE),
-        await store.owner(known[0].items[0].id, scope=MINE),
+        await store.owner(known[0].lessons[0].id, scope=MINE),
         await store.trajectory(runs[0], scope=MINE),
         await store.holding(runs, scope=MINE),
         sorted(await store.learned(runs, scope=MINE)),
@@ -117,7 +117,7 @@ async def test_no_reader_waits_for_a_write_that_is_under_way(path: Path, filled:
 async def test_no_reader_waits_for_a_write_of_its_own_store(path: Path, filled: Fill) -> None:
     store = await filled(path)
     known = await collected(store.scan(scope=MINE))
-    many = [experience(f"Task {n}", minute=n, items=[item() for _ in range(20)]) for n in range(400)]
+    many = [experience(f"Task {n}", minute=n, lessons=[lesson() for _ in range(20)]) for n in range(400)]
     seen: list[list[Experience]] = []
 
     async def write() -> None:

@@ -19,7 +19,7 @@ from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite._ranking import _small_cache
 from lessonbank.stores.sqlite._slots import Matrices
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, item, towards
+from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Replace, Rollback
 
 pytestmark = pytest.mark.anyio
@@ -45,16 +45,16 @@ async def test_what_was_rolled_back_is_not_found_when_its_vector_is_joined_to_a_
         assert {task for task, _ in await near(store)} == {"kept", "taken out"}
 
 
-async def test_items_of_what_was_rolled_back_are_not_found(path: Path) -> None:
+async def test_lessons_of_what_was_rolled_back_are_not_found(path: Path) -> None:
     async with opened(path) as store, opened(path) as other:
         kept, gone = experience("kept"), experience("taken out")
         await added(store, kept)
         await added(store, gone)
-        vectors = {kept.items[0].id: towards(0), gone.items[0].id: towards(0)}
-        await store.index(vectors, scope=MINE, space="items")
-        assert len(await near(other, space="items")) == 2
+        vectors = {kept.lessons[0].id: towards(0), gone.lessons[0].id: towards(0)}
+        await store.index(vectors, scope=MINE, space="lessons")
+        assert len(await near(other, space="lessons")) == 2
         await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
-        assert await near(store, space="items") == await near(other, space="items") == [("kept", 1.0)]
+        assert await near(store, space="lessons") == await near(other, space="lessons") == [("kept", 1.0)]
 
 
 async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: Path) -> None:
@@ -67,31 +67,31 @@ async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: 
 
 
 @pytest.mark.parametrize("kind", ["memory", "file"])
-async def test_items_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
-    big = experience("big", items=[item(str(n)) for n in range(5000)])
-    small = experience("small", minute=1, items=[item(str(n)) for n in range(50)])
+async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
+    big = experience("big", lessons=[lesson(str(n)) for n in range(5000)])
+    small = experience("small", minute=1, lessons=[lesson(str(n)) for n in range(50)])
     store: Store = MemoryStore()
     async with opened(path) as in_file:
         store = in_file if kind == "file" else store
         await added(store, big, small, along=[towards(0), towards(1)])
-        missing = await store.unindexed(scope=MINE, space="items", limit=9999, items=True)
-        assert [id for id, _ in missing] == [i.id for i in (*big.items[: PARTS - 1], *small.items)]
-        await store.index({id: towards(2) for id, _ in missing}, scope=MINE, space="items")
-        assert list(await store.unindexed(scope=MINE, space="items", limit=9999, items=True)) == []
-        shorter = big.model_copy(update={"items": big.items[:2]})
+        missing = await store.unindexed(scope=MINE, space="lessons", limit=9999, lessons=True)
+        assert [id for id, _ in missing] == [i.id for i in (*big.lessons[: PARTS - 1], *small.lessons)]
+        await store.index({id: towards(2) for id, _ in missing}, scope=MINE, space="lessons")
+        assert list(await store.unindexed(scope=MINE, space="lessons", limit=9999, lessons=True)) == []
+        shorter = big.model_copy(update={"lessons": big.lessons[:2]})
         await store.apply([Replace(experience=shorter)], scope=MINE, writer="tests")
         assert await near(store, 1) == [("small", 1.0), ("big", 0.0)]
-        assert len(await near(store, 2, space="items")) == 52
-        every = await store.nearest(towards(2), scope=MINE, space="items", limit=9999)
+        assert len(await near(store, 2, space="lessons")) == 52
+        every = await store.nearest(towards(2), scope=MINE, space="lessons", limit=9999)
         assert len(every) == 52
 
 
-async def test_a_vector_of_an_item_beyond_the_last_place_is_refused(path: Path) -> None:
+async def test_a_vector_of_an_lesson_beyond_the_last_place_is_refused(path: Path) -> None:
     async with opened(path) as store:
-        big = experience(items=[item(str(n)) for n in range(PARTS)])
+        big = experience(lessons=[lesson(str(n)) for n in range(PARTS)])
         await added(store, big)
         with pytest.raises(UsageError, match="vectors are kept of 4095"):
-            await store.index({big.items[-1].id: towards(0)}, scope=MINE, space="items")
+            await store.index({big.lessons[-1].id: towards(0)}, scope=MINE, space="lessons")
 
 
 def test_in_a_forked_process_too_a_slot_is_for_one_thread_at_a_time() -> None:

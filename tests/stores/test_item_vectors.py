@@ -1,4 +1,4 @@
-"""Vectors of items in a file: what another store sees of them, what outlives a rollback, a copy and a long life."""
+"""Vectors of lessons in a file: what another store sees of them, what outlives a rollback, a copy and a long life."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 from lessonbank.protocols import Store, Vectors
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, experience, item, towards
-from lessonbank.types import Add, Change, Experience, MemoryItem, Replace, Restore, Retire, Rollback
+from lessonbank.testing._store_samples import MINE, added, experience, lesson, towards
+from lessonbank.types import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 
 pytestmark = pytest.mark.anyio
-SPACE = "sample:8#items"
+SPACE = "sample:8#lessons"
 MANY = 300
 """More vectors than lie in rows of their own: those before them are joined to blocks."""
 
@@ -29,12 +29,12 @@ def vector_of(text: str) -> Vectors:
     return row / np.float32(np.linalg.norm(row))
 
 
-def lessons(*titles: str, minute: int = 0) -> Experience:
-    return experience(items=[item(title) for title in titles], minute=minute)
+def some_lessons(*titles: str, minute: int = 0) -> Experience:
+    return experience(lessons=[lesson(title) for title in titles], minute=minute)
 
 
 async def index(store: Store, *experiences: Experience) -> None:
-    vectors = {i.id: vector_of(i.text) for e in experiences for i in e.items}
+    vectors = {i.id: vector_of(i.text) for e in experiences for i in e.lessons}
     await store.index(vectors, scope=MINE, space=SPACE)
 
 
@@ -44,24 +44,24 @@ async def apply(store: Store, *changes: Change) -> int:
 
 async def titles(store: Store, *, limit: int = 999) -> set[str]:
     found = await store.nearest(towards(0), scope=MINE, space=SPACE, limit=limit)
-    return {i.title for match in found for i in match.experience.items if i.id == match.item_id}
+    return {i.title for match in found for i in match.experience.lessons if i.id == match.lesson_id}
 
 
 async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> None:
     one, other = await SqliteStore.open(path), await SqliteStore.open(path)
-    first, second = lessons("a", "b"), lessons("c", minute=1)
+    first, second = some_lessons("a", "b"), some_lessons("c", minute=1)
     await added(one, first)
     await index(one, first)
     assert await titles(other) == {"a", "b"}
     await added(other, second)
     await index(other, second)
     assert await titles(one) == {"a", "b", "c"}
-    before = await apply(one, Retire(item_ids=(first.items[0].id,), reason="test"))
+    before = await apply(one, Retire(lesson_ids=(first.lessons[0].id,), reason="test"))
     assert await titles(other) == {"b", "c"}
-    retired, told = (first.items[n].model_copy(update=u) for n, u in enumerate(({"retired": True}, {"title": "z"})))
-    await apply(other, Replace(experience=first.model_copy(update={"items": (retired, told)})))
+    retired, told = (first.lessons[n].model_copy(update=u) for n, u in enumerate(({"retired": True}, {"title": "z"})))
+    await apply(other, Replace(experience=first.model_copy(update={"lessons": (retired, told)})))
     assert await titles(one) == {"c"}
-    assert list(await one.unindexed(scope=MINE, space=SPACE, limit=9, items=True)) == [(told.id, told.text)]
+    assert list(await one.unindexed(scope=MINE, space=SPACE, limit=9, lessons=True)) == [(told.id, told.text)]
     await one.index({told.id: towards(0)}, scope=MINE, space=SPACE)
     assert await titles(other) == {"c", "z"}
     await apply(other, Rollback(to=1, reason="test"))
@@ -76,14 +76,14 @@ async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> Non
 
 async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(path: Path) -> None:
     one, other = await SqliteStore.open(path), await SqliteStore.open(path)
-    kept, gone = lessons("kept"), lessons("gone", "gone too", minute=1)
+    kept, gone = some_lessons("kept"), some_lessons("gone", "gone too", minute=1)
     await added(one, kept)
     await added(one, gone)
     await index(one, kept, gone)
     assert await titles(one) == await titles(other) == {"kept", "gone", "gone too"}
     last = await apply(one, Rollback(to=1, reason="test"))
     for start in range(0, MANY, 50):
-        more = [lessons(f"more {n}", minute=2) for n in range(start, start + 50)]
+        more = [some_lessons(f"more {n}", minute=2) for n in range(start, start + 50)]
         await added(one, *more)
         await index(one, *more)
         assert not await titles(other) & {"gone", "gone too"}
@@ -96,19 +96,19 @@ async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(
 
 async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path, tmp_path: Path) -> None:
     store = await SqliteStore.open(path)
-    known = [lessons(f"{n}", f"{n} again", minute=n % 7) for n in range(MANY)]
+    known = [some_lessons(f"{n}", f"{n} again", minute=n % 7) for n in range(MANY)]
     await added(store, *known)
     await index(store, *known)
-    await apply(store, Retire(item_ids=tuple(e.items[0].id for e in known[::3]), reason="test"))
+    await apply(store, Retire(lesson_ids=tuple(e.lessons[0].id for e in known[::3]), reason="test"))
     before = list(await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20))
-    assert len({match.item_id for match in before}) == 20
+    assert len({match.lesson_id for match in before}) == 20
     await store.backup(tmp_path / "copy.db")
     await store.rebuild()
     await store.close()
     for place in (path, tmp_path / "copy.db"):
         again = await SqliteStore.open(place)
         assert list(await again.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)) == before
-        assert list(await again.unindexed(scope=MINE, space=SPACE, limit=9, items=True)) == []
+        assert list(await again.unindexed(scope=MINE, space=SPACE, limit=9, lessons=True)) == []
         assert list(await again.verify()) == []
         await again.close()
 
@@ -119,50 +119,52 @@ Deed = Callable[[Store], Awaitable[object]]
 
 
 def changed(chance: random.Random, known: Experience, title: str) -> Experience:
-    """The same experience with an item moved, dropped, reworded, put in, retired or restored; or another task."""
-    items, at = list(known.items), chance.randrange(len(known.items))
+    """The same experience with a lesson moved, dropped, reworded, put in, retired or restored; or another task."""
+    lessons, at = list(known.lessons), chance.randrange(len(known.lessons))
     match chance.choice(("move", "drop", "reword", "insert", "turn", "task")):
         case "move":
-            chance.shuffle(items)
+            chance.shuffle(lessons)
         case "drop":
-            del items[at]
+            del lessons[at]
         case "reword":
-            items[at] = items[at].model_copy(update={"title": title})
+            lessons[at] = lessons[at].model_copy(update={"title": title})
         case "insert":
-            items.insert(at, item(title))
+            lessons.insert(at, lesson(title))
         case "turn":
-            items[at] = items[at].model_copy(update={"retired": not items[at].retired})
+            lessons[at] = lessons[at].model_copy(update={"retired": not lessons[at].retired})
         case _:
             return known.model_copy(update={"task": title})
-    return known.model_copy(update={"items": tuple(items)})
+    return known.model_copy(update={"lessons": tuple(lessons)})
 
 
 def a_change(chance: random.Random, known: list[Experience], last: int, title: str) -> Change:
-    items = [i for e in known for i in e.items]
-    filled = [e for e in known if e.items]
-    chosen = chance.choice(items) if items else None
+    lessons = [i for e in known for i in e.lessons]
+    filled = [e for e in known if e.lessons]
+    chosen = chance.choice(lessons) if lessons else None
     kind = chance.choice(("add", "add", "replace", "replace", "retire", "rollback"))
     if kind == "rollback" and last:
         return Rollback(to=chance.randint(0, last), reason="test")
     if kind == "retire" and chosen:
-        return (Restore if chosen.retired else Retire)(item_ids=(chosen.id,), reason="test")
+        return (Restore if chosen.retired else Retire)(lesson_ids=(chosen.id,), reason="test")
     if kind == "replace" and filled:
         return Replace(experience=changed(chance, chance.choice(filled), title))
-    return Add(experience=lessons(*(f"{title}.{n}" for n in range(chance.randint(0, 4))), minute=chance.randint(0, 5)))
+    return Add(
+        experience=some_lessons(*(f"{title}.{n}" for n in range(chance.randint(0, 4))), minute=chance.randint(0, 5))
+    )
 
 
 async def a_deed(chance: random.Random, store: Store, title: str) -> Deed:
     """Something to be done to two stores alike."""
     known = [e async for e in store.scan(scope=MINE)]
     last = max([entry.sequence async for entry in store.journal(scope=MINE)], default=0)
-    items = [i for e in known for i in e.items]
+    lessons = [i for e in known for i in e.lessons]
     kind = chance.choice(("change", "change", "change", "index", "index", "purge", "rebuild"))
-    if kind == "index" and items:
-        some = {i.id: vector_of(i.text) for i in chance.sample(items, chance.randint(1, len(items)))}
+    if kind == "index" and lessons:
+        some = {i.id: vector_of(i.text) for i in chance.sample(lessons, chance.randint(1, len(lessons)))}
         return lambda each: each.index(some, scope=MINE, space=SPACE)
-    if kind == "purge" and items:
-        id = chance.choice(items).id
-        return lambda each: each.purge("item", id, scope=MINE, writer="tests", reason="test")
+    if kind == "purge" and lessons:
+        id = chance.choice(lessons).id
+        return lambda each: each.purge("lesson", id, scope=MINE, writer="tests", reason="test")
     if kind == "rebuild":
         return lambda each: each.rebuild()
     change = a_change(chance, known, last, title)
@@ -170,20 +172,22 @@ async def a_deed(chance: random.Random, store: Store, title: str) -> Deed:
 
 
 async def sound(store: Store) -> set[str]:
-    """Each active item is found once by its own vector, or waits for one; nothing else is found. Returns who waits."""
-    active: dict[str, MemoryItem] = {i.id: i async for e in store.scan(scope=MINE) for i in e.active_items}
-    waiting = dict(await store.unindexed(scope=MINE, space=SPACE, limit=9999, items=True))
+    """Each active lesson is found once by its own vector, or waits for one; nothing else is found. Returns who waits."""
+    active: dict[str, Lesson] = {i.id: i async for e in store.scan(scope=MINE) for i in e.active_lessons}
+    waiting = dict(await store.unindexed(scope=MINE, space=SPACE, limit=9999, lessons=True))
     found = await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=9999)
-    assert sorted([*waiting, *(str(match.item_id) for match in found)]) == sorted(active)
+    assert sorted([*waiting, *(str(match.lesson_id) for match in found)]) == sorted(active)
     for match in found:
-        told = active[str(match.item_id)]
-        assert told in match.experience.items
+        told = active[str(match.lesson_id)]
+        assert told in match.experience.lessons
         assert match.score == pytest.approx(float(vector_of(told.text) @ vector_of("q")), abs=1e-3)
     return set(waiting)
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_through_a_long_life_every_item_is_found_as_itself_or_waits_for_its_vector(path: Path, seed: int) -> None:
+async def test_through_a_long_life_every_lesson_is_found_as_itself_or_waits_for_its_vector(
+    path: Path, seed: int
+) -> None:
     chance, reference = random.Random(seed), MemoryStore()
     one, other = await SqliteStore.open(path), await SqliteStore.open(path)
     for step in range(50):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lessonbank.errors import SpaceMismatch
-from lessonbank.retrieval._missing import OneLook, nearest
+from lessonbank.retrieving._catch_up import OneLook, nearest
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, item, towards
+from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
 
 pytestmark = pytest.mark.anyio
@@ -79,15 +79,15 @@ async def test_a_query_of_other_dimensions_is_refused(path: Path) -> None:
     await store.close()
 
 
-async def test_items_without_a_vector_are_missing_in_a_space_of_items(path: Path) -> None:
+async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: Path) -> None:
     store = await SqliteStore.open(path)
-    known = experience("task", items=(item(), item()))
+    known = experience("task", lessons=(lesson(), lesson()))
     await added(store, known)
-    await store.index({known.items[0].id: towards(0)}, scope=MINE, space="items")
-    assert await store.nearest_unless_missing(towards(0), scope=MINE, space="items", limit=9, items=True) is None
-    await store.index({known.items[1].id: towards(1)}, scope=MINE, space="items")
-    found = await store.nearest_unless_missing(towards(0), scope=MINE, space="items", limit=9, items=True)
-    assert found == await store.nearest(towards(0), scope=MINE, space="items", limit=9)
+    await store.index({known.lessons[0].id: towards(0)}, scope=MINE, space="lessons")
+    assert await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True) is None
+    await store.index({known.lessons[1].id: towards(1)}, scope=MINE, space="lessons")
+    found = await store.nearest_unless_missing(towards(0), scope=MINE, space="lessons", limit=9, lessons=True)
+    assert found == await store.nearest(towards(0), scope=MINE, space="lessons", limit=9)
     await store.close()
 
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank._ids import digest
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.testing._store_samples import experience
 from lessonbank.types import Add
+from lessonbank.types.ids import digest
 
 KEPT = bytes.fromhex("03")
 """Mark of the present dictionary."""
@@ -52,7 +52,7 @@ def test_the_dictionaries_are_those_that_files_were_written_with() -> None:
             "03c35fdc27a214f6d046b4522d00",
         ),
     ):
-        assert unpacked(kept) == b'{"kind":"retire","item_ids":["a"],"reason":"because"}'
+        assert unpacked(kept) == b'{"kind":"retire","lesson_ids":["a"],"reason":"because"}'
 
 
 def test_a_record_that_was_cut_off_is_refused_wherever_that_was() -> None:

@@ -11,7 +11,7 @@ import pytest
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_purging import SECRET, everything, lived_in
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, item, towards
+from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
@@ -37,12 +37,12 @@ async def test_no_byte_of_a_purged_run_is_left(path: Path) -> None:
 
 async def test_no_byte_of_an_earlier_version_is_left(path: Path) -> None:
     store = await SqliteStore.open(path)
-    gone, plain = item(f"{SECRET} " * 50), item("plain")
+    gone, plain = lesson(f"{SECRET} " * 50), lesson("plain")
     await added(store, *[experience(f"Task {n}") for n in range(30)])
-    known = experience(items=(gone, plain))
+    known = experience(lessons=(gone, plain))
     await added(store, known)
-    await store.apply([Replace(experience=known.model_copy(update={"items": (plain,)}))], scope=MINE, writer="tests")
-    await store.purge("item", gone.id, scope=MINE, writer="ana", reason="asked to")
+    await store.apply([Replace(experience=known.model_copy(update={"lessons": (plain,)}))], scope=MINE, writer="tests")
+    await store.purge("lesson", gone.id, scope=MINE, writer="ana", reason="asked to")
     assert leftovers(path, SECRET, gone.id) == []
     assert await store.verify() == []
     await store.close()

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lessonbank._ids import digest
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_rewinding import as_of, present, some_change, wind
 from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
 from lessonbank.types import Add, Experience, Retire, Rollback
+from lessonbank.types.ids import digest
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 
@@ -110,12 +110,12 @@ async def digest_of_all(store: Store) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.skipif("LESSONBANK_SOAK" not in os.environ, reason="takes a minute: LESSONBANK_SOAK=1 asks for it")
-async def test_a_hundred_thousand_items_go_back_and_forth_bit_for_bit(path: Path) -> None:
+async def test_a_hundred_thousand_lessons_go_back_and_forth_bit_for_bit(path: Path) -> None:
     store = await SqliteStore.open(path)
     for thousand in range(100):
         some = [experience(f"Task {thousand} of {n}", minute=thousand) for n in range(1000)]
         await added(store, *some, along=[towards(n % 8, tilt=n / 1000) for n in range(1000)])
-        await store.apply([Retire(item_ids=(some[0].items[0].id,), reason="no use")], scope=MINE, writer="tests")
+        await store.apply([Retire(lesson_ids=(some[0].lessons[0].id,), reason="no use")], scope=MINE, writer="tests")
     last = [entry.sequence async for entry in store.journal(scope=MINE, since=100_000)][-1]
     assert last == 100_100
     whole, told = await digest_of_all(store), await as_of(store, 50_050)

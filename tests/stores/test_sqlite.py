@@ -118,7 +118,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     known = [experience(minute=n) for n in range(3)]
     await added(theirs, *known, along=[towards(0)] * 3)
     assert await nearest() == [known[2].id, known[1].id, known[0].id]
-    await theirs.apply([Retire(item_ids=(known[1].items[0].id,), reason="x")], scope=MINE, writer="tests")
+    await theirs.apply([Retire(lesson_ids=(known[1].lessons[0].id,), reason="x")], scope=MINE, writer="tests")
     assert await nearest() == [known[2].id, known[0].id]
     await theirs.index({known[2].id: towards(0, tilt=0.2)}, scope=MINE, space=SPACE)
     assert await nearest() == [known[0].id, known[2].id]
@@ -162,7 +162,7 @@ async def test_deleted_indexes_are_rebuilt_to_the_same_answers(path: Path, fille
     await store.close()
     raw = sqlite3.connect(path, isolation_level=None)
     raw.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    for table in ("items", "attempts", "fresh", "blocks"):
+    for table in ("lessons", "attempts", "fresh", "blocks"):
         raw.execute(f"DELETE FROM {table}")
     raw.execute("UPDATE indexed SET upto = 99")
     raw.execute("UPDATE scopes SET words = 0, documents = 0")
@@ -191,7 +191,7 @@ async def test_no_call_blocks_the_event_loop(path: Path, filled: Fill) -> None:
     store = await filled(path)
     await answers(store)
     known = (await collected(store.scan(scope=MINE)))[0]
-    await store.owner(known.items[0].id, scope=MINE)
+    await store.owner(known.lessons[0].id, scope=MINE)
     await store.learned(["x"], scope=MINE)
     await store.holding(["x"], scope=MINE)
     await store.drop_index(scope=MINE, space=SPACE)

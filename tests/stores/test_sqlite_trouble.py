@@ -169,7 +169,13 @@ async def test_verify_names_rows_that_belong_to_nothing_and_missing_journal_line
     assert [m.experience.task for m in await store.search("cancel boots", scope=MINE, limit=5)] == [
         "Exchange the blue boots"
     ]
-    for part in ("items without", "attempts without", "vectors without", "gap in their journal", "settlements without"):
+    for part in (
+        "lessons without",
+        "attempts without",
+        "vectors without",
+        "gap in their journal",
+        "settlements without",
+    ):
         assert part in problems
     await store.close()
 

@@ -24,7 +24,7 @@ from lessonbank.testing._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     settlement,
     towards,
     trajectory,
@@ -38,11 +38,11 @@ BACK = 8
 """A moment that mended banks are taken back to."""
 
 MENDED = {
-    "items": "DELETE FROM items",
-    "one item": "DELETE FROM items WHERE id = (SELECT min(id) FROM items)",
-    "places of items": "UPDATE items SET place = place + 1",
-    "retired items": "UPDATE items SET retired = 1 - retired",
-    "owners of items": "UPDATE items SET experience = 1",
+    "lessons": "DELETE FROM lessons",
+    "one lesson": "DELETE FROM lessons WHERE id = (SELECT min(id) FROM lessons)",
+    "places of lessons": "UPDATE lessons SET place = place + 1",
+    "retired lessons": "UPDATE lessons SET retired = 1 - retired",
+    "owners of lessons": "UPDATE lessons SET experience = 1",
     "attempts": "DELETE FROM attempts",
     "waiting attempts": "UPDATE attempts SET waiting = 1 - waiting",
     "what may be shown": "UPDATE experiences SET active = 0",
@@ -67,7 +67,7 @@ MENDED = {
 VECTORS = {
     "a short row": "UPDATE fresh SET vector = x'00'",
     "a row of nothing": "UPDATE fresh SET key = key + 40960000",
-    "a row of no item": "UPDATE fresh SET key = key + 7",
+    "a row of no lesson": "UPDATE fresh SET key = key + 7",
     "a short block": "UPDATE blocks SET vectors = substr(vectors, 1, 10)",
     "a block with half a key": "UPDATE blocks SET keys = substr(keys, 1, 13)",
     "no space": "DELETE FROM spaces",
@@ -111,16 +111,16 @@ async def fill(path: Path) -> None:
             experience(
                 f"Cancel order {n}",
                 minute=n,
-                items=(item(), item("b", retired=n % 2 == 0)),
+                lessons=(lesson(), lesson("b", retired=n % 2 == 0)),
                 attempts=[attempt(RUNS[n], "success" if n % 3 else "unknown")],
             )
             for n in range(7)
         ]
         await added(store, *known, along=[towards(n) for n in range(7)])
-        await store.index({i.id: towards(0) for e in known for i in e.items}, scope=MINE, space="items")
+        await store.index({i.id: towards(0) for e in known for i in e.lessons}, scope=MINE, space="lessons")
         theirs = experience(scope=THEIRS, attempts=[attempt(RUNS[8], "failure")])
         await added(store, theirs, scope=THEIRS, along=[towards(1)])
-        late = Retire(item_ids=(known[1].items[0].id, known[1].items[1].id), reason="test")
+        late = Retire(lesson_ids=(known[1].lessons[0].id, known[1].lessons[1].id), reason="test")
         verdict = Rejudge(experience_id=known[2].id, trajectory_id=RUNS[2].id, verdict=Verdict(outcome="failure"))
         await store.apply([late], scope=MINE, writer="tests")
         await store.apply([verdict], scope=MINE, writer="tests")
@@ -151,7 +151,7 @@ async def seen(store: SqliteStore) -> list[Any]:
             await store.counts(scope=scope),
             await store.learned([run.id for run in RUNS], scope=scope),
             list(await store.unindexed(scope=scope, space=SPACE, limit=99)),
-            list(await store.nearest(towards(0), scope=scope, space="items", limit=99)),
+            list(await store.nearest(towards(0), scope=scope, space="lessons", limit=99)),
         ]
     return found
 
@@ -190,7 +190,7 @@ async def test_damaged_vectors_are_named_and_dropped_to_be_made_again(sound: Pat
         await store.index({id: towards(5) for id, _ in missing}, scope=MINE, space=SPACE)
         assert len(await store.nearest(towards(5), scope=MINE, space=SPACE, limit=99)) == 7
         assert list(await store.unindexed(scope=MINE, space=SPACE, limit=99)) == []
-        await store.nearest(towards(5), scope=MINE, space="items", limit=99)
+        await store.nearest(towards(5), scope=MINE, space="lessons", limit=99)
 
 
 @pytest.mark.parametrize("what", LOST)
@@ -205,20 +205,20 @@ async def test_what_cannot_be_mended_is_not_covered_up(sound: Path, path: Path, 
         assert await store.verify()
 
 
-async def test_a_rebuild_knows_who_held_an_item_when_it_was_retired(path: Path) -> None:
-    moved = item("moved")
+async def test_a_rebuild_knows_who_held_an_lesson_when_it_was_retired(path: Path) -> None:
+    moved = lesson("moved")
     async with opened(path) as store:
-        await added(store, experience("first", items=(moved,)))
+        await added(store, experience("first", lessons=(moved,)))
         await wind(store, 0)
-        await added(store, experience("second", items=(moved,)))
+        await added(store, experience("second", lessons=(moved,)))
         await wind(store, 1)
-        await store.apply([Retire(item_ids=(moved.id,), reason="test")], scope=MINE, writer="tests")
+        await store.apply([Retire(lesson_ids=(moved.id,), reason="test")], scope=MINE, writer="tests")
         await store.rebuild()
         assert await store.verify() == []
         for to, retired in ((4, False), (5, True), (3, False), (5, True)):
             await wind(store, to)
             (only,) = await collected(store.scan(scope=MINE))
-            assert [i.retired for i in only.items] == [retired]
+            assert [i.retired for i in only.lessons] == [retired]
 
 
 async def test_a_rollback_right_after_a_rebuild_brings_back_verdicts_and_versions(path: Path) -> None:

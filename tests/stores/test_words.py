@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite import _words as by_words
-from lessonbank.types import Add, Experience, MemoryItem, Retire
+from lessonbank.types import Add, Experience, Lesson, Retire
 
 pytestmark = pytest.mark.anyio
-ITEM = {"title": "t", "content": "c"}
+LESSON = {"title": "t", "content": "c"}
 WORD = st.sampled_from(["order", "order", "cancel", "refund", "seven", "blue", "gate", "rare1", "rare2", "rare3", "x"])
 TASK = st.lists(WORD, min_size=1, max_size=7).map(" ".join)
 
 
 def experiences(tasks: list[str]) -> list[Experience]:
-    return [Experience(scope="s", task=task, items=(MemoryItem.model_validate(ITEM),)) for task in tasks]
+    return [Experience(scope="s", task=task, lessons=(Lesson.model_validate(LESSON),)) for task in tasks]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -32,9 +32,9 @@ async def test_leaving_common_words_unread_changes_no_answer(
     monkeypatch.setattr(by_words, "_BATCH", data.draw(st.integers(1, 4)))
     monkeypatch.setattr(by_words, "_PLACES_PER_TEXT", data.draw(st.sampled_from([1, 8, 1000])))
     kept = experiences(tasks)
-    gone = [e.items[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
+    gone = [e.lessons[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
     excluded = [e.id for e in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id))]
-    changes = [*(Add(experience=e) for e in kept), *([Retire(item_ids=tuple(gone), reason="r")] if gone else [])]
+    changes = [*(Add(experience=e) for e in kept), *([Retire(lesson_ids=tuple(gone), reason="r")] if gone else [])]
     reference, store = MemoryStore(), await SqliteStore.open(tmp_path / f"{kept[0].id}.db")
     for each in (reference, store):
         await each.apply(changes, scope="s", writer="w")

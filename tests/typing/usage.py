@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import assert_type
 
 import lessonbank
-from lessonbank import Attempt, Extraction, Learned, Recall, Step, ToolCall, Trajectory, Verdict
+from lessonbank import Extraction, Learned, Recall, Run, Step, ToolCall, Trajectory, Verdict
 from lessonbank.events import Event, Hook, Retrieved
 from lessonbank.protocols import Extractor, Judge, Redactor, Role
 from lessonbank.types import Action, Change, Observation, Usage
@@ -44,7 +44,7 @@ async def my_judge(trajectory: Trajectory, /) -> Verdict:
     return Verdict(outcome="unknown", confidence=0.0, reason=f"nobody looked at {trajectory.id}")
 
 
-async def my_extractor(attempts: Sequence[Attempt], /) -> Extraction:
+async def my_extractor(attempts: Sequence[Run], /) -> Extraction:
     return Extraction(notes=(f"{len(attempts)} attempts",))
 
 

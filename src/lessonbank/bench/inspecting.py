@@ -14,11 +14,11 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 import anyio.to_thread
 
 from lessonbank import ReasoningBank, Trajectory
-from lessonbank._ids import digest
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard import one_line
 from lessonbank.messages import trajectory_from
 from lessonbank.types import Learned, Outcome, Recall
+from lessonbank.types.ids import digest
 
 Learns: TypeAlias = Literal["scored", "judged"]
 Passed: TypeAlias = Callable[[Sequence[Any]], bool | None]
@@ -187,8 +187,8 @@ def _kept(recall: Recall, learned: Learned | None) -> dict[str, Any]:
     return {
         "recall": recall.id,
         "text_digest": recall.text_digest,
-        "shown": [item.title for item in recall.shown],
-        "learned": [item.title for item in learned.items] if learned else [],
+        "shown": [lesson.title for lesson in recall.shown],
+        "learned": [lesson.title for lesson in learned.lessons] if learned else [],
         "verdicts": [verdict.outcome for verdict in learned.verdicts] if learned else [],
         "notes": list(learned.notes) if learned else [],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lessonbank.types import MemoryItem, Usage
+from lessonbank.types import Lesson, Usage
 
 from .runner import Episode
 from .statistics import Interval, paired_bootstrap
@@ -24,9 +24,9 @@ class Story:
         return paired_bootstrap(won(self.remembering), won(self.without))
 
     @property
-    def items(self) -> list[MemoryItem]:
+    def lessons(self) -> list[Lesson]:
         """Every lesson written, in order."""
-        return [item for e in self.remembering if e.learned for item in e.learned.items]
+        return [lesson for e in self.remembering if e.learned for lesson in e.learned.lessons]
 
     @property
     def usage(self) -> Usage:
@@ -45,10 +45,10 @@ class Story:
         told = [(v.outcome, e.success) for e in self.remembering if e.learned for v in e.learned.verdicts]
         return sum(outcome == ("success" if success else "failure") for outcome, success in told), len(told)
 
-    def lessons(self, most: int = 3) -> list[MemoryItem]:
+    def picked_lessons(self, most: int = 3) -> list[Lesson]:
         """The first lesson of each kind and heading, those from failure first."""
-        first = {(item.kind, item.title.split(":")[0]): item for item in reversed(self.items)}
-        chosen = sorted(first.values(), key=lambda item: (item.kind != "guardrail", item.created_at))
+        first = {(lesson.kind, lesson.title.split(":")[0]): lesson for lesson in reversed(self.lessons)}
+        chosen = sorted(first.values(), key=lambda lesson: (lesson.kind != "guardrail", lesson.created_at))
         guards, others = [i for i in chosen if i.kind == "guardrail"], [i for i in chosen if i.kind != "guardrail"]
         return [*guards[: most - bool(others)], *others][:most]
 
@@ -56,7 +56,7 @@ class Story:
         """A task done with memory text: the most direct that came out well and showed a lesson from a failure."""
         shown = [e for e in self.remembering if e.memory]
         well = [e for e in shown if e.success]
-        from_failures = [item.content for item in self.items if item.kind == "guardrail"]
+        from_failures = [lesson.content for lesson in self.lessons if lesson.kind == "guardrail"]
         taught = [e for e in well if any(content in e.memory for content in from_failures)]
         return min(taught or well or shown, key=lambda e: (e.presses, len(e.memory)), default=None)
 

@@ -25,7 +25,7 @@ from .erase import purge
 from .formats import formats
 from .learn import learn
 from .lift import explain, lift
-from .look import items, retrieve
+from .look import lessons, retrieve
 from .timeline import bisect, diff, history, rollback
 
 app = typer.Typer(
@@ -40,7 +40,7 @@ app.command()(demo)
 app.command()(learn)
 app.command()(formats)
 app.command()(retrieve)
-app.command()(items)
+app.command()(lessons)
 app.command()(lift)
 app.command()(explain)
 app.command()(retire)

@@ -17,7 +17,7 @@ from rich.text import Text
 from lessonbank.guard import clean, one_line
 
 _PIPED = 1000
-"""Columns of an output that is no terminal: one item stays on one line, for `grep` and `wc`."""
+"""Columns of an output that is no terminal: one lesson stays on one line, for `grep` and `wc`."""
 GAP = 2
 """Columns between two cells."""
 _LAST = 20

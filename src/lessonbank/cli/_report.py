@@ -7,19 +7,19 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lessonbank.types import Learned, MemoryItem
+from lessonbank.types import Learned, Lesson
 
 from ._output import GAP, console, show_json, show_table, warn
 
 LESSONS = 12
-"""How many titles of new items the report prints."""
+"""How many titles of new lessons the report prints."""
 FILES = 12
 NARROWEST, WIDEST = 12, 40
 """Columns of a file's name."""
 NOTES = 5
 _OUTCOMES = ("success", "failure", "unknown")
-_COLUMNS = ("runs", *_OUTCOMES, "known", "items", "skipped")
-_ALWAYS = ("runs", *_OUTCOMES, "items")
+_COLUMNS = ("runs", *_OUTCOMES, "known", "lessons", "skipped")
+_ALWAYS = ("runs", *_OUTCOMES, "lessons")
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Report:
     waiting: int = 0
     stopped: bool = False
     files: dict[Path, Counter[str]] = field(default_factory=dict[Path, Counter[str]])
-    items: list[MemoryItem] = field(default_factory=list[MemoryItem])
+    lessons: list[Lesson] = field(default_factory=list[Lesson])
     notes: Counter[str] = field(default_factory=Counter[str])
     skipped: list[str] = field(default_factory=list[str])
     tokens: int = 0
@@ -39,12 +39,12 @@ class Report:
     def add(self, learned: Learned, /, *, file: Path) -> None:
         """Count one call of `learn`; a run known already does not count against the bound on new ones."""
         counts = self.files.setdefault(file, Counter())
-        counts.update(runs=1, known=len(learned.known), items=len(learned.items))
+        counts.update(runs=1, known=len(learned.known), lessons=len(learned.lessons))
         counts.update(v.outcome for v in learned.verdicts)
         self.started -= len(learned.known)
         unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
         self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
-        self.items.extend(learned.items)
+        self.lessons.extend(learned.lessons)
         self.notes.update(learned.notes)
         self.tokens += learned.usage.input_tokens + learned.usage.output_tokens
         self.cost += learned.usage.cost or 0.0
@@ -69,7 +69,7 @@ class Report:
             "stopped": self.stopped,
             "outcomes": {outcome: total[outcome] for outcome in sorted(_OUTCOMES) if total[outcome]},
             "files": [{"file": str(file), **{c: counts[c] for c in _COLUMNS}} for file, counts in self.files.items()],
-            "items": [item.model_dump(mode="json") for item in self.items],
+            "lessons": [lesson.model_dump(mode="json") for lesson in self.lessons],
             "notes": dict(self.notes),
             "skipped": self.skipped,
             "tokens": self.tokens,
@@ -84,8 +84,8 @@ def show(report: Report, /, *, bank: Path, scope: str, as_json: bool) -> None:
         return
     if report.files:
         _show_files(report.files)
-    if report.items:
-        _show_lessons(report.items, bank, scope)
+    if report.lessons:
+        _show_lessons(report.lessons, bank, scope)
     console.print(_summary(report), soft_wrap=True)
     if report.tokens:
         console.print(f"{report.tokens:,} tokens, ${report.cost:.4f} where the price is known")
@@ -95,7 +95,7 @@ def show(report: Report, /, *, bank: Path, scope: str, as_json: bool) -> None:
 def _summary(report: Report) -> str:
     total = report.total
     counted = ", ".join(f"{total[o]} {o}" for o in sorted(_OUTCOMES) if total[o]) or "none new"
-    return f"{total['runs']} runs read: {counted}; {total['known']} known already; {total['items']} new items"
+    return f"{total['runs']} runs read: {counted}; {total['known']} known already; {total['lessons']} new lessons"
 
 
 def _show_files(files: dict[Path, Counter[str]]) -> None:
@@ -118,18 +118,20 @@ def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
     return {file: name if len(name := str(path)) <= width else f"…{name[1 - width :]}" for file, path in below.items()}
 
 
-def _show_lessons(items: list[MemoryItem], bank: Path, scope: str) -> None:
+def _show_lessons(lessons: list[Lesson], bank: Path, scope: str) -> None:
     """Lessons that read the same count once: many runs of a kind teach the same."""
-    alike = Counter((item.kind, item.provenance.method, item.title) for item in items)
+    alike = Counter((lesson.kind, lesson.provenance.method, lesson.title) for lesson in lessons)
     shown = alike.most_common(LESSONS)
     if shown[0][1] > 1:
         rows = [(times, *words) for words, times in shown]
         show_table(f"\nNew in {scope}", ("times", "kind", "by", "title"), rows)
     else:
         show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
-    if left := len(items) - sum(times for _, times in shown):
+    if left := len(lessons) - sum(times for _, times in shown):
         console.print(
-            f"and {left} more: lessonbank items --bank {bank} --scope {scope} lists them", soft_wrap=True, markup=False
+            f"and {left} more: lessonbank lessons --bank {bank} --scope {scope} lists them",
+            soft_wrap=True,
+            markup=False,
         )
     console.print()
 

@@ -10,31 +10,31 @@ from . import _options as options
 from ._output import console
 from .carry import needs_bank
 
-Items = Annotated[list[str], typer.Argument(help="Ids of items, as `lessonbank items` lists them.")]
+Lessons = Annotated[list[str], typer.Argument(help="Ids of lessons, as `lessonbank lessons` lists them.")]
 
 
-def retire(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
+def retire(lessons: Lessons, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
     """Stop showing lessons. They stay, and `restore` brings them back."""
     import lessonbank
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        memory.retire(*items, reason=reason)
-    console.print(f"retired: {len(items)}", markup=False)
+        memory.retire(*lessons, reason=reason)
+    console.print(f"retired: {len(lessons)}", markup=False)
 
 
-def restore(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
+def restore(lessons: Lessons, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
     """Show retired lessons again."""
     import lessonbank
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        memory.restore(*items, reason=reason)
-    console.print(f"restored: {len(items)}", markup=False)
+        memory.restore(*lessons, reason=reason)
+    console.print(f"restored: {len(lessons)}", markup=False)
 
 
 def approve(
-    items: Items,
+    lessons: Lessons,
     bank: options.Bank,
     scope: options.Scope,
     by: Annotated[str, typer.Option("--by", help="Your name; kept in the journal.", show_default=False)],
@@ -45,15 +45,15 @@ def approve(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        memory.approve(*items, by=by, reason=reason)
-    console.print(f"approved: {len(items)}", markup=False)
+        memory.approve(*lessons, by=by, reason=reason)
+    console.print(f"approved: {len(lessons)}", markup=False)
 
 
-def quarantine(items: Items, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
+def quarantine(lessons: Lessons, bank: options.Bank, scope: options.Scope, reason: options.Reason) -> None:
     """Show lessons to nobody until a person approves them."""
     import lessonbank
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        memory.quarantine(*items, reason=reason)
-    console.print(f"quarantined: {len(items)}", markup=False)
+        memory.quarantine(*lessons, reason=reason)
+    console.print(f"quarantined: {len(lessons)}", markup=False)

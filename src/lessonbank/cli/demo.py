@@ -234,12 +234,14 @@ def _tell(
     def say(text: str, style: str = "") -> None:
         console.print(Text(clean(text), style=style), soft_wrap=True)
 
-    say(f"\nLessons it wrote ({len(story.items)} in all; these are the first of their sort)", "bold")
-    for item in story.lessons():
-        origin = "a failed run" if item.provenance.verdict == "failure" else "a run that succeeded"
-        say(f"\n  {item.title}", "cyan")
-        say(f"    {item.kind}, from {origin}; by: {item.provenance.method}; {', '.join(item.provenance.evidence)}")
-        say(f"    when: {item.description}\n    {item.content}")
+    say(f"\nLessons it wrote ({len(story.lessons)} in all; these are the first of their sort)", "bold")
+    for lesson in story.picked_lessons():
+        origin = "a failed run" if lesson.provenance.verdict == "failure" else "a run that succeeded"
+        say(f"\n  {lesson.title}", "cyan")
+        say(
+            f"    {lesson.kind}, from {origin}; by: {lesson.provenance.method}; {', '.join(lesson.provenance.evidence)}"
+        )
+        say(f"    when: {lesson.description}\n    {lesson.content}")
     if example := story.example():
         say("\nOne block, exactly as the agent saw it", "bold")
         say(f"(for the task: {example.task.goal})\n")
@@ -312,7 +314,7 @@ def _as_dict(
         if across
         else None,
         "controls": extra,
-        "lessons": [item.model_dump(mode="json") for item in story.lessons()],
+        "lessons": [lesson.model_dump(mode="json") for lesson in story.picked_lessons()],
         "injected": {"task": example.task.goal, "text": example.memory} if example else None,
         "usage": story.usage.model_dump(),
         "notes": story.notes,

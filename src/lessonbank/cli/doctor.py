@@ -32,7 +32,8 @@ def doctor(
         bool, typer.Option("--verify", help="Also compare every record with what the journal makes of it.")
     ] = False,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="First make anew what follows from the records: items, word index, sums.")
+        bool,
+        typer.Option("--rebuild", help="First make anew what follows from the records: lessons, word index, sums."),
     ] = False,
     as_json: options.Json = False,
 ) -> None:

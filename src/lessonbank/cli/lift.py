@@ -16,14 +16,16 @@ from .carry import needs_bank
 from .look import elsewhere_in
 
 if TYPE_CHECKING:
-    from lessonbank.ledger.explaining import Explained, Explanation
+    from lessonbank.evidence.explanation import Explained, Explanation
 
 
 def lift(
     bank: options.Bank,
     scope: options.Scope,
     level: Annotated[float, typer.Option("--level", help="How sure intervals are: from 0.5 to below 1.")] = 0.95,
-    items: Annotated[int, typer.Option("--items", min=0, help="How many lessons to print; JSON has them all.")] = 10,
+    lessons: Annotated[
+        int, typer.Option("--lessons", min=0, help="How many lessons to print; JSON has them all.")
+    ] = 10,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page with plots to this file; it opens offline.")
     ] = None,
@@ -34,7 +36,7 @@ def lift(
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
     import lessonbank
-    from lessonbank.ledger.lift import in_words
+    from lessonbank.evidence.lift import in_words
 
     needs_bank(bank)
     if html is not None:
@@ -43,7 +45,7 @@ def lift(
         told = memory.lift(level=level)
         elsewhere = "" if told.recalls else elsewhere_in(memory)
     if html is not None:
-        from lessonbank.ledger.page import page
+        from lessonbank.reports.lift_page import page
 
         put(html, page(told), what="page", like=bank)  # it names lessons: as private as the bank
     if elsewhere:
@@ -51,7 +53,7 @@ def lift(
     if as_json:
         show_json(told.model_dump(mode="json"))
     else:
-        show_text(in_words(told, most=items))
+        show_text(in_words(told, most=lessons))
     if html is not None:
         out = progress_console if as_json else console
         out.print(f"the page is in {one_line(str(html))}", markup=False, soft_wrap=True)
@@ -76,8 +78,8 @@ def explain(
         warn(note)
     show_text(_ended(told))
     columns = ("#", "score", "shown", "lesson", "what the evidence says", "reason")
-    if told.items:
-        show_table("\nFound", columns, map(_row, told.items))
+    if told.lessons:
+        show_table("\nFound", columns, map(_row, told.lessons))
     if told.losers:
         show_table("\nNot found then, nearest now", columns, map(_row, told.losers))
 
@@ -85,16 +87,16 @@ def explain(
 def _ended(told: Explanation) -> str:
     ended = f"its task ended as a {told.outcome}" if told.outcome else "its outcome is not known"
     whole = "; memory was withheld whole, to compare with" if told.control else ""
-    nothing = "" if told.items else "\nNothing was found for it."
+    nothing = "" if told.lessons else "\nNothing was found for it."
     return f"recall {one_line(told.recall_id)}: {ended}{whole}\ntask: {one_line(told.task, limit=300)}{nothing}"
 
 
 def _row(one: Explained) -> tuple[object, ...]:
-    from lessonbank.ledger.lift import points, said_of
+    from lessonbank.evidence.lift import points, said_of
 
     evidence = "none yet"
     if one.lift is not None:
         effect = "" if one.lift.success.value is None else f", success {points(one.lift.success)}"
         evidence = f"{said_of(one.lift)}{effect}"
     place = "" if one.rank is None else one.rank
-    return place, f"{one.score:.3f}", "yes" if one.shown else "no", one.title or one.item_id, evidence, one.why
+    return place, f"{one.score:.3f}", "yes" if one.shown else "no", one.title or one.lesson_id, evidence, one.why

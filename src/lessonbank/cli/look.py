@@ -1,4 +1,4 @@
-"""`retrieve` and `items`: see what a bank would tell an agent, and what it holds."""
+"""`retrieve` and `lessons`: see what a bank would tell an agent, and what it holds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lessonbank.types import Found, MemoryItem, Recall
+from lessonbank.types import Found, Lesson, Recall
 
 from . import _options as options
 from ._output import show_json, show_table, show_text, warn
@@ -21,7 +21,7 @@ def retrieve(
     bank: options.Bank,
     scope: options.Scope,
     limit: Annotated[int, typer.Option("--limit", "-k", help="How many past experiences to draw on.")] = 1,
-    holdout: Annotated[float, typer.Option("--holdout", help="Withhold each item with this probability.")] = 0.0,
+    holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
     as_of: Annotated[
         str | None, typer.Option("--as-of", help=f"What a search by words would have found then. {options.MOMENT}")
     ] = None,
@@ -33,7 +33,7 @@ def retrieve(
     nothing to an agent, so it keeps none.
     """
     import lessonbank
-    from lessonbank.ledger import Holdout
+    from lessonbank.evidence import Holdout
 
     needs_bank(bank)
     if as_of is not None:
@@ -48,7 +48,7 @@ def retrieve(
     policy = Holdout(holdout, recalls=0.0) if holdout else None
     with lessonbank.connect(bank, scope=scope, holdout=policy) as memory:
         recall = memory.retrieve(task, limit=limit)
-        elsewhere = "" if recall.items else elsewhere_in(memory)
+        elsewhere = "" if recall.lessons else elsewhere_in(memory)
     if as_json:
         show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})
         return
@@ -56,7 +56,7 @@ def retrieve(
         warn(note)
     show_text(recall.text or _nothing(recall))
     if recall.candidates:
-        show_table("\nWhy", ("#", "score", "shown", "item", "reason"), _reasons(recall))
+        show_table("\nWhy", ("#", "score", "shown", "lesson", "reason"), _reasons(recall))
 
 
 def _nothing(recall: Recall) -> str:
@@ -74,23 +74,27 @@ def _show_found(found: Found, scope: str, *, as_json: bool) -> None:
         show_text(f"{title}\n(nothing was there: no past task of this scope was like this one)")
         return
     rows = [
-        (rank, f"{match.score:.3f}", item.id, f"{item.kind}: {item.title}")
+        (rank, f"{match.score:.3f}", lesson.id, f"{lesson.kind}: {lesson.title}")
         for rank, match in enumerate(found.matches, 1)
-        for item in match.experience.active_items
+        for lesson in match.experience.active_lessons
     ]
-    show_table(title, ("#", "score", "item", "lesson"), rows)
+    show_table(title, ("#", "score", "lesson", "lesson"), rows)
 
 
 def _reasons(recall: Recall) -> list[tuple[object, ...]]:
-    titles = {item.id: item.title for item in recall.items}
-    return [(c.rank, f"{c.score:.3f}", "yes" if c.shown else "no", titles[c.item_id], c.why) for c in recall.candidates]
+    titles = {lesson.id: lesson.title for lesson in recall.lessons}
+    return [
+        (c.rank, f"{c.score:.3f}", "yes" if c.shown else "no", titles[c.lesson_id], c.why) for c in recall.candidates
+    ]
 
 
-def items(
+def lessons(
     bank: options.Bank,
     scope: options.Scope,
-    item: Annotated[str | None, typer.Argument(help="An item's id: show that one whole, with its provenance.")] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="List retired items too.")] = False,
+    lesson: Annotated[
+        str | None, typer.Argument(help="A lesson's id: show that one whole, with its provenance.")
+    ] = None,
+    retired: Annotated[bool, typer.Option("--retired", help="List retired lessons too.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the lessons of a scope, or show one whole."""
@@ -98,21 +102,21 @@ def items(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        found = (memory.get(item),) if item else memory.items(retired=retired)
+        found = (memory.get(lesson),) if lesson else memory.items(retired=retired)
         elsewhere = "" if found else elsewhere_in(memory)
     if as_json:
         show_json([one.model_dump(mode="json") for one in found])
-    elif item:
+    elif lesson:
         _show_whole(found[0])
     else:
         if elsewhere:
             warn(elsewhere)
         rows = [(i.id, i.kind, _standing(i), i.provenance.method, i.title) for i in found]
-        show_table(f"{len(found)} items in {scope}", ("id", "kind", "trust", "by", "title"), rows)
+        show_table(f"{len(found)} lessons in {scope}", ("id", "kind", "trust", "by", "title"), rows)
 
 
-def _standing(item: MemoryItem) -> str:
-    return "retired" if item.retired else f"{item.state}: {item.risk}" if item.risk else item.state
+def _standing(lesson: Lesson) -> str:
+    return "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
 
 
 def elsewhere_in(memory: ReasoningBank) -> str:
@@ -123,20 +127,20 @@ def elsewhere_in(memory: ReasoningBank) -> str:
     return f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}"
 
 
-def _show_whole(item: MemoryItem) -> None:
-    show_text(f"{item.kind}: {item.title}\n\nwhen: {item.description}\n\n{item.content}\n")
-    source = item.provenance
+def _show_whole(lesson: Lesson) -> None:
+    show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
+    source = lesson.provenance
     show_table(
         "Provenance",
         ("field", "value"),
         (
-            ("trust", _standing(item)),
+            ("trust", _standing(lesson)),
             ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
             ("model", source.model or "none"),
             ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
             ("runs", ", ".join(source.trajectory_ids)),
             ("verdict", f"{source.verdict} ({source.verdict_source})"),
             ("evidence", "; ".join(source.evidence) or "none named"),
-            ("created", item.created_at.isoformat()),
+            ("created", lesson.created_at.isoformat()),
         ),
     )

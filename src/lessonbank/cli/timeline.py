@@ -21,7 +21,7 @@ from ._output import console, show_json, show_table, warn
 from .carry import needs_bank
 
 if TYPE_CHECKING:
-    from lessonbank.timeline import Diff
+    from lessonbank.types.timeline import Diff
 
 _NOT_RUN = (126, 127)
 """What a shell exits with when it could not run the command."""
@@ -30,7 +30,7 @@ _NOT_RUN = (126, 127)
 def history(
     bank: options.Bank,
     scope: options.Scope,
-    item: Annotated[str | None, typer.Option("--item", help="Only what concerns this item.")] = None,
+    lesson: Annotated[str | None, typer.Option("--lesson", help="Only what concerns this lesson.")] = None,
     experience: Annotated[str | None, typer.Option("--experience", help="Only what concerns this experience.")] = None,
     since: Annotated[int, typer.Option("--since", min=0, help="Only changes after this one.")] = 0,
     as_json: options.Json = False,
@@ -40,7 +40,7 @@ def history(
 
     needs_bank(bank)
     with lessonbank.connect(bank, scope=scope) as memory:
-        entries = memory.history(item=item, experience=experience, since=since)
+        entries = memory.history(lesson=lesson, experience=experience, since=since)
     if as_json:
         show_json([entry.model_dump(mode="json") for entry in entries])
         return
@@ -76,7 +76,7 @@ def rollback(
     reason: options.Reason,
     as_json: options.Json = False,
 ) -> None:
-    """Make the experiences and items of a scope what they were. A change itself: another rollback undoes it."""
+    """Make the experiences and lessons of a scope what they were. A change itself: another rollback undoes it."""
     import lessonbank
 
     needs_bank(bank)
@@ -88,7 +88,7 @@ def rollback(
         return
     console.print(
         f"{scope} is as it was after change {entry.entry.to if isinstance(entry.entry, Rollback) else to}: "
-        f"{counts.experiences} experiences, {counts.items} items ({counts.retired} retired). "
+        f"{counts.experiences} experiences, {counts.lessons} lessons ({counts.retired} retired). "
         f"This is change {entry.sequence}; a rollback to {entry.sequence - 1} undoes it",
         markup=False,
     )
@@ -182,23 +182,23 @@ def _what(entry: JournalEntry) -> str:
     """One change in a few words."""
     match change := entry.entry:
         case Add() | Replace():
-            return f"{change.experience.id}, {len(change.experience.items)} items: {change.experience.task}"
+            return f"{change.experience.id}, {len(change.experience.lessons)} lessons: {change.experience.task}"
         case Merge():
-            sources = ", ".join(change.source_item_ids)
+            sources = ", ".join(change.source_lesson_ids)
             return f"{change.experience.id}: {change.experience.task}; of {sources}: {change.reason}"
         case Rejudge():
             run = f"run {change.trajectory_id} of {change.experience_id}"
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
         case Retire() | Restore():
-            return f"{', '.join(change.item_ids)}: {change.reason}"
+            return f"{', '.join(change.lesson_ids)}: {change.reason}"
         case Trust():
-            return f"{', '.join(change.item_ids)}: {change.state}, by {change.by}: {change.reason}"
+            return f"{', '.join(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{change.settlement.recall_id}: {change.settlement.outcome}"
         case Purge():
-            return f"{change.what}, {change.items} items, {change.trajectories} runs: {change.reason}"
+            return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
         case _:
             return f"by change {change.by}"
 
@@ -206,6 +206,6 @@ def _what(entry: JournalEntry) -> str:
 def _rows(found: Diff) -> list[tuple[str, str, str]]:
     pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
     pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
-    items = {"items_added": "item added", "items_removed": "item removed"}
-    items |= {name: name for name in ("retired", "restored", "trusted")}
-    return pairs + [(name, i.id, i.title) for field, name in items.items() for i in getattr(found, field)]
+    lessons = {"items_added": "lesson added", "items_removed": "lesson removed"}
+    lessons |= {name: name for name in ("retired", "restored", "trusted")}
+    return pairs + [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]

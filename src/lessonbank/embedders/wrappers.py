@@ -8,10 +8,10 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from lessonbank._ids import digest
 from lessonbank.errors import LessonbankError, ModelError, UsageError
 from lessonbank.guard import one_line
 from lessonbank.protocols import Embedder, Vectors
+from lessonbank.types.ids import digest
 
 from ._rows import off_loop, unit_rows
 

@@ -13,8 +13,8 @@ from ._caseless import Caseless
 _NOTHING = re.compile(
     r"(?:n/?a|none|null|nil|nothing|empty|tbd|todo|unknown|undefined|placeholder|insert .*|<[^>]*>|\[[^\]]*\]"
     r"|same as above"
-    r"|see above|as above|(?:there (?:is|are|was|were) )?no(?:t any)? (?:\w+ ){0,3}(?:lessons?|insights?|items?|content"
-    r"|description|title|memory|information)\b.{0,40}|(?:memory |lesson )?(?:item|title|content|description"
+    r"|see above|as above|(?:there (?:is|are|was|were) )?no(?:t any)? (?:\w+ ){0,3}(?:lessons?|insights?|lessons?|content"
+    r"|description|title|memory|information)\b.{0,40}|(?:memory |lesson )?(?:lesson|title|content|description"
     r"|lesson)(?: ?\d+)?"
     r"|(?:lorem ipsum|your (?:text|content|lesson)).*)",
     re.IGNORECASE | re.DOTALL,
@@ -128,7 +128,7 @@ CHATTER = Caseless(
     r"(?:\b\s?[,!.:—–-]|(?<=[íáûäè好的当然もちろん])|\s(?:que s|die|der|das|le|la|les|el|un|une)\w*)"
     r"|\bi (?:sincerely )?(?:apologi[sz]e|am sorry)\b|\bespero que\b|\bich hoffe, d|\bj'esp(?:è|e)re\b"
     r"|^\W{0,4}here(?:'s| is| are) (?:the |a |an |your |my |some |\d )?(?:\w+ ){0,4}(?:memory|memories|lessons?"
-    r"|items?|insights?|list"
+    r"|lessons?|insights?|list"
     r"|summary|json|answer|extract\w*|takeaways?|result)"
     r"|\bas an? (?:ai|artificial intelligence|large)?\s*(?:language )?(?:model|ai|assistant)\b[^.]{0,40}\b(?:i\b"
     r"|cannot|can't|am)"
@@ -138,11 +138,11 @@ CHATTER = Caseless(
     r"|generate|list"
     r"|write|create|output|think)\b"
     r"|\bbased on the (?:provided |given |above )?(?:trajectory|transcript|conversation|run)\b[^.]{0,60}\b(?:i|here"
-    r"|memory|items?)\b"
+    r"|memory|lessons?)\b"
     r"|</?think(?:ing)?>|<\s?/?think(?:ing)?>"
     r"|^\s*(?:```|~~~)\s*(?:json|markdown|md|yaml)\b|^\s*[{\[]?\s*[\"']?(?:title|description|content"
     r"|memory_items?)[\"']\s*:"
-    r"|^\s*(?:#{1,6}\s*|\*\*)?(?:memory item|lesson item|item)\s*#?\d+\b|^\s*#{1,6}\s*(?:title|description|content)\b"
+    r"|^\s*(?:#{1,6}\s*|\*\*)?(?:memory item|lesson lesson|lesson)\s*#?\d+\b|^\s*#{1,6}\s*(?:title|description|content)\b"
     r"|^\s*(?:\*\*)?(?:title|description|content|memory|lesson)(?:\*\*)?\s*:|[{,]\s*[\"'](?:title|description"
     r"|content)[\"']\s*:"
     r"|\bcould you (?:please )?(?:share|provide|clarify|send|confirm|tell)\b|\bplease (?:share|provide|send"

@@ -36,7 +36,7 @@ _NO_PERSON = frozenset(
         r"A Account Add Airlines Airport Airways Amazon An Angeles App Apple April At August Avenue Bank Basic "
         r"Book Business Button Cancel Card Center Centre Change Chrome City Code College Company Corp County "
         r"Credit Customer December Delete Department Desk East Economy February Find Firefox For Form Francisco "
-        r"Friday Gold Google Help Hong Hotel If In Inc Island Issue Item January Java July June Kingdom Kong Lake "
+        r"Friday Gold Google Help Hong Hotel If In Inc Island Issue Lesson January Java July June Kingdom Kong Lake "
         r"Lane Linux Los Mac March Market May Menu Microsoft Monday Mount Museum New North November October Office "
         r"Old On Order Page Park Please Premium Profile Project Pull Python Regular Remove Request Rico River Road "
         r"San Saturday School September Service Settings Shop Silver Site South State States Store Store's Street "
@@ -53,7 +53,7 @@ _PLACE = re.compile(
     r"|column|row|page|type|class|grade|top|least|most"
     r"|than|about|after|within|every|first|last|next|in|of|to|at|by|for|the|and|or|is|are|on|up|only|over|under|http"
     r"|between|from|with|least|digits?|values?)\b)"
-    r"[a-z]{3,14} \d{1,2}\b(?!\s?(?:%|days?|hours?|minutes?|times?|weeks?|months?|years?|percent|items?|or\b|to\b"
+    r"[a-z]{3,14} \d{1,2}\b(?!\s?(?:%|days?|hours?|minutes?|times?|weeks?|months?|years?|percent|lessons?|or\b|to\b"
     r"|and\b|seconds?|steps?|lines?|bits?|GB|MB))"
 )
 _WORD = re.compile(r"\w+")

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Redactor
-from lessonbank.types import Action, Experience, Json, MemoryItem, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Action, Experience, Json, Lesson, Observation, Step, ToolCall, Trajectory
 
 from ._words import kind_of_name
 from .redact import PerRun, Redaction
@@ -43,12 +43,12 @@ def redacted(run: Trajectory, redactor: Redactor, /) -> Trajectory:
 
 
 def redacted_experience(experience: Experience, redactor: Redactor, /) -> Experience:
-    """`experience` without secrets and personal data: its task, its items, its metadata. Raises UsageError."""
+    """`experience` without secrets and personal data: its task, its lessons, its metadata. Raises UsageError."""
     field = _field(redactor.for_run() if isinstance(redactor, PerRun) else redactor)
     task = field("", experience.task).strip() or _GONE
-    items = tuple(_item(item, field) for item in experience.items)
+    lessons = tuple(_lesson(lesson, field) for lesson in experience.lessons)
     metadata = cast("dict[str, Json]", _json(experience.metadata, field))
-    return experience.model_copy(update={"task": task, "items": items, "metadata": metadata})
+    return experience.model_copy(update={"task": task, "lessons": lessons, "metadata": metadata})
 
 
 def _field(redactor: Redactor) -> Field:
@@ -113,9 +113,9 @@ def _observation(seen: Observation, field: Field) -> Observation:
     return seen.model_copy(update=told)
 
 
-def _item(item: MemoryItem, field: Field) -> MemoryItem:
-    told = {name: field("", getattr(item, name)) for name in ("title", "description", "content")}
-    return item.model_copy(
+def _lesson(lesson: Lesson, field: Field) -> Lesson:
+    told = {name: field("", getattr(lesson, name)) for name in ("title", "description", "content")}
+    return lesson.model_copy(
         update={**told, "title": told["title"].strip() or _GONE, "content": told["content"].strip() or _GONE}
     )
 

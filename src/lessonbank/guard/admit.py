@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.types import Attempt, Extraction, MemoryItem, Rejected, Rule, Trajectory
+from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import is_echo, lessons_in
 from ._empty import is_chatter, is_submission, is_vague, says_nothing
@@ -27,7 +27,7 @@ MOST_REJECTED: Final = 20
 EXTRACTIVE: Final = "extractive"
 """The method of a lesson that code put together from the steps of a run."""
 
-Check = Callable[[MemoryItem], str]
+Check = Callable[[Lesson], str]
 """Why a lesson is turned away; an empty text where it is not."""
 
 
@@ -42,8 +42,8 @@ class LessonGate:
     one_run: int = ONE_RUN
     several_runs: int = SEVERAL_RUNS
 
-    def __call__(self, extraction: Extraction, attempts: Sequence[Attempt], /, *, shown: Sequence[str]) -> Extraction:
-        """`extraction` with the items that are lessons, and the others under `rejected`.
+    def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
+        """`extraction` with the lessons that are lessons, and the others under `rejected`.
 
         `shown` are texts that memory had put before these runs; blocks of lessons in the runs themselves are added.
         """
@@ -52,32 +52,32 @@ class LessonGate:
         echoed += lessons_in(_texts(runs))
         checks = _checks(runs, [text for text in echoed if text])
         most = self.one_run if len(attempts) == 1 else self.several_runs
-        kept: list[MemoryItem] = []
+        kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
-        for item in map(in_form, extraction.items):
-            found = _refused(item, checks, kept, most)
+        for lesson in map(in_form, extraction.lessons):
+            found = _refused(lesson, checks, kept, most)
             if found is None:
-                kept.append(appraised(item))
+                kept.append(appraised(lesson))
             else:
-                rejected.append(_turned_away(item, *found))
-                notes.append(f"not kept: {one_line(item.title, limit=60)!r}: {found[1]}")
+                rejected.append(_turned_away(lesson, *found))
+                notes.append(f"not kept: {one_line(lesson.title, limit=60)!r}: {found[1]}")
         return extraction.model_copy(
             update={
-                "items": tuple(kept),
+                "lessons": tuple(kept),
                 "rejected": tuple(rejected[:MOST_REJECTED]),
                 "notes": (*extraction.notes, *notes[:MOST_REJECTED]),
             }
         )
 
 
-def in_form(item: MemoryItem, /) -> MemoryItem:
-    """`item` with its fields in canonical form, each within its length."""
+def in_form(lesson: Lesson, /) -> Lesson:
+    """`lesson` with its fields in canonical form, each within its length."""
     # Once more at the end: without the blanks around it, a text can be another one to a reader of code.
-    title = canonical(canonical_line(item.title, limit=TITLE))
-    description = canonical(canonical_line(item.description, limit=DESCRIPTION))
-    content = canonical(canonical(item.content, limit=CONTENT).strip())
-    return item.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
+    title = canonical(canonical_line(lesson.title, limit=TITLE))
+    description = canonical(canonical_line(lesson.description, limit=DESCRIPTION))
+    content = canonical(canonical(lesson.content, limit=CONTENT).strip())
+    return lesson.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
 
 
 def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Check]:
@@ -95,46 +95,44 @@ def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Che
     }
 
 
-def _quotes(item: MemoryItem) -> bool:
+def _quotes(lesson: Lesson) -> bool:
     """Whether code put it together from the steps of a run: it cannot repeat a lesson, and masks the task's values."""
-    return item.provenance.method == EXTRACTIVE
+    return lesson.provenance.method == EXTRACTIVE
 
 
-def _leak(item: MemoryItem, task: str, answers: Sequence[str]) -> str:
-    found = next((leak for answer in answers if (leak := literal_in(item.text, task=task, answer=answer))), None)
+def _leak(lesson: Lesson, task: str, answers: Sequence[str]) -> str:
+    found = next((leak for answer in answers if (leak := literal_in(lesson.text, task=task, answer=answer))), None)
     if found:
         return f"it holds {one_line(found, limit=40)!r} of this one task"
-    told = any(restates(item.content, task=task, answer=answer) for answer in answers)
+    told = any(restates(lesson.content, task=task, answer=answer) for answer in answers)
     return "it tells what this one task was and not what it taught" if told else ""
 
 
-def _refused(
-    item: MemoryItem, checks: dict[Rule, Check], kept: Sequence[MemoryItem], most: int
-) -> tuple[Rule, str] | None:
+def _refused(lesson: Lesson, checks: dict[Rule, Check], kept: Sequence[Lesson], most: int) -> tuple[Rule, str] | None:
     for rule, check in checks.items():
-        if reason := check(item):
+        if reason := check(lesson):
             return rule, reason
-    if any(item.wording == other.wording for other in kept):
+    if any(lesson.wording == other.wording for other in kept):
         return "duplicate", "another lesson of this run says the same"
     return ("cap", f"a run gives {most} lessons at most") if len(kept) >= most else None
 
 
-def _turned_away(item: MemoryItem, rule: Rule, reason: str) -> Rejected:
+def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
     # What repeats another lesson is not kept twice: a purge of that lesson must leave no copy.
-    title, content = ("", "") if rule in ("echo", "duplicate") else (item.title, item.content)
+    title, content = ("", "") if rule in ("echo", "duplicate") else (lesson.title, lesson.content)
     return Rejected(title=title, content=content, rule=rule, reason=reason)
 
 
-def appraised(item: MemoryItem, /) -> MemoryItem:
-    """`item` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
-    risk = risk_of(item.title, item.description, item.content)
-    return item.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
+def appraised(lesson: Lesson, /) -> Lesson:
+    """`lesson` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
+    risk = risk_of(lesson.title, lesson.description, lesson.content)
+    return lesson.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
 
 
-def doubt(item: MemoryItem, /) -> str | None:
+def doubt(lesson: Lesson, /) -> str | None:
     """What speaks against a lesson that no run was drawn from just now: a risk, or that it gives orders."""
-    risk = risk_of(item.title, item.description, item.content)
-    return risk or ("gives orders" if is_order(item.text) else None)
+    risk = risk_of(lesson.title, lesson.description, lesson.content)
+    return risk or ("gives orders" if is_order(lesson.text) else None)
 
 
 def _texts(runs: Iterable[Trajectory]) -> Iterator[str]:

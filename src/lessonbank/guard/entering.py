@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from anyio import to_thread
 
-from lessonbank._runs import is_brief
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Attempt, Experience, Extraction, Trajectory
+from lessonbank.types import Experience, Extraction, Run, Trajectory
+from lessonbank.types.runs import is_brief
 
 from ._walking import checked, redacted, redacted_experience
 from .admit import LessonGate, appraised, in_form
@@ -47,12 +47,12 @@ class Entrance:
             return [redacted(run, self.redactor) for run in every]
         return await _each(every, redacted, self.redactor)
 
-    async def attempts(self, attempts: Sequence[Attempt], /) -> list[Attempt]:
+    async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Attempts with their runs as they may be read."""
         runs = await self.runs(attempt.trajectory for attempt in attempts)
-        return [Attempt(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
+        return [Run(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
 
-    async def lessons(self, drawn: Extraction, attempts: Sequence[Attempt], /, *, shown: str = "") -> Extraction:
+    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: str = "") -> Extraction:
         """What was drawn from attempts, without what is no lesson; `shown` is what memory had put before them."""
         if self.admission is None:
             return drawn
@@ -65,12 +65,12 @@ class Entrance:
         known = (await _each([experience], redacted_experience, self.redactor))[0]
         if self.admission is None:
             return known
-        return known.model_copy(update={"items": tuple(appraised(in_form(item)) for item in known.items)})
+        return known.model_copy(update={"lessons": tuple(appraised(in_form(lesson)) for lesson in known.lessons)})
 
 
-def _small(drawn: Extraction, attempts: Sequence[Attempt]) -> bool:
+def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
     """Whether the gate is done with it before a thread would have begun."""
-    text = sum(len(item.text) for item in drawn.items)
+    text = sum(len(lesson.text) for lesson in drawn.lessons)
     return len(attempts) == 1 and text <= _QUICK and is_brief(attempts[0].trajectory, most=_QUICK)
 
 

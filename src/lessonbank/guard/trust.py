@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, Literal
 
 from lessonbank.errors import UsageError
-from lessonbank.types import Experience, MemoryItem, TrustState
+from lessonbank.types import Experience, Lesson, TrustState
 
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
 """What it takes to be shown. `open`: nothing but not being quarantined. `corroborated`: another run of another task
@@ -36,14 +36,12 @@ def check_person(by: object, /, *, call: str, of: str) -> None:
 
 
 def showable(experience: Experience, states: Iterable[TrustState], /) -> Experience:
-    """`experience` with only those active items that are trusted so far."""
-    items = tuple(item for item in experience.active_items if item.state in states)
-    return experience if len(items) == len(experience.items) else experience.model_copy(update={"items": items})
+    """`experience` with only those active lessons that are trusted so far."""
+    lessons = tuple(lesson for lesson in experience.active_lessons if lesson.state in states)
+    return experience if len(lessons) == len(experience.lessons) else experience.model_copy(update={"lessons": lessons})
 
 
-def independent(
-    one: tuple[MemoryItem, Experience], other: tuple[MemoryItem, Experience], /, *, policy: TrustPolicy
-) -> bool:
+def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /, *, policy: TrustPolicy) -> bool:
     """Whether two lessons come from runs that do not know of each other: no run and no task in common.
 
     Where a witness is asked for, nor a writer. What a merge wrote speaks for nobody, and what came by an import (its
@@ -63,6 +61,6 @@ def _task(experience: Experience) -> str:
     return " ".join(experience.task.casefold().split())
 
 
-def evidence(*items: MemoryItem) -> tuple[str, ...]:
+def evidence(*lessons: Lesson) -> tuple[str, ...]:
     """The runs that speak for a lesson."""
-    return tuple(dict.fromkeys(id for item in items for id in item.provenance.trajectory_ids))
+    return tuple(dict.fromkeys(id for lesson in lessons for id in lesson.provenance.trajectory_ids))

@@ -14,10 +14,10 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
-from lessonbank._ids import mended
 from lessonbank.errors import FormatError, ModelError, UsageError
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Json, Record
+from lessonbank.types.ids import mended
 
 _FENCE = re.compile(r"<<<(?:end )?[^\n<>]{1,80} ([0-9a-f]{8})>>>")
 _PLACEHOLDER = re.compile(r"\bnonce-(\d{1,6})\b")

@@ -8,12 +8,11 @@ from typing import Protocol
 
 from lessonbank._concurrency import breathing
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.timeline import rejudged
 from lessonbank.types import (
     Add,
     Change,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Rejudge,
     Replace,
@@ -23,6 +22,7 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
+from lessonbank.types.timeline import rejudged
 
 
 class View(Protocol):
@@ -36,8 +36,8 @@ class View(Protocol):
         """The experience of that id."""
         ...
 
-    def owner(self, item_id: str, /) -> str | None:
-        """The id of the experience that holds this item."""
+    def owner(self, lesson_id: str, /) -> str | None:
+        """The id of the experience that holds this lesson."""
         ...
 
     def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
@@ -65,7 +65,7 @@ class Draft:
         return id in self.written or self._present.knows(id)
 
     def holds(self, id: str, /) -> bool:
-        """Whether an experience or an item of that id exists once the changes so far are made."""
+        """Whether an experience or a lesson of that id exists once the changes so far are made."""
         return self.knows(id) or self._owner(id) is not None
 
     def do(self, change: Change, /) -> None:
@@ -87,13 +87,13 @@ class Draft:
             case Rejudge():
                 self._rejudge(change)
             case Retire():
-                self._set(change.item_ids, partial(_flipped, retired=True))
+                self._set(change.lesson_ids, partial(_flipped, retired=True))
             case Restore():
-                self._set(change.item_ids, partial(_flipped, retired=False))
+                self._set(change.lesson_ids, partial(_flipped, retired=False))
             case Trust():
-                self._set(change.item_ids, partial(_trusted, change=change))
+                self._set(change.lesson_ids, partial(_trusted, change=change))
             case Merge():
-                self._set(change.source_item_ids, partial(_flipped, retired=True))
+                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
             case Rollback():
                 raise UsageError("a rollback goes alone: other changes, vectors and settlements before or after it")
@@ -109,9 +109,9 @@ class Draft:
 
     def _replace(self, experience: Experience) -> None:
         earlier = self._experience(experience.id)
-        self._check_trust(experience, {item.id: item for item in earlier.items})
-        for item in earlier.items:
-            self._owners[item.id] = None
+        self._check_trust(experience, {lesson.id: lesson for lesson in earlier.lessons})
+        for lesson in earlier.lessons:
+            self._owners[lesson.id] = None
         self._put(experience)
 
     def _rejudge(self, change: Rejudge) -> None:
@@ -120,13 +120,19 @@ class Draft:
             raise NotFound(f"no attempt {change.trajectory_id!r} in the experience {change.experience_id!r}")
         self._write(rejudged(experience, change), whole=False)
 
-    def _check_trust(self, experience: Experience, earlier: Mapping[str, MemoryItem]) -> None:
-        for item in experience.items:
-            before = earlier.get(item.id)
-            if item.state != (before.state if before else item.state) or (before is None and item.state == "active"):
-                raise UsageError(f"the item {item.id!r} says of itself how far it is trusted: only a Trust change does")
-            if before and before.state == "active" and before.text != item.text:
-                raise UsageError(f"the item {item.id!r} is trusted for what it says: other words make another item")
+    def _check_trust(self, experience: Experience, earlier: Mapping[str, Lesson]) -> None:
+        for lesson in experience.lessons:
+            before = earlier.get(lesson.id)
+            if lesson.state != (before.state if before else lesson.state) or (
+                before is None and lesson.state == "active"
+            ):
+                raise UsageError(
+                    f"the lesson {lesson.id!r} says of itself how far it is trusted: only a Trust change does"
+                )
+            if before and before.state == "active" and before.text != lesson.text:
+                raise UsageError(
+                    f"the lesson {lesson.id!r} is trusted for what it says: other words make another lesson"
+                )
 
     def _put(self, experience: Experience) -> None:
         if experience.scope != self._scope:
@@ -134,27 +140,29 @@ class Draft:
                 f"the experience {experience.id!r} belongs to the scope {experience.scope!r} "
                 f"and cannot be written to {self._scope!r}"
             )
-        for item in experience.items:
-            if self._owner(item.id) is not None:
-                raise Conflict(f"the item {item.id!r} is in this scope already: items keep one id and one experience")
-            self._owners[item.id] = experience.id
+        for lesson in experience.lessons:
+            if self._owner(lesson.id) is not None:
+                raise Conflict(
+                    f"the lesson {lesson.id!r} is in this scope already: lessons keep one id and one experience"
+                )
+            self._owners[lesson.id] = experience.id
         self._write(experience, whole=True)
 
     def _write(self, experience: Experience, *, whole: bool) -> None:
         self.written[experience.id] = experience
         self.touched[-1][experience.id] = whole
 
-    def _set(self, item_ids: Iterable[str], update: Callable[[MemoryItem], MemoryItem]) -> None:
+    def _set(self, lesson_ids: Iterable[str], update: Callable[[Lesson], Lesson]) -> None:
         by_experience: dict[str, set[str]] = {}
-        for item_id in item_ids:
-            owner = self._owner(item_id)
+        for lesson_id in lesson_ids:
+            owner = self._owner(lesson_id)
             if owner is None:
-                raise NotFound(f"no item {item_id!r} in this scope")
-            by_experience.setdefault(owner, set()).add(item_id)
+                raise NotFound(f"no lesson {lesson_id!r} in this scope")
+            by_experience.setdefault(owner, set()).add(lesson_id)
         for owner, flipped in by_experience.items():
             experience = self._experience(owner)
-            items = tuple(update(i) if i.id in flipped else i for i in experience.items)
-            self._write(experience.model_copy(update={"items": items}), whole=False)
+            lessons = tuple(update(i) if i.id in flipped else i for i in experience.lessons)
+            self._write(experience.model_copy(update={"lessons": lessons}), whole=False)
 
     def _experience(self, id: str) -> Experience:
         experience = self.written.get(id) or self._present.experience(id)
@@ -162,25 +170,25 @@ class Draft:
             raise NotFound(f"no experience {id!r} in this scope")
         return experience
 
-    def _owner(self, item_id: str) -> str | None:
-        if item_id in self._owners:
-            return self._owners[item_id]
-        return self._present.owner(item_id)
+    def _owner(self, lesson_id: str) -> str | None:
+        if lesson_id in self._owners:
+            return self._owners[lesson_id]
+        return self._present.owner(lesson_id)
 
 
-def _flipped(item: MemoryItem, *, retired: bool) -> MemoryItem:
-    if item.retired == retired:
+def _flipped(lesson: Lesson, *, retired: bool) -> Lesson:
+    if lesson.retired == retired:
         state = "retired already" if retired else "not retired"
-        raise Conflict(f"the item {item.id!r} is {state}: nothing was changed")
-    return item.model_copy(update={"retired": retired})
+        raise Conflict(f"the lesson {lesson.id!r} is {state}: nothing was changed")
+    return lesson.model_copy(update={"retired": retired})
 
 
-def _trusted(item: MemoryItem, *, change: Trust) -> MemoryItem:
-    if item.state == change.state:
-        raise Conflict(f"the item {item.id!r} is {change.state} already: nothing was changed")
-    if item.state == "quarantined" and change.by != "person":
-        raise Conflict(f"the item {item.id!r} is quarantined: only a person can let it out")
-    return item.model_copy(update={"state": change.state})
+def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
+    if lesson.state == change.state:
+        raise Conflict(f"the lesson {lesson.id!r} is {change.state} already: nothing was changed")
+    if lesson.state == "quarantined" and change.by != "person":
+        raise Conflict(f"the lesson {lesson.id!r} is quarantined: only a person can let it out")
+    return lesson.model_copy(update={"state": change.state})
 
 
 def planned(

@@ -1,13 +1,11 @@
-"""What has to go when one item or run is erased: everything derived from it, and it alone."""
+"""What has to go when one lesson or run is erased: everything derived from it, and it alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lessonbank._ids import digest
 from lessonbank.errors import NotFound
-from lessonbank.timeline import Entry, named_items
 from lessonbank.types import (
     Add,
     Counts,
@@ -25,39 +23,41 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
+from lessonbank.types.ids import digest
+from lessonbank.types.timeline import Entry, named_lessons
 
 
 class Erasing:
     """The ids that go, and the records without them. `read` the journal until it finds no more.
 
-    Of a run: the items drawn from it, alone or with others; the experiences that hold no other run's attempt;
-    whatever was merged from these. Of an item: whatever was merged from it.
+    Of a run: the lessons drawn from it, alone or with others; the experiences that hold no other run's attempt;
+    whatever was merged from these. Of a lesson: whatever was merged from it.
     """
 
-    def __init__(self, *, item: str | None = None, trajectory: str | None = None) -> None:
-        self.item, self.trajectory = item, trajectory
-        self.what: Erasure = "trajectory" if item is None else "item"
-        self.named = (trajectory if item is None else item) or ""
-        self.items: set[str] = {item} if item is not None else set()
+    def __init__(self, *, lesson: str | None = None, trajectory: str | None = None) -> None:
+        self.lesson, self.trajectory = lesson, trajectory
+        self.what: Erasure = "trajectory" if lesson is None else "lesson"
+        self.named = (trajectory if lesson is None else lesson) or ""
+        self.lessons: set[str] = {lesson} if lesson is not None else set()
         self.experiences: set[str] = set()
         self.recalls: set[str] = set()
         """Receipts that were made for the run: their task is the run's."""
         self.found = False
-        """Whether any entry held the item, or knew of the run."""
+        """Whether any entry held the lesson, or knew of the run."""
         self._tried: set[str] = set()
         self._shared: set[str] = set()
 
     @property
     def ids(self) -> set[str]:
         """Every id that an entry which matters can name."""
-        return {*self.items, *self.experiences, *self._tried, *([self.trajectory] if self.trajectory else [])}
+        return {*self.lessons, *self.experiences, *self._tried, *([self.trajectory] if self.trajectory else [])}
 
     def read(self, entries: Iterable[Entry], /) -> bool:
         """Take in the entries that name any of `ids`, oldest first; whether they brought anything new."""
         before = len(self.ids) + len(self._shared)
         for entry in entries:
             if isinstance(entry, Add | Replace | Merge):
-                self._read_experience(entry.experience, sources=named_items(entry))
+                self._read_experience(entry.experience, sources=named_lessons(entry))
             elif isinstance(entry, Settle) and self.trajectory in entry.settlement.trajectory_ids:
                 self.recalls.add(entry.settlement.recall_id)
         if len(self.ids) + len(self._shared) > before:
@@ -73,22 +73,22 @@ class Erasing:
             self._tried.add(experience.id)
         if tried - {self.trajectory}:
             self._shared.add(experience.id)
-        if not self.items.isdisjoint(sources):
+        if not self.lessons.isdisjoint(sources):
             self.experiences.add(experience.id)
-        self.items.update(i.id for i in experience.items if self.trajectory in i.provenance.trajectory_ids)
-        self.found |= self.trajectory in tried or any(i.id == self.item for i in experience.items)
+        self.lessons.update(i.id for i in experience.lessons if self.trajectory in i.provenance.trajectory_ids)
+        self.found |= self.trajectory in tried or any(i.id == self.lesson for i in experience.lessons)
         if experience.id in self.experiences:
-            self.items.update(item.id for item in experience.items)
+            self.lessons.update(lesson.id for lesson in experience.lessons)
 
     def experience(self, experience: Experience, /) -> Experience | None:
         """What remains of it."""
         if experience.id in self.experiences:
             return None
-        items = tuple(i for i in experience.items if i.id not in self.items)
+        lessons = tuple(i for i in experience.lessons if i.id not in self.lessons)
         attempts = tuple(a for a in experience.attempts if a.trajectory_id != self.trajectory)
-        if len(items) == len(experience.items) and len(attempts) == len(experience.attempts):
+        if len(lessons) == len(experience.lessons) and len(attempts) == len(experience.attempts):
             return experience
-        return experience.model_copy(update={"items": items, "attempts": attempts, "rejected": ()})
+        return experience.model_copy(update={"lessons": lessons, "attempts": attempts, "rejected": ()})
 
     def entry(self, entry: Entry, /, *, by: int) -> Entry:
         """What remains of a journal entry; the entry itself where all of it does."""
@@ -103,7 +103,7 @@ class Erasing:
                 gone = entry.trajectory_id == self.trajectory or entry.experience_id in self.experiences
                 return Erased(by=by) if gone else entry
             case Retire() | Restore():
-                return entry if self.items.isdisjoint(entry.item_ids) else self._flips(type(entry), entry, by=by)
+                return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(type(entry), entry, by=by)
             case Trust():
                 return self._trust(entry, by=by)
             case Settle():
@@ -113,21 +113,21 @@ class Erasing:
 
     def _flips(self, kind: type[Retire | Restore], entry: Entry, *, by: int) -> Entry:
         # A reason may quote what it speaks of. The other sources of a merge stay retired: a purge shows nothing anew.
-        left = tuple(id for id in named_items(entry) if id not in self.items)
-        return kind(item_ids=left, reason="purged") if left else Erased(by=by)
+        left = tuple(id for id in named_lessons(entry) if id not in self.lessons)
+        return kind(lesson_ids=left, reason="purged") if left else Erased(by=by)
 
     def _trust(self, entry: Trust, *, by: int) -> Entry:
-        left = tuple(id for id in entry.item_ids if id not in self.items)
-        evidence = tuple(id for id in entry.evidence if id != self.trajectory and id not in self.items)
-        if len(left) + len(evidence) == len(entry.item_ids) + len(entry.evidence):
+        left = tuple(id for id in entry.lesson_ids if id not in self.lessons)
+        evidence = tuple(id for id in entry.evidence if id != self.trajectory and id not in self.lessons)
+        if len(left) + len(evidence) == len(entry.lesson_ids) + len(entry.evidence):
             return entry
-        told = {"item_ids": left, "evidence": evidence, "reason": "purged"}
+        told = {"lesson_ids": left, "evidence": evidence, "reason": "purged"}
         return entry.model_copy(update=told) if left else Erased(by=by)
 
     def recall(self, recall: Recall, /) -> Recall:
         """A receipt without the text, if that showed any of it; without its task, if that was the run's."""
         own = recall.id in self.recalls
-        if not own and not any(c.shown and c.item_id in self.items for c in recall.candidates):
+        if not own and not any(c.shown and c.lesson_id in self.lessons for c in recall.candidates):
             return recall
         return recall.model_copy(update={"text": "", "text_digest": "", **({"task": ""} if own else {})})
 
@@ -147,7 +147,7 @@ class Erasing:
             digest=digest(self.named),
             reason=reason,
             experiences=len(self.experiences),
-            items=len(self.items),
+            lessons=len(self.lessons),
             trajectories=trajectories,
             recalls=recalls,
             entries=entries,
@@ -166,7 +166,7 @@ def scope_tombstone(scope: str, reason: str, counts: Counts, /, *, entries: int)
         digest=digest(scope),
         reason=reason,
         experiences=counts.experiences,
-        items=counts.items,
+        lessons=counts.lessons,
         trajectories=counts.trajectories,
         recalls=counts.recalls,
         entries=entries,

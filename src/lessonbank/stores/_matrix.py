@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Places: TypeAlias = NDArray[np.intp]
 
 PARTS: Final = 4096
-"""A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its items in order."""
+"""A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its lessons in order."""
 
 _SLACK: Final = 1e-5
 """Scores that are equal once they are rounded differ by no more."""
@@ -157,7 +157,7 @@ class Matrix:
         self._signs: Signs | None = None
         self._signed = 0
         self.parts = bool((keys[:size] % PARTS != 0).any())
-        """Whether it ever had rows of items."""
+        """Whether it ever had rows of lessons."""
 
     def __len__(self) -> int:
         """Rows that were neither dropped nor set again."""

@@ -13,14 +13,14 @@ _ZLIB: Final = b"\x78"
 """How records of earlier releases begin: plain zlib."""
 
 _FIRST_NAMES: Final = (
-    b'"text":"","text_digest":"","items":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],'
-    b'"candidates":[{"item_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,'
+    b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],'
+    b'"candidates":[{"lesson_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,'
     b'"probability":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default",'
     b'"experience_id":"019","trajectory_ids":["019"],"outcome":"failure","reward":null,"confidence":1.0,"source":"judge",'
     b'"steps":0,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null},"at":"2026-01-01T00:00:00.000000Z"}}'
-    b'{"kind":"retire","item_ids":["019"],"reason":""}{"kind":"merge","source_item_ids":["019"],'
+    b'{"kind":"retire","lesson_ids":["019"],"reason":""}{"kind":"merge","source_lesson_ids":["019"],'
     b'{"kind":"replace","experience":{"id":"019","scope":"default","task":"the order of the user with and for all a '
-    b'not is before check when page list first after file test","items":[{"id":"019","title":"","description":"When '
+    b'not is before check when page list first after file test","lessons":[{"id":"019","title":"","description":"When '
     b'the ","content":"If the ","kind":"guardrail","retired":false,"created_at":"2026-01-01T00:00:00.000000Z",'
     b'"provenance":{"writer":"learn","method":"llm","trajectory_ids":["019"],"verdict":"failure",'
     b'"verdict_source":"ground_truth","prompts":[{"id":"general/extract_success","version":"1","digest":""}],'
@@ -28,7 +28,7 @@ _FIRST_NAMES: Final = (
     b'"verdict":{"outcome":"success","confidence":1.0,"reason":"","source":"ground_truth","reward":1.0,"model":null,'
     b'"prompt":null,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null}},"n_steps":1}],'
     b'"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
-    b'{"kind":"add","experience":{"id":"019","scope":"default","task":"","items":[{"id":"019","title":"","description":"",'
+    b'{"kind":"add","experience":{"id":"019","scope":"default","task":"","lessons":[{"id":"019","title":"","description":"",'
     b'"content":"","kind":"strategy","retired":false,"created_at":"2026-01-01T00:00:00.000000Z","provenance":{"writer":'
     b'"learn","method":"llm","trajectory_ids":[],"verdict":"unknown","verdict_source":"judge","prompts":[],"model":null,'
     b'"package_version":"","evidence":[]}}],"attempts":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
@@ -88,9 +88,9 @@ _ENGLISH: Final = b" ".join(
 """The most common ones last: what lies near costs the fewest bits. Files are written with these very bytes."""
 _RECEIPT: Final = (
     b'"holdout":0.1,"control":false,"control_probability":0.1,"retriever":"experience/dense","space":"'
-    b'sentence-transformers:\\n~~~\\n<<<end lessons ,"text_digest":"","items":[],"candidates":['
-    b'{"item_id":"01a","experience_id":"01a","score":0.7,"rank":1,"shown":true,"placed":true,"withheld":false,"probability":0.1,'
-    b'"why":"its task scored 0.7"},{"item_id":"01a'
+    b'sentence-transformers:\\n~~~\\n<<<end lessons ,"text_digest":"","lessons":[],"candidates":['
+    b'{"lesson_id":"01a","experience_id":"01a","score":0.7,"rank":1,"shown":true,"placed":true,"withheld":false,"probability":0.1,'
+    b'"why":"its task scored 0.7"},{"lesson_id":"01a'
 )
 _WORDS: Final = b"".join((_ENGLISH, _RECEIPT, _NAMES))
 _DICTIONARIES: Final = {b"\x01": _FIRST_NAMES, b"\x02": _NAMES, _MARK: _WORDS}

@@ -72,7 +72,7 @@ def placeable(
     ids = [encodable(id) for id in breathing(vectors)]
     unknown = next((id for id in ids if not known(id)), None)
     if unknown is not None:
-        raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")
+        raise NotFound(f"no experience or lesson {unknown!r} in this scope to keep a vector of")
     return ids, rows
 
 

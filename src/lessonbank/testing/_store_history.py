@@ -31,7 +31,7 @@ from ._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     refused,
     settlement,
     towards,
@@ -40,9 +40,11 @@ from ._store_samples import (
 
 
 def _receipt(*, scope: str = MINE) -> Recall:
-    shown = item()
-    candidate = Candidate(item_id=shown.id, experience_id="e", score=0.5, rank=1, shown=True, probability=0.1)
-    return Recall(scope=scope, task="Cancel it", text="<memory>", items=(shown,), candidates=(candidate,), holdout=0.1)
+    shown = lesson()
+    candidate = Candidate(lesson_id=shown.id, experience_id="e", score=0.5, rank=1, shown=True, probability=0.1)
+    return Recall(
+        scope=scope, task="Cancel it", text="<memory>", lessons=(shown,), candidates=(candidate,), holdout=0.1
+    )
 
 
 def _told(of: Experience, run: Trajectory, outcome: Outcome) -> Rejudge:
@@ -59,10 +61,10 @@ class HistoryTests(StoreTests):
             changes: list[Change] = [
                 Add(experience=one),
                 Add(experience=other),
-                Retire(item_ids=(one.items[0].id,), reason="harmful"),
-                Restore(item_ids=(one.items[0].id,), reason="not harmful"),
+                Retire(lesson_ids=(one.lessons[0].id,), reason="harmful"),
+                Restore(lesson_ids=(one.lessons[0].id,), reason="not harmful"),
                 Replace(experience=other.model_copy(update={"metadata": {"x": 1}}), reason="seen again"),
-                Merge(experience=merged, source_item_ids=(other.items[0].id,), reason="the same"),
+                Merge(experience=merged, source_lesson_ids=(other.lessons[0].id,), reason="the same"),
             ]
             first = await store.apply(changes[:2], scope=MINE, writer="learn")
             second = await store.apply(changes[2:], scope=MINE, writer="ana")
@@ -106,7 +108,7 @@ class HistoryTests(StoreTests):
             good: list[Change] = [
                 Add(experience=new),
                 _told(new, run, "failure"),
-                Retire(item_ids=(new.items[0].id,), reason="?"),
+                Retire(lesson_ids=(new.lessons[0].id,), reason="?"),
             ]
             for wrong in (_told(known, stranger, "failure"), _told(experience(), run, "failure")):
                 with refused(NotFound):
@@ -114,7 +116,7 @@ class HistoryTests(StoreTests):
             assert await collected(store.scan(scope=MINE)) == [known]
             await store.apply(good, scope=MINE, writer="tests")
             left = await store.get(new.id, scope=MINE)
-            assert (left.attempts[0].verdict.outcome, left.items[0].retired) == ("failure", True)
+            assert (left.attempts[0].verdict.outcome, left.lessons[0].retired) == ("failure", True)
 
     async def test_a_purge_takes_the_verdicts_on_what_it_erases(self) -> None:
         async with self.opened() as store:
@@ -147,7 +149,7 @@ class HistoryTests(StoreTests):
         one = experience()
         async with self.opened() as store:
             await added(store, one)
-            await store.apply([Retire(item_ids=(one.items[0].id,), reason="old")], scope=MINE, writer="ana")
+            await store.apply([Retire(lesson_ids=(one.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
             await added(store, experience())
             wanted: list[tuple[set[str], list[int]]] = [
                 ({"retire"}, [2]),
@@ -160,11 +162,11 @@ class HistoryTests(StoreTests):
                 assert [e.sequence async for e in store.journal(scope=MINE, kinds=kinds)] == sequences
             assert [e.sequence async for e in store.journal(scope=MINE, since=1, kinds={"add"})] == [3]
 
-    async def test_a_receipt_is_kept_without_its_items(self) -> None:
+    async def test_a_receipt_is_kept_without_its_lessons(self) -> None:
         async with self.opened() as store:
             receipt = _receipt()
             await store.record(receipt)
-            assert await store.recall(receipt.id, scope=MINE) == receipt.model_copy(update={"items": ()})
+            assert await store.recall(receipt.id, scope=MINE) == receipt.model_copy(update={"lessons": ()})
             with refused(NotFound):
                 await store.recall(receipt.id, scope=THEIRS)
 
@@ -182,7 +184,7 @@ class HistoryTests(StoreTests):
                 await store.record(receipt)
             await store.record(_receipt(scope=THEIRS))
             listed = await collected(store.receipts(scope=MINE))
-            assert listed == [receipt.model_copy(update={"items": ()}) for receipt in known]
+            assert listed == [receipt.model_copy(update={"lessons": ()}) for receipt in known]
 
     async def test_receipts_can_be_listed_by_whether_they_are_settled(self) -> None:
         async with self.opened() as store:

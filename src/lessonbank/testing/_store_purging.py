@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from lessonbank._ids import digest
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.protocols import Store
-from lessonbank.timeline import state_at
 from lessonbank.types import (
     Add,
     Candidate,
     Erased,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Outcome,
     Provenance,
@@ -25,6 +23,8 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.ids import digest
+from lessonbank.types.timeline import state_at
 
 from ._store_rewinding import present
 from ._store_samples import (
@@ -36,7 +36,7 @@ from ._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     refused,
     towards,
     trajectory,
@@ -46,20 +46,20 @@ SECRET = "Jacaranda"
 """Stands in every text that a purge has to find."""
 
 
-def drawn(*runs: Trajectory, title: str = "Check the status first") -> MemoryItem:
+def drawn(*runs: Trajectory, title: str = "Check the status first") -> Lesson:
     """A lesson drawn from these runs."""
-    return item(title).model_copy(update={"provenance": Provenance(trajectory_ids=tuple(r.id for r in runs))})
+    return lesson(title).model_copy(update={"provenance": Provenance(trajectory_ids=tuple(r.id for r in runs))})
 
 
-def tried(*runs: Trajectory, items: tuple[MemoryItem, ...], outcome: Outcome = "success") -> Experience:
+def tried(*runs: Trajectory, lessons: tuple[Lesson, ...], outcome: Outcome = "success") -> Experience:
     """The experience of these runs of one task."""
-    return experience(runs[0].task, items=items, attempts=[attempt(run, outcome) for run in runs])
+    return experience(runs[0].task, lessons=lessons, attempts=[attempt(run, outcome) for run in runs])
 
 
-async def shown(store: Store, *items: MemoryItem, task: str = "Cancel it", text: str = "<memory>") -> Recall:
-    """A kept receipt that showed these items."""
+async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: str = "<memory>") -> Recall:
+    """A kept receipt that showed these lessons."""
     candidates = tuple(
-        Candidate(item_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(items)
+        Candidate(lesson_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(lessons)
     )
     recall = Recall(scope=MINE, task=task, text=text, text_digest=digest(text), candidates=candidates)
     await store.record(recall)
@@ -84,19 +84,19 @@ async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Re
     await store.keep([run, other], scope=MINE)
     secret = drawn(run, title=f"{SECRET} likes it so")
     theirs = drawn(other)
-    mine = tried(run, items=(secret,))
-    kept = tried(other, items=(theirs, drawn(other, run, title=f"Both, and {SECRET}")))
+    mine = tried(run, lessons=(secret,))
+    kept = tried(other, lessons=(theirs, drawn(other, run, title=f"Both, and {SECRET}")))
     await added(store, mine, kept, along=[towards(0), towards(1)])
     recall = await shown(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
     settled = Settlement(
         recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,), experience_id=mine.id
     )
     await store.apply([], scope=MINE, writer="tests", settlement=settled)
-    merged = experience(f"Of {SECRET}", items=(item(f"{SECRET} and all"),))
-    merge = Merge(experience=merged, source_item_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
+    merged = experience(f"Of {SECRET}", lessons=(lesson(f"{SECRET} and all"),))
+    merge = Merge(experience=merged, source_lesson_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
     await store.apply([merge], scope=MINE, writer="tests")
     earlier = await store.get(kept.id, scope=MINE)
-    longer = earlier.model_copy(update={"items": (*earlier.items, drawn(run, title=SECRET))})
+    longer = earlier.model_copy(update={"lessons": (*earlier.lessons, drawn(run, title=SECRET))})
     await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
     await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
     await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
@@ -112,9 +112,9 @@ class PurgingTests(StoreTests):
 
     async def test_what_can_be_rebuilt_answers_as_before(self) -> None:
         async with self.opened() as store:
-            known = [experience(f"Cancel order {n % 3}", minute=n, items=(item(), item("b"))) for n in range(9)]
+            known = [experience(f"Cancel order {n % 3}", minute=n, lessons=(lesson(), lesson("b"))) for n in range(9)]
             await added(store, *known, along=[towards(n % 8) for n in range(9)])
-            await store.apply([Retire(item_ids=(known[2].items[0].id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Retire(lesson_ids=(known[2].lessons[0].id,), reason="?")], scope=MINE, writer="tests")
             await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
             before = await present(store)
             await self.lose_what_can_be_rebuilt(store)
@@ -124,7 +124,7 @@ class PurgingTests(StoreTests):
             places = {e.id: towards(n % 8) for n, e in enumerate(known)}
             await store.index({id: places[id] for id, _ in missing}, scope=MINE, space=SPACE)
             assert await present(store) == before
-            assert await store.owner(known[2].items[1].id, scope=MINE) == known[2]
+            assert await store.owner(known[2].lessons[1].id, scope=MINE) == known[2]
             assert await store.verify() == []
             await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
             assert len(await collected(store.scan(scope=MINE))) == 9
@@ -146,8 +146,8 @@ class PurgingTests(StoreTests):
             with refused(NotFound):
                 await store.trajectory(run.id, scope=MINE)
             left = await store.get(kept.id, scope=MINE)
-            assert [i.title for i in left.items] == ["Check the status first"]
-            assert left.items[0].retired, "what a merge retired must not come back because the merge was erased"
+            assert [i.title for i in left.lessons] == ["Check the status first"]
+            assert left.lessons[0].retired, "what a merge retired must not come back because the merge was erased"
             assert (await store.recall(recall.id, scope=MINE)).candidates == recall.candidates
             with refused(NotFound):
                 await store.get(mine.id, scope=MINE)
@@ -180,24 +180,24 @@ class PurgingTests(StoreTests):
             assert SECRET not in await everything(store)
             assert await store.verify() == []
 
-    async def test_a_purged_item_leaves_its_neighbours(self) -> None:
+    async def test_a_purged_lesson_leaves_its_neighbours(self) -> None:
         async with self.opened() as store:
-            secret, plain = item(SECRET), item("plain")
-            known = experience(items=(secret, plain))
+            secret, plain = lesson(SECRET), lesson("plain")
+            known = experience(lessons=(secret, plain))
             await added(store, known, along=[towards(0)])
             receipts = [await shown(store, secret, text=SECRET), await shown(store, plain, text="other")]
-            await store.apply([Retire(item_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
-            await store.purge("item", secret.id, scope=MINE, writer="ana", reason="asked to")
-            assert (await store.get(known.id, scope=MINE)).items == (plain,)
+            await store.apply([Retire(lesson_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
+            await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
+            assert (await store.get(known.id, scope=MINE)).lessons == (plain,)
             assert [(await store.recall(r.id, scope=MINE)).text for r in receipts] == ["", "other"]
             assert [m.experience.id for m in await store.search(known.task, scope=MINE, limit=9)] == [known.id]
             assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
             assert SECRET not in await everything(store)
             assert await store.verify() == []
             with refused(NotFound):
-                await store.purge("item", secret.id, scope=MINE, writer="ana", reason="again")
+                await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
-                await store.purge("item", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+                await store.purge("lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
         async with self.opened() as store:

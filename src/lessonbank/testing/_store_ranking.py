@@ -12,8 +12,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Experience, Replace, Restore, Retire
 
-from ._store_items import ItemSpaceTests
-from ._store_samples import MINE, SPACE, THEIRS, added, experience, item, refused, towards
+from ._store_lessons import LessonSpaceTests
+from ._store_samples import MINE, SPACE, THEIRS, added, experience, lesson, refused, towards
 
 _WORDS = ("cancel", "order", "refund", "boots", "flight", "oslo", "hotel", "pending", "the", "of", "注", "straße", "42")
 
@@ -33,8 +33,8 @@ def _crowd(count: int, *, seed: int) -> list[Experience]:
     return [experience(task, minute=chance.randint(0, 9)) for task in tasks]
 
 
-class RankingTests(ItemSpaceTests):
-    """Vectors, of tasks and of items, and words."""
+class RankingTests(LessonSpaceTests):
+    """Vectors, of tasks and of lessons, and words."""
 
     async def test_nearest_ranks_by_cosine_and_scores_it(self) -> None:
         async with self.opened() as store:
@@ -75,14 +75,18 @@ class RankingTests(ItemSpaceTests):
             await added(store, *[experience("cancel", scope=THEIRS) for _ in range(30)], scope=THEIRS)
             assert [match.score for match in await store.search("cancel flight", scope=MINE, limit=9)] == before
 
-    async def test_an_experience_without_active_items_is_never_found(self) -> None:
+    async def test_an_experience_without_active_lessons_is_never_found(self) -> None:
         async with self.opened() as store:
-            empty, retired, shown = experience(items=()), experience(items=(item(retired=True),)), experience(minute=1)
+            empty, retired, shown = (
+                experience(lessons=()),
+                experience(lessons=(lesson(retired=True),)),
+                experience(minute=1),
+            )
             await added(store, empty, retired, shown, along=[towards(0)] * 3)
             assert await _nearest(store) == await _searched(store, shown.task) == [shown.id]
-            await store.apply([Retire(item_ids=(shown.items[0].id,), reason="test")], scope=MINE, writer="tests")
+            await store.apply([Retire(lesson_ids=(shown.lessons[0].id,), reason="test")], scope=MINE, writer="tests")
             assert await _nearest(store) == await _searched(store, shown.task) == []
-            changes = [Restore(item_ids=(e.items[0].id,), reason="test") for e in (shown, retired)]
+            changes = [Restore(lesson_ids=(e.lessons[0].id,), reason="test") for e in (shown, retired)]
             await store.apply(changes, scope=MINE, writer="tests")
             assert await _nearest(store) == await _searched(store, shown.task) == [shown.id, retired.id]
 
@@ -209,8 +213,8 @@ class RankingTests(ItemSpaceTests):
             known = _crowd(120, seed=7)
             for target in (store, reference):
                 await added(target, *known)
-                retired = [e.items[0].id for e in known[::9]]
-                await target.apply([Retire(item_ids=tuple(retired), reason="test")], scope=MINE, writer="tests")
+                retired = [e.lessons[0].id for e in known[::9]]
+                await target.apply([Retire(lesson_ids=tuple(retired), reason="test")], scope=MINE, writer="tests")
             for query in _crowd(25, seed=8):
                 ours = await store.search(query.task, scope=MINE, limit=10)
                 assert list(ours) == list(await reference.search(query.task, scope=MINE, limit=10))

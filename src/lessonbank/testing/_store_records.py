@@ -16,7 +16,7 @@ from ._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     refused,
     towards,
     trajectory,
@@ -33,14 +33,14 @@ async def _state(store: Store) -> tuple[object, ...]:
 
 
 class RecordTests(StoreTests):
-    """Experiences, items and trajectories."""
+    """Experiences, lessons and trajectories."""
 
     async def test_an_added_experience_is_read_back_equal(self) -> None:
         async with self.opened() as store:
-            wanted = experience(items=(item("first"), item("second", retired=True)))
+            wanted = experience(lessons=(lesson("first"), lesson("second", retired=True)))
             await added(store, wanted)
             assert await store.get(wanted.id, scope=MINE) == wanted
-            assert await store.owner(wanted.items[1].id, scope=MINE) == wanted
+            assert await store.owner(wanted.lessons[1].id, scope=MINE) == wanted
 
     async def test_unknown_ids_are_not_found(self) -> None:
         async with self.opened() as store:
@@ -73,15 +73,15 @@ class RecordTests(StoreTests):
             with refused(Conflict):
                 await added(store, known)
 
-    async def test_an_item_belongs_to_one_experience(self) -> None:
+    async def test_an_lesson_belongs_to_one_experience(self) -> None:
         async with self.opened() as store:
-            shared = item()
-            await added(store, experience(items=(shared,)))
+            shared = lesson()
+            await added(store, experience(lessons=(shared,)))
             with refused(Conflict):
-                await added(store, experience(items=(shared,)))
-            twice = item()
+                await added(store, experience(lessons=(shared,)))
+            twice = lesson()
             with refused(Conflict):
-                await added(store, experience(items=(twice, twice)))
+                await added(store, experience(lessons=(twice, twice)))
 
     async def test_a_batch_with_one_bad_change_changes_nothing(self) -> None:
         async with self.opened() as store:
@@ -92,13 +92,13 @@ class RecordTests(StoreTests):
             good: list[Change] = [
                 Add(experience=experience(attempts=[attempt(run, "success")])),
                 Replace(experience=known.model_copy(update={"task": "Something else"})),
-                Retire(item_ids=(known.items[0].id,), reason="test"),
+                Retire(lesson_ids=(known.lessons[0].id,), reason="test"),
             ]
             bad: list[tuple[Change, type[NotFound] | type[Conflict]]] = [
-                (Retire(item_ids=("nothing",), reason="test"), NotFound),
+                (Retire(lesson_ids=("nothing",), reason="test"), NotFound),
                 (Replace(experience=experience()), NotFound),
                 (Add(experience=known), Conflict),
-                (Retire(item_ids=(known.items[0].id,), reason="again"), Conflict),
+                (Retire(lesson_ids=(known.lessons[0].id,), reason="again"), Conflict),
             ]
             for change, error in bad:
                 with refused(error):
@@ -109,43 +109,43 @@ class RecordTests(StoreTests):
     async def test_changes_of_one_batch_see_each_other(self) -> None:
         async with self.opened() as store:
             new = experience()
-            changes: list[Change] = [Add(experience=new), Retire(item_ids=(new.items[0].id,), reason="at once")]
+            changes: list[Change] = [Add(experience=new), Retire(lesson_ids=(new.lessons[0].id,), reason="at once")]
             await store.apply(changes, scope=MINE, writer="tests")
-            assert (await store.get(new.id, scope=MINE)).active_items == ()
+            assert (await store.get(new.id, scope=MINE)).active_lessons == ()
 
-    async def test_retire_and_restore_flip_the_items_named_and_no_other(self) -> None:
+    async def test_retire_and_restore_flip_the_lessons_named_and_no_other(self) -> None:
         async with self.opened() as store:
-            first, second = item("first"), item("second")
-            known = experience(items=(first, second))
+            first, second = lesson("first"), lesson("second")
+            known = experience(lessons=(first, second))
             await added(store, known)
-            await store.apply([Retire(item_ids=(first.id,), reason="harmful")], scope=MINE, writer="tests")
-            assert [i.retired for i in (await store.get(known.id, scope=MINE)).items] == [True, False]
+            await store.apply([Retire(lesson_ids=(first.id,), reason="harmful")], scope=MINE, writer="tests")
+            assert [i.retired for i in (await store.get(known.id, scope=MINE)).lessons] == [True, False]
             with refused(Conflict):
-                await store.apply([Restore(item_ids=(second.id,), reason="?")], scope=MINE, writer="tests")
-            await store.apply([Restore(item_ids=(first.id,), reason="wrong")], scope=MINE, writer="tests")
+                await store.apply([Restore(lesson_ids=(second.id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Restore(lesson_ids=(first.id,), reason="wrong")], scope=MINE, writer="tests")
             assert await store.get(known.id, scope=MINE) == known
 
     async def test_replace_takes_the_record_as_it_is_given(self) -> None:
         async with self.opened() as store:
-            kept, gone = item("kept"), item("gone")
-            known = experience(items=(kept, gone))
+            kept, gone = lesson("kept"), lesson("gone")
+            known = experience(lessons=(kept, gone))
             await added(store, known)
-            new = item("new", retired=True)
-            later = known.model_copy(update={"items": (kept.model_copy(update={"retired": True}), new)})
+            new = lesson("new", retired=True)
+            later = known.model_copy(update={"lessons": (kept.model_copy(update={"retired": True}), new)})
             await store.apply([Replace(experience=later)], scope=MINE, writer="tests")
             assert await store.get(known.id, scope=MINE) == later
             assert await store.owner(new.id, scope=MINE) == later
             with refused(NotFound):
                 await store.owner(gone.id, scope=MINE)
 
-    async def test_two_experiences_can_exchange_an_item_in_one_batch(self) -> None:
+    async def test_two_experiences_can_exchange_an_lesson_in_one_batch(self) -> None:
         async with self.opened() as store:
-            moved = item("moved")
-            source, target = experience(items=(moved,)), experience(items=())
+            moved = lesson("moved")
+            source, target = experience(lessons=(moved,)), experience(lessons=())
             await added(store, source, target)
             changes: list[Change] = [
-                Replace(experience=source.model_copy(update={"items": ()})),
-                Replace(experience=target.model_copy(update={"items": (moved,)})),
+                Replace(experience=source.model_copy(update={"lessons": ()})),
+                Replace(experience=target.model_copy(update={"lessons": (moved,)})),
             ]
             await store.apply(changes, scope=MINE, writer="tests")
             assert (await store.owner(moved.id, scope=MINE)).id == target.id
@@ -154,14 +154,14 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             first, second = experience(), experience()
             await added(store, first, second)
-            merged = experience("Both", items=(item("both"),))
-            sources = (first.items[0].id, second.items[0].id)
-            merge = Merge(experience=merged, source_item_ids=sources, reason="the same")
+            merged = experience("Both", lessons=(lesson("both"),))
+            sources = (first.lessons[0].id, second.lessons[0].id)
+            merge = Merge(experience=merged, source_lesson_ids=sources, reason="the same")
             await store.apply([merge], scope=MINE, writer="tests")
             assert await store.get(merged.id, scope=MINE) == merged
-            assert not (await store.get(first.id, scope=MINE)).active_items
-            assert not (await store.get(second.id, scope=MINE)).active_items
-            await store.apply([Restore(item_ids=sources, reason="not the same")], scope=MINE, writer="tests")
+            assert not (await store.get(first.id, scope=MINE)).active_lessons
+            assert not (await store.get(second.id, scope=MINE)).active_lessons
+            await store.apply([Restore(lesson_ids=sources, reason="not the same")], scope=MINE, writer="tests")
             assert await store.get(first.id, scope=MINE) == first
 
     async def test_an_experience_of_another_scope_is_refused(self) -> None:
@@ -178,7 +178,7 @@ class RecordTests(StoreTests):
             await store.keep([run], scope=MINE)
             assert await store.keep([run], scope=THEIRS) == [run.id]
             await added(store, theirs, scope=THEIRS)
-            await store.apply([Retire(item_ids=(theirs.items[0].id,), reason="?")], scope=THEIRS, writer="tests")
+            await store.apply([Retire(lesson_ids=(theirs.lessons[0].id,), reason="?")], scope=THEIRS, writer="tests")
             assert await store.get(mine.id, scope=MINE) == mine
             assert (await store.counts(scope=MINE)).retired == 0
             assert [entry.sequence for entry in await collected(store.journal(scope=THEIRS))] == [1, 2]
@@ -216,10 +216,10 @@ class RecordTests(StoreTests):
 
     async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
         async with self.opened() as store:
-            known = experience(items=(item("first"), item("second")))
+            known = experience(lessons=(lesson("first"), lesson("second")))
             await added(store, known)
             later = Replace(experience=known.model_copy(update={"metadata": {"seen": 2}}))
-            await store.apply([Retire(item_ids=(known.items[0].id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Retire(lesson_ids=(known.lessons[0].id,), reason="?")], scope=MINE, writer="tests")
             before = await _state(store)
             for stale in (known, experience("never added")):
                 with refused(Conflict):
@@ -306,10 +306,10 @@ class RecordTests(StoreTests):
     async def test_a_sound_store_has_no_complaints(self) -> None:
         async with self.opened() as store:
             assert list(await store.verify()) == []
-            run, known = trajectory(), experience(items=(item(), item()))
+            run, known = trajectory(), experience(lessons=(lesson(), lesson()))
             await store.keep([run], scope=MINE)
             await added(store, known, experience("!?", attempts=[attempt(run, "success")]), along=[towards(0)])
-            await store.apply([Retire(item_ids=(known.items[0].id,), reason="x")], scope=MINE, writer="tests")
+            await store.apply([Retire(lesson_ids=(known.lessons[0].id,), reason="x")], scope=MINE, writer="tests")
             await added(store, experience(scope=THEIRS), scope=THEIRS)
             assert list(await store.verify()) == []
 
@@ -317,25 +317,25 @@ class RecordTests(StoreTests):
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
             await store.keep([run, other], scope=MINE)
-            one = experience(items=(item(), item(retired=True)), attempts=[attempt(run, "success")])
+            one = experience(lessons=(lesson(), lesson(retired=True)), attempts=[attempt(run, "success")])
             await added(store, one, experience())
             await added(store, experience(scope=THEIRS), scope=THEIRS)
             counts = await store.counts(scope=MINE)
-            assert (counts.experiences, counts.items, counts.retired) == (2, 3, 1)
+            assert (counts.experiences, counts.lessons, counts.retired) == (2, 3, 1)
             assert (counts.trajectories, counts.pending) == (2, 1)
 
     async def test_lone_surrogates_do_not_break_a_write(self) -> None:
         async with self.opened() as store:
             run = trajectory().model_copy(update={"answer": "half \ud83d an emoji"})
-            odd = item().model_copy(update={"content": "x\udfffy", "description": "ok 🙂"})
-            torn = experience(items=(odd,)).model_copy(update={"metadata": {"k\ud800": ["\ud800"]}})
+            odd = lesson().model_copy(update={"content": "x\udfffy", "description": "ok 🙂"})
+            torn = experience(lessons=(odd,)).model_copy(update={"metadata": {"k\ud800": ["\ud800"]}})
             await store.keep([run], scope=MINE)
             await store.apply([Add(experience=torn)], scope=MINE, writer="\ud800")
             await store.set_setting("\ud800", "\ud801")
             assert (await store.trajectory(run.id, scope=MINE)).answer == "half \ufffd an emoji"
             found: Experience = await store.get(torn.id, scope=MINE)
-            assert found.items[0].content == "x\ufffdy"
-            assert found.items[0].description == "ok 🙂"
+            assert found.lessons[0].content == "x\ufffdy"
+            assert found.lessons[0].description == "ok 🙂"
             assert found.metadata == {"k\ufffd": ["\ufffd"]}
             assert [entry.writer for entry in await collected(store.journal(scope=MINE))] == ["\ufffd"]
             with refused(UsageError):
@@ -343,8 +343,8 @@ class RecordTests(StoreTests):
 
     async def test_hostile_text_is_kept_as_it_is(self) -> None:
         async with self.opened() as store:
-            text = "'; DROP TABLE items; -- \x00 \x1b[2J \u202e \" OR * NEAR( ::"
-            odd = experience(f"task {text}", items=(item(f"title {text}"),))
+            text = "'; DROP TABLE lessons; -- \x00 \x1b[2J \u202e \" OR * NEAR( ::"
+            odd = experience(f"task {text}", lessons=(lesson(f"title {text}"),))
             await added(store, odd)
             await store.keep([trajectory(f"task {text}")], scope=text)
             assert await store.get(odd.id, scope=MINE) == odd

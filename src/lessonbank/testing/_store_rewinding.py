@@ -7,12 +7,11 @@ from typing import Any
 
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.protocols import Store
-from lessonbank.timeline import State, state_at
 from lessonbank.types import (
     Add,
     Change,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Rejudge,
     Replace,
@@ -23,6 +22,7 @@ from lessonbank.types import (
     TrustState,
     Verdict,
 )
+from lessonbank.types.timeline import State, state_at
 
 from ._store_samples import (
     MINE,
@@ -33,7 +33,7 @@ from ._store_samples import (
     attempt,
     collected,
     experience,
-    item,
+    lesson,
     refused,
     towards,
     trajectory,
@@ -47,7 +47,7 @@ async def present(store: Store, *, scope: str = MINE) -> list[Any]:
     counts = await store.counts(scope=scope)
     return [
         await collected(store.scan(scope=scope)),
-        (counts.experiences, counts.items, counts.retired, counts.quarantined),
+        (counts.experiences, counts.lessons, counts.retired, counts.quarantined),
         await store.search("cancel the order or the boots", scope=scope, limit=99),
         await store.nearest(towards(0, tilt=0.4), scope=scope, space=SPACE, limit=99),
     ]
@@ -67,52 +67,52 @@ async def wind(store: Store, to: int, *, scope: str = MINE) -> int:
 
 def some_change(known: list[Experience], chance: random.Random, /) -> Change:
     """A change that fits the present state `known`: of each kind but a rollback."""
-    shown = [i.id for e in known for i in e.items if not i.retired]
-    hidden = [i.id for e in known for i in e.items if i.retired]
+    shown = [i.id for e in known for i in e.lessons if not i.retired]
+    hidden = [i.id for e in known for i in e.lessons if i.retired]
     pick = chance.random()
     if pick < 0.2 and shown:
-        return Retire(item_ids=tuple(chance.sample(shown, min(2, len(shown)))), reason="test")
+        return Retire(lesson_ids=tuple(chance.sample(shown, min(2, len(shown)))), reason="test")
     if pick < 0.35 and hidden:
-        return Restore(item_ids=(chance.choice(hidden),), reason="test")
+        return Restore(lesson_ids=(chance.choice(hidden),), reason="test")
     if pick < 0.5 and known:
         return Replace(experience=_another_version(chance.choice(known), chance))
     if pick < 0.65 and known:
         return _told_of(chance.choice(known), chance)
     fresh = _fresh(chance)
     if pick < 0.75 and shown:
-        return Merge(experience=fresh, source_item_ids=(chance.choice(shown),), reason="test")
+        return Merge(experience=fresh, source_lesson_ids=(chance.choice(shown),), reason="test")
     return Add(experience=fresh)
 
 
 def _fresh(chance: random.Random, /) -> Experience:
-    """A new experience, with a run that may be judged anew, and now and then with an item that nobody is to see."""
+    """A new experience, with a run that may be judged anew, and now and then with a lesson that nobody is to see."""
     state: TrustState = "quarantined" if chance.random() < 0.5 else "probation"
-    items = (item(), item("Second").model_copy(update={"state": state}))
+    lessons = (lesson(), lesson("Second").model_copy(update={"state": state}))
     tried = [attempt(trajectory(), "unknown")] if chance.random() < 0.5 else []
-    return experience(chance.choice(_TASKS), minute=chance.randint(0, 2), items=items, attempts=tried)
+    return experience(chance.choice(_TASKS), minute=chance.randint(0, 2), lessons=lessons, attempts=tried)
 
 
 def _told_of(known: Experience, chance: random.Random, /) -> Change:
-    """Another verdict on its run, or more or less trust in one of its items."""
-    if known.attempts and (chance.random() < 0.3 or not known.items):
+    """Another verdict on its run, or more or less trust in one of its lessons."""
+    if known.attempts and (chance.random() < 0.3 or not known.lessons):
         verdict = Verdict(outcome=chance.choice(("success", "failure")), source="human")
         return Rejudge(experience_id=known.id, trajectory_id=known.attempts[0].trajectory_id, verdict=verdict)
-    if not known.items:
+    if not known.lessons:
         return Add(experience=_fresh(chance))
-    return some_trust(chance.choice(known.items), chance)
+    return some_trust(chance.choice(known.lessons), chance)
 
 
-def some_trust(known: MemoryItem, chance: random.Random, /) -> Trust:
-    """A move of an item to another state, by somebody who may."""
+def some_trust(known: Lesson, chance: random.Random, /) -> Trust:
+    """A move of a lesson to another state, by somebody who may."""
     states: tuple[TrustState, ...] = ("probation", "active", "quarantined")
     state: TrustState = chance.choice([s for s in states if s != known.state])
     told = chance.random() < 0.5 or known.state == "quarantined"
     by = "person" if told else "corroboration"
-    return Trust(item_ids=(known.id,), state=state, by=by, reason="test", evidence=("run",))
+    return Trust(lesson_ids=(known.id,), state=state, by=by, reason="test", evidence=("run",))
 
 
 def _another_version(known: Experience, chance: random.Random, /) -> Experience:
-    update: dict[str, Any] = {"items": (*known.items[chance.randint(0, 1) :], item("Later"))}
+    update: dict[str, Any] = {"lessons": (*known.lessons[chance.randint(0, 1) :], lesson("Later"))}
     if chance.random() < 0.3:
         update["metadata"] = {"seen": chance.randint(0, 9)}
     return known.model_copy(update=update)
@@ -152,7 +152,7 @@ class RewindingTests(StoreTests):
                 with refused(NotFound):
                     await store.get(gone.id, scope=MINE)
                 with refused(NotFound):
-                    await store.owner(gone.items[0].id, scope=MINE)
+                    await store.owner(gone.lessons[0].id, scope=MINE)
             await wind(store, 3)
             assert await present(store) == before
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))] == ["add"] * 3 + ["rollback"] * 2
@@ -189,18 +189,18 @@ class RewindingTests(StoreTests):
             assert await collected(store.scan(scope=MINE)) == [changed]
             assert await store.verify() == []
 
-    async def test_an_item_that_changed_hands_goes_back(self) -> None:
+    async def test_an_lesson_that_changed_hands_goes_back(self) -> None:
         async with self.opened() as store:
-            moved = item("moved")
-            source, target = experience(items=(moved,)), experience(items=())
+            moved = lesson("moved")
+            source, target = experience(lessons=(moved,)), experience(lessons=())
             await added(store, source, target)
             changes: list[Change] = [
-                Replace(experience=source.model_copy(update={"items": ()})),
-                Replace(experience=target.model_copy(update={"items": (moved,)})),
+                Replace(experience=source.model_copy(update={"lessons": ()})),
+                Replace(experience=target.model_copy(update={"lessons": (moved,)})),
             ]
             await store.apply(changes, scope=MINE, writer="tests")
             await wind(store, 0)
-            await added(store, experience(items=(moved,)))
+            await added(store, experience(lessons=(moved,)))
             for to, owner in ((2, source), (4, target), (2, source), (6, None), (4, target), (5, None)):
                 await wind(store, to)
                 if owner:

@@ -13,12 +13,12 @@ from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Store, Vectors
 from lessonbank.types import (
     Add,
-    Attempt,
-    AttemptRef,
     Experience,
-    MemoryItem,
+    Lesson,
     Outcome,
     Recall,
+    Run,
+    RunRef,
     Settlement,
     Trajectory,
     Verdict,
@@ -68,27 +68,25 @@ async def collected(records: AsyncIterator[T], /) -> list[T]:
     return [record async for record in records]
 
 
-def item(title: str = "Check the status first", *, retired: bool = False) -> MemoryItem:
+def lesson(title: str = "Check the status first", *, retired: bool = False) -> Lesson:
     """One lesson."""
-    return MemoryItem(
-        title=title, description="When an order is changed.", content="Read it, then act.", retired=retired
-    )
+    return Lesson(title=title, description="When an order is changed.", content="Read it, then act.", retired=retired)
 
 
 def experience(
     task: str = "Cancel the pending order",
     *,
     scope: str = MINE,
-    items: Sequence[MemoryItem] | None = None,
+    lessons: Sequence[Lesson] | None = None,
     minute: int = 0,
-    attempts: Sequence[AttemptRef] = (),
+    attempts: Sequence[RunRef] = (),
     pending: bool = False,
 ) -> Experience:
-    """An experience with one active item, `minute` minutes after the start."""
+    """An experience with one active lesson, `minute` minutes after the start."""
     return Experience(
         scope=scope,
         task=task,
-        items=(item(),) if items is None else tuple(items),
+        lessons=(lesson(),) if lessons is None else tuple(lessons),
         attempts=tuple(attempts),
         created_at=START + timedelta(minutes=minute),
         metadata={"pending": True} if pending else {},
@@ -100,10 +98,10 @@ def trajectory(task: str = "Cancel the pending order", *, answer: str = "done") 
     return Trajectory(task=task, answer=answer)
 
 
-def attempt(run: Trajectory, outcome: Outcome, /) -> AttemptRef:
+def attempt(run: Trajectory, outcome: Outcome, /) -> RunRef:
     """That run with a verdict, as an experience keeps it."""
-    judged = Attempt(trajectory=run, verdict=Verdict(outcome=outcome))
-    return AttemptRef(trajectory_id=run.id, verdict=judged.verdict, n_steps=len(run.steps))
+    judged = Run(trajectory=run, verdict=Verdict(outcome=outcome))
+    return RunRef(trajectory_id=run.id, verdict=judged.verdict, n_steps=len(run.steps))
 
 
 def settlement(recall: Recall, *, outcome: Outcome = "success", scope: str = MINE) -> Settlement:

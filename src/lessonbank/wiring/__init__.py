@@ -10,12 +10,12 @@ import anyio.to_thread
 
 from lessonbank._portal import run_sync
 from lessonbank.bank import AsyncReasoningBank
-from lessonbank.consolidation import DEFAULT_CAPS, Caps, MergeSimilar, SkipDuplicates, append
 from lessonbank.errors import UsageError
 from lessonbank.events import Hook
+from lessonbank.evidence.draws import Withholding
 from lessonbank.guard import check_scope
 from lessonbank.guard.trust import TrustPolicy
-from lessonbank.ledger.withholding import Withholding
+from lessonbank.learning.consolidation import DEFAULT_CAPS, Caps, MergeSimilar, SkipDuplicates, append
 from lessonbank.protocols import Admission, Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
@@ -81,15 +81,15 @@ async def connect_async(
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `provider:model`, a plain function of a prompt, a `LanguageModel`, or a mapping
             of the roles `judge`, `extractor` and `contrast` to any of these. `None`: only ground truth and errors
-            decide, and items are drawn from the runs' own words (their provenance says `extractive`).
+            decide, and lessons are drawn from the runs' own words (their provenance says `extractive`).
         embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
             `Embedder`. `None`: what this bank was made with; for a new one the best there is.
-        retrieval: `dense`, `lexical`, `hybrid`, or a `lessonbank.retrieval.Retrieval` that also sets a floor,
+        retrieval: `dense`, `lexical`, `hybrid`, or a `lessonbank.retrieving.Retrieval` that also sets a floor,
             diversity, or what is left out. `None`: dense where there is an embedder, else lexical.
         profile: `default`, or `paper` for exactly the published method.
         domain: which prompts: `general`, `web` or `code`.
-        holdout: the probability with which each item, and each whole recall, is withheld so that effects can be
-            measured; a policy of `lessonbank.ledger`; `None` for never. By default 0.1 at first, then less the surer
+        holdout: the probability with which each lesson, and each whole recall, is withheld so that effects can be
+            measured; a policy of `lessonbank.evidence`; `None` for never. By default 0.1 at first, then less the surer
             a lesson helps and more the likelier it harms; never in the paper profile.
         act: whether a lesson that is shown to harm is retired by itself, and one that is shown to help trusted.
         limit: how many experiences a recall draws on (the paper's k).
@@ -100,7 +100,7 @@ async def connect_async(
         writer: kept in the journal with every change.
         redact: what takes secrets and personal data out of every task, run and experience before anything else sees
             it: a function of text that returns text, or `None` for nothing. By default the built-in redactor.
-        admission: what turns away drawn items that are no lessons: a part of your own, or `None` for nothing, which is
+        admission: what turns away drawn lessons that are no lessons: a part of your own, or `None` for nothing, which is
             the default of the paper's profile.
         trust: what it takes for a lesson to be shown: `open`, nothing; `corroborated`, an independent run that taught
             the same; `witnessed`, such a run of another writer; `reviewed`, a person's approval, as it does for each.

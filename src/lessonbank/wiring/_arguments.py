@@ -8,7 +8,7 @@ from types import CoroutineType
 from typing import Any, TypeVar, cast
 
 from lessonbank.errors import UsageError
-from lessonbank.judging import Abstaining
+from lessonbank.learning.judging import Abstaining
 from lessonbank.protocols import Judge
 
 A = TypeVar("A")

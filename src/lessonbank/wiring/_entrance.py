@@ -24,7 +24,9 @@ def choose(
             f"redact= takes a function of text that returns text, or None to keep every text as it is; got {redactor!r}"
         )
     if admission is not None and admission != "default" and not callable(admission):
-        raise UsageError(f"admission= takes a gate such as LessonGate(), or None to keep every item; got {admission!r}")
+        raise UsageError(
+            f"admission= takes a gate such as LessonGate(), or None to keep every lesson; got {admission!r}"
+        )
     gate = None if profile == "paper" else LessonGate()
     return Entrance(
         redactor=redact if redactor == "default" else redactor, admission=gate if admission == "default" else admission

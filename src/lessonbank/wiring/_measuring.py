@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Literal, cast
 
 from lessonbank.errors import UsageError
-from lessonbank.ledger.keeping import Ledger
-from lessonbank.ledger.withholding import Adaptive, Blocked, Holdout, Never, Withholding
+from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
+from lessonbank.evidence.ledger import Ledger
 from lessonbank.protocols import Store
 
 Choice = float | Withholding | Literal["default"] | None
 
 
 def choose(holdout: object, profile: str, /) -> Withholding:
-    """The policy that withholds: a number is a fixed probability, for items and for whole recalls.
+    """The policy that withholds: a number is a fixed probability, for lessons and for whole recalls.
 
     Raises:
         UsageError: neither a probability, nor a policy, nor `None`.
@@ -39,7 +39,7 @@ def measuring(store: Store, policy: Withholding, /, *, act: bool) -> Ledger:
     """
     if not isinstance(cast("object", act), bool):
         raise UsageError(f"act is True or False; got {act!r}")
-    from lessonbank.measuring import StoredLedger
+    from lessonbank.evidence.stored_ledger import StoredLedger
 
     return StoredLedger(store, policy, act=act)
 
@@ -49,7 +49,9 @@ def described(policy: Withholding, /) -> str:
     if isinstance(policy, Never):
         return "off"
     if isinstance(policy, Holdout):
-        return f"{policy.usual:g}" if policy.items == policy.recalls else f"{policy.items:g}, whole {policy.recalls:g}"
+        return (
+            f"{policy.usual:g}" if policy.lessons == policy.recalls else f"{policy.lessons:g}, whole {policy.recalls:g}"
+        )
     if isinstance(policy, Blocked):
-        return f"one of {policy.size} whole, lessons {policy.items:g}"
+        return f"one of {policy.size} whole, lessons {policy.lessons:g}"
     return f"{'adaptive, from ' if isinstance(policy, Adaptive) else f'{type(policy).__name__}, '}{policy.usual:g}"

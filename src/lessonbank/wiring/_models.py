@@ -27,7 +27,7 @@ class Roles:
         """For `doctor`: who plays what."""
         names = {r: m.name for r in ROLES if (m := cast("LanguageModel | None", getattr(self, r)))}
         if not names:
-            return "none (ground truth and errors decide; items are extractive)"
+            return "none (ground truth and errors decide; lessons are extractive)"
         if len(set(names.values())) == 1 and len(names) == len(ROLES):
             return next(iter(names.values()))
         return ", ".join(f"{role} {name}" for role, name in names.items())

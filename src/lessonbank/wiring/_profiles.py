@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lessonbank.errors import UsageError
-from lessonbank.extraction import ExtractiveExtractor, LLMExtractor
-from lessonbank.injection import Injector
-from lessonbank.judging import LLMJudge, PaperJudge
+from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
+from lessonbank.learning.judging import LLMJudge, PaperJudge
+from lessonbank.matts.scaler import Scaler
 from lessonbank.prompts import for_domain, load
 from lessonbank.protocols import Extractor, Judge
-from lessonbank.scaling.scaler import Scaler
+from lessonbank.retrieving.injection import Injector
 from lessonbank.types import Trajectory, Verdict
 
 from ._models import Roles

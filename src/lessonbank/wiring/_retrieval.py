@@ -6,13 +6,13 @@ from typing import TypeAlias
 
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Embedder, Retriever, Store
-from lessonbank.retrieval import (
+from lessonbank.retrieving import (
     DenseRetriever,
     Diverse,
     Floor,
     HybridRetriever,
-    ItemRetriever,
     LeaveOut,
+    LessonRetriever,
     LexicalRetriever,
     Retrieval,
     RetrievalName,
@@ -36,9 +36,9 @@ def choose(
             raise UsageError("connect takes either retrieval= or a retriever= of your own: wrap your own yourself")
         return own, own
     asked = choice if isinstance(choice, Retrieval) else Retrieval(choice)
-    if asked.level == "item":
+    if asked.level == "lesson":
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
-        found = ItemRetriever(store, _needed(embedder, "level='item'"))
+        found = LessonRetriever(store, _needed(embedder, "level='lesson'"))
         return _guarded(asked, _floored(found, asked.floor)), LexicalRetriever(store)
     bare = _searching(asked, store, embedder, floor=None)
     return _guarded(asked, _searching(asked, store, embedder, floor=asked.floor)), bare

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lessonbank.consolidation import Caps, Corroborating, Rationing
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
+from lessonbank.learning.consolidation import Caps, Corroborating, Rationing
 from lessonbank.protocols import Consolidator, Retriever, Store
-from lessonbank.retrieval import Trusted
+from lessonbank.retrieving import Trusted
 
 
 def trusting(

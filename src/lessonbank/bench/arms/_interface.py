@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from lessonbank._ids import digest
 from lessonbank.protocols import LanguageModel
 from lessonbank.types import Learned, Trajectory
+from lessonbank.types.ids import digest
 
 PATIENCE = 600.0
 """Seconds allowed for one answer: a model in an experiment may be slow, or a person."""

@@ -10,24 +10,24 @@ from collections.abc import Sequence
 from functools import reduce
 
 import lessonbank
-from lessonbank._ids import digest
 from lessonbank._portal import run_sync
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError, ModelError
 from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.types import (
-    Attempt,
     Extraction,
     Learned,
-    MemoryItem,
+    Lesson,
     PromptRef,
     Provenance,
+    Run,
     Step,
     Trajectory,
     Usage,
     VerdictSource,
 )
+from lessonbank.types.ids import digest
 
 from ._interface import Setting, lesson_code
 from .bank import BankMemory
@@ -72,7 +72,7 @@ class AllWorkflowsMemory(BankMemory):
         self._shelf = _Shelf(options)
         self._model = None if options.extractor == "extractive" else setting.model
         self._runs: list[Trajectory] = []
-        self._workflows: tuple[MemoryItem, ...] = ()
+        self._workflows: tuple[Lesson, ...] = ()
 
     def recall(self, goal: str, /) -> str:
         super().recall(goal)
@@ -81,7 +81,7 @@ class AllWorkflowsMemory(BankMemory):
     @property
     def shown(self) -> tuple[str, ...]:
         """The workflows on the shelf, kept by the budget or not."""
-        return tuple(lesson_code(item.title, item.content) for item in self._workflows)
+        return tuple(lesson_code(lesson.title, lesson.content) for lesson in self._workflows)
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
         learned = super().learn(run, success=success)
@@ -92,15 +92,15 @@ class AllWorkflowsMemory(BankMemory):
             self._workflows, usage = self._induced(learned.verdicts[-1].source)
         except (ModelError, ExtractionError) as error:
             note = f"the workflows stay as they were: {error}"
-            return learned.model_copy(update={"items": (), "notes": (*learned.notes, note)})
+            return learned.model_copy(update={"lessons": (), "notes": (*learned.notes, note)})
         self._shelf.put(run, self._workflows)
-        return learned.model_copy(update={"items": self._workflows, "usage": learned.usage + usage})
+        return learned.model_copy(update={"lessons": self._workflows, "usage": learned.usage + usage})
 
     def close(self) -> None:
         self._shelf.close()
         super().close()
 
-    def _induced(self, source: VerdictSource) -> tuple[tuple[MemoryItem, ...], Usage]:
+    def _induced(self, source: VerdictSource) -> tuple[tuple[Lesson, ...], Usage]:
         if self._model is None:
             return common(self._runs, source=source), Usage()
         return run_sync(induced(self._runs[-_RUNS:], self._model, most=_MOST, source=source))
@@ -113,11 +113,11 @@ class _Shelf:
         self._options = options
         self.bank: lessonbank.ReasoningBank | None = None
 
-    def put(self, run: Trajectory, workflows: tuple[MemoryItem, ...], /) -> None:
+    def put(self, run: Trajectory, workflows: tuple[Lesson, ...], /) -> None:
         """These in the place of all that were there: a bank of one experience, made anew."""
 
-        async def given(attempts: Sequence[Attempt], /) -> Extraction:
-            return Extraction(items=workflows)
+        async def given(attempts: Sequence[Run], /) -> Extraction:
+            return Extraction(lessons=workflows)
 
         self.close()
         self.bank = lessonbank.connect(
@@ -146,18 +146,18 @@ class _OneRun:
     def __init__(self, model: LanguageModel | None, /) -> None:
         self._model = model
 
-    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction:
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         worked = [a for a in attempts if a.verdict.outcome == "success"][:1]
         if not worked:
             return Extraction(notes=("no run that succeeded: no workflow was drawn",))
         runs, source = [worked[0].trajectory], worked[0].verdict.source
         if self._model is None:
-            return Extraction(items=common(runs, source=source))
-        items, usage = await induced(runs, self._model, most=_MOST_OF_ONE, source=source)
-        return Extraction(items=items, usage=usage)
+            return Extraction(lessons=common(runs, source=source))
+        lessons, usage = await induced(runs, self._model, most=_MOST_OF_ONE, source=source)
+        return Extraction(lessons=lessons, usage=usage)
 
 
-def common(runs: Sequence[Trajectory], /, *, source: VerdictSource = "ground_truth") -> tuple[MemoryItem, ...]:
+def common(runs: Sequence[Trajectory], /, *, source: VerdictSource = "ground_truth") -> tuple[Lesson, ...]:
     """Workflows by rule: runs of tasks that are alike but for their values, and the steps that all of these share.
 
     Best supported first, then newest. One run keeps every step that was not in vain; with more, detours fall away.
@@ -168,15 +168,15 @@ def common(runs: Sequence[Trajectory], /, *, source: VerdictSource = "ground_tru
         alike[form] = [*alike.pop(form, []), run]
     newest_first = list(alike.items())[::-1]
     ranked = sorted(newest_first, key=lambda pair: -len(pair[1]))[:_MOST]
-    return tuple(item for form, group in ranked for item in _workflow(form, group, source))
+    return tuple(lesson for form, group in ranked for lesson in _workflow(form, group, source))
 
 
-def _workflow(form: str, runs: Sequence[Trajectory], source: VerdictSource) -> list[MemoryItem]:
+def _workflow(form: str, runs: Sequence[Trajectory], source: VerdictSource) -> list[Lesson]:
     steps = reduce(_shared, [_actions(run) for run in runs[-_RUNS:]])
     if len(steps) < 2:
         return []
     content = "; ".join(f"step {n}: `{step}`" for n, step in enumerate(steps, 1)) + "."
-    return [_item(form, content, runs, source)]
+    return [_lesson(form, content, runs, source)]
 
 
 def _actions(run: Trajectory) -> list[str]:
@@ -232,7 +232,7 @@ def _shared(ours: list[str], theirs: list[str]) -> list[str]:
 
 async def induced(
     runs: Sequence[Trajectory], model: LanguageModel, /, *, most: int, source: VerdictSource = "ground_truth"
-) -> tuple[tuple[MemoryItem, ...], Usage]:
+) -> tuple[tuple[Lesson, ...], Usage]:
     """Workflows as `model` draws them from `runs`, newest runs first where not all fit, and what that cost.
 
     Raises:
@@ -246,13 +246,13 @@ async def induced(
         Message(role="user", content="\n\n".join(f"Record {n}\n{text}" for n, text in enumerate(records, 1))),
     ]
     completion = await model.generate(asked, temperature=TEMPERATURE)
-    items = tuple(
-        _item(name, steps, runs, source, model=completion.model or model.name)
+    lessons = tuple(
+        _lesson(name, steps, runs, source, model=completion.model or model.name)
         for name, steps in _sections(clean(completion.text, limit=20_000))[:most]
     )
-    if not items:
+    if not lessons:
         raise ExtractionError("the reply held no workflow: each begins with a line `## ` and its name")
-    return items, completion.usage
+    return lessons, completion.usage
 
 
 def _sections(reply: str) -> list[tuple[str, str]]:
@@ -262,11 +262,11 @@ def _sections(reply: str) -> list[tuple[str, str]]:
     return [(name, steps) for name, steps in told if name and steps]
 
 
-def _item(
+def _lesson(
     name: str, content: str, runs: Sequence[Trajectory], source: VerdictSource, *, model: str | None = None
-) -> MemoryItem:
+) -> Lesson:
     prompts = (PromptRef(id="bench/awm_induce", version="1", digest=digest(INDUCE)),) if model else ()
-    return MemoryItem(
+    return Lesson(
         title=f"Workflow: {' '.join(clean(name).split())[:_NAME]}",
         content=content[:_LONGEST],
         provenance=Provenance(

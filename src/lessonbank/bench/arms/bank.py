@@ -50,7 +50,9 @@ class BankMemory:
     @property
     def shown(self) -> tuple[str, ...]:
         """The codes of the lessons in the last text, in order."""
-        return tuple(lesson_code(item.title, item.content) for item in (self._recall.shown if self._recall else ()))
+        return tuple(
+            lesson_code(lesson.title, lesson.content) for lesson in (self._recall.shown if self._recall else ())
+        )
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
         if success is False and not self._failures:

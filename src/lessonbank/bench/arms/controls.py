@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from lessonbank.rendering import width
-from lessonbank.types import Learned, MemoryItem, Trajectory
+from lessonbank.text.rendering import width
+from lessonbank.types import Learned, Lesson, Trajectory
 
 from ._interface import Setting, lesson_code
 from .bank import BankMemory
@@ -51,18 +51,18 @@ class RandomMemory(BankMemory):
         super().__init__(setting, options)
         self._draw = random.Random(f"random {setting.seed}")
         self._tasks: list[str] = []
-        self._drawn: tuple[MemoryItem, ...] = ()
+        self._drawn: tuple[Lesson, ...] = ()
 
     def recall(self, goal: str, /) -> str:
         drawn = self._draw.sample(self._tasks, min(self._limit, len(self._tasks)))
         found = [self.bank.retrieve(task, limit=1) for task in drawn]
-        self._drawn = tuple(item for recall in found for item in recall.shown)
+        self._drawn = tuple(lesson for recall in found for lesson in recall.shown)
         return "\n\n".join(recall.text for recall in found)
 
     @property
     def shown(self) -> tuple[str, ...]:
         """Of all that were drawn."""
-        return tuple(lesson_code(item.title, item.content) for item in self._drawn)
+        return tuple(lesson_code(lesson.title, lesson.content) for lesson in self._drawn)
 
     def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
         self._tasks.append(run.task)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lessonbank.errors import UsageError
-from lessonbank.retrieval import Retrieval, RetrievalName
+from lessonbank.retrieving import Retrieval, RetrievalName
 
 ExtractorName = Literal["extractive", "llm"]
 _CHOICES = {
@@ -35,7 +35,7 @@ class Options:
     """
 
     retrieval: RetrievalName | None = None
-    level: Literal["experience", "item"] = "experience"
+    level: Literal["experience", "lesson"] = "experience"
     floor: float | None = None
     diversity: float = 0.0
     exclude: Literal["task", "template"] | None = None
@@ -75,5 +75,5 @@ class Options:
     @property
     def space(self) -> str:
         """The embedder's name: one that needs no download, unless one is named."""
-        needs_vectors = self.retrieval in ("dense", "hybrid") or self.level == "item"
+        needs_vectors = self.retrieval in ("dense", "hybrid") or self.level == "lesson"
         return self.embedder or ("hashing" if needs_vectors else "lexical")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from lessonbank._version import VERSION
 from lessonbank.guard import clean
-from lessonbank.rendering import BYTES_PER_TOKEN, excerpt, width
-from lessonbank.types import Attempt, Extraction, MemoryItem, Provenance, Step, Trajectory
+from lessonbank.text.rendering import BYTES_PER_TOKEN, excerpt, width
+from lessonbank.types import Extraction, Lesson, Provenance, Run, Step, Trajectory
 
 from ._interface import Setting
 from .bank import BankMemory
@@ -37,14 +37,14 @@ class _Exemplars:
     def __init__(self, room: int, /) -> None:
         self._room = room
 
-    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction:
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         worked = [a for a in attempts if a.verdict.outcome == "success" and a.trajectory.steps]
-        items = tuple(self._item(attempt) for attempt in worked[:1])
-        return Extraction(items=items, notes=() if items else ("no run that succeeded: no exemplar was kept",))
+        lessons = tuple(self._lesson(attempt) for attempt in worked[:1])
+        return Extraction(lessons=lessons, notes=() if lessons else ("no run that succeeded: no exemplar was kept",))
 
-    def _item(self, attempt: Attempt) -> MemoryItem:
+    def _lesson(self, attempt: Run) -> Lesson:
         run = attempt.trajectory
-        return MemoryItem(
+        return Lesson(
             title=f"A run that succeeded: {' '.join(clean(run.task).split())[:_NAME]}",
             content=exemplar(run, budget=self._room) or "(no words)",
             provenance=Provenance(

@@ -8,12 +8,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
-from lessonbank._ids import digest, mended
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import canonical, canonical_line, one_line
 from lessonbank.importers import Imported, Skipped
 from lessonbank.messages import trajectory_from
-from lessonbank.types import MemoryItem, Trajectory, Verdict
+from lessonbank.types import Lesson, Trajectory, Verdict
+from lessonbank.types.ids import digest, mended
 from lessonbank.wiring import connect
 
 _MOST_BYTES = 64 * 2**20
@@ -153,7 +153,7 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
     )
 
 
-def _text(item: MemoryItem) -> str:
+def _text(item: Lesson) -> str:
     """A lesson as one learning: its fields are untrusted, so they are in the one form that memories have."""
     when = canonical_line(item.description)
     title = f"{item.kind}: {canonical_line(item.title)}"

@@ -9,12 +9,12 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from lessonbank._ids import mended
 from lessonbank.bench.arms import Memory
 from lessonbank.bench.environments import Finished
 from lessonbank.errors import LessonbankError
 from lessonbank.guard import one_line
 from lessonbank.types import Record, Trajectory
+from lessonbank.types.ids import mended
 
 from .records import AttemptRow, Failure
 

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from lessonbank.bench.statistics import Interval
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.ledger._svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, words
+from lessonbank.reports.svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, words
 
 Look = Literal["helps", "harms", "open"]
 _ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0

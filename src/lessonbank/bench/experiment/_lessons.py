@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.bench.statistics import Interval
+from lessonbank.evidence import Estimate, LessonLift
+from lessonbank.evidence.lift import Standing, said_of
+from lessonbank.evidence.lift import points as points_of
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.ledger import Estimate, ItemLift
-from lessonbank.ledger.lift import Standing, said_of
-from lessonbank.ledger.lift import points as points_of
 
 from ._forest import Bar, Look, forest
 from ._lifting import FEWEST, Randomised, Used
@@ -120,10 +120,10 @@ def _more(left: int) -> str:
 
 def _left_out(one: Randomised, number: int) -> str:
     lift = one.lift
-    known = [item for item in lift.items if item.success.value is not None]
+    known = [lesson for lesson in lift.lessons if lesson.success.value is not None]
     told = (
         f"{lift.recalls:,} recalls found something, the outcome of {lift.settled:,} is known, {lift.controls:,} of "
-        f"those went without memory. Of {len(known):,} among {len(lift.items):,} lessons there is enough to say "
+        f"those went without memory. Of {len(known):,} among {len(lift.lessons):,} lessons there is enough to say "
         "something."
     )
     parts = [
@@ -134,18 +134,18 @@ def _left_out(one: Randomised, number: int) -> str:
     if lift.success.value is not None:
         parts.append(paragraph(f"Memory as a whole changes success by {minus(points_of(lift.success))}."))
     if known:
-        bars = [_bar(item) for item in known[:DRAWN]]
+        bars = [_bar(lesson) for lesson in known[:DRAWN]]
         parts.append(
             _panels(f"drawn-{number}", bars, f"Lessons of {one.arm}, seed {one.seed}", "the effect of showing it")
         )
     return "\n".join(parts)
 
 
-def _bar(item: ItemLift) -> Bar:
-    effect, title = item.success, canonical_line(item.title, limit=200) or item.item_id
+def _bar(lesson: LessonLift) -> Bar:
+    effect, title = lesson.success, canonical_line(lesson.title, limit=200) or lesson.lesson_id
     thick, thin = _span(effect, effect.low, effect.high), _span(effect, effect.always_low, effect.always_high)
-    said = said_of(item.model_copy(update={"more": None}))
-    return Bar(title, said, effect.value or 0.0, thick, thin, _LOOKS[item.standing])
+    said = said_of(lesson.model_copy(update={"more": None}))
+    return Bar(title, said, effect.value or 0.0, thick, thin, _LOOKS[lesson.standing])
 
 
 def _span(effect: Estimate, low: float | None, high: float | None) -> Interval | None:

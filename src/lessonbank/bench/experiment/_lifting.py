@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import lessonbank
 from lessonbank.bench.statistics import Interval
-from lessonbank.ledger import Lift
-from lessonbank.ledger.replaying import PairedTest
+from lessonbank.evidence import Lift
+from lessonbank.evidence.replay_design import PairedTest
 
 from .comparing import Key, by_arm
 from .journal import BANKS

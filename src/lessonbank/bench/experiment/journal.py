@@ -12,10 +12,10 @@ from typing import IO, Final, Literal, cast
 
 from pydantic import ValidationError
 
-from lessonbank._ids import digest
 from lessonbank._version import VERSION
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
 from lessonbank.prompts import available, load
+from lessonbank.types.ids import digest
 
 from .records import AttemptRow, Experiment, made
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lessonbank._ids import digest
 from lessonbank.bench.arms import Memory
 from lessonbank.errors import Conflict
+from lessonbank.types.ids import digest
 
 from ._checking import recalled
 from ._guarding import guarded

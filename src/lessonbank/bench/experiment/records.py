@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from lessonbank._ids import digest
 from lessonbank.bench.arms import lesson_code
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import Outcome, Record, Trajectory
+from lessonbank.types.ids import digest
 
 Mode = Literal["online", "frozen", "transfer"]
 Phase = Literal["train", "test"]

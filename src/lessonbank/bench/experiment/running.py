@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import lessonbank
-from lessonbank._ids import digest, now
 from lessonbank.bench.arms import Memory
 from lessonbank.bench.environments import Environment, Finished
 from lessonbank.types import Learned, Trajectory, Usage
+from lessonbank.types.ids import digest, now
 
 from ._checking import checked, recalled, writable
 from ._guarding import failed, guarded
@@ -287,8 +287,8 @@ class _Runner:
                 **_paid(usage),
                 "run": named,
                 "lessons": tuple(
-                    Lesson(kind=item.kind, title=item.title, content=item.content)
-                    for item in (learned.items if learned else ())
+                    Lesson(kind=lesson.kind, title=lesson.title, content=lesson.content)
+                    for lesson in (learned.lessons if learned else ())
                 ),
                 "notes": learned.notes if learned else (),
                 "error": failure,

@@ -6,9 +6,9 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from lessonbank._ids import digest, mended
 from lessonbank.bench.environments import Environment, Job
 from lessonbank.errors import UsageError
+from lessonbank.types.ids import digest, mended
 
 from .records import Arm, Experiment, Phase
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lessonbank.bench.statistics import Interval
-from lessonbank.ledger.episodes import Flags, Ints
-from lessonbank.ledger.replaying import STAKES, PairedTest
+from lessonbank.evidence.episodes import Flags, Ints
+from lessonbank.evidence.replay_design import STAKES, PairedTest
 
 from ._chance import Floats
 from .records import AttemptRow, Experiment

@@ -9,7 +9,7 @@ import numpy as np
 import lessonbank
 from lessonbank.bench.environments import Environment, Job
 from lessonbank.errors import LessonbankError
-from lessonbank.scaling import Mode, Scaled
+from lessonbank.matts import Mode, Scaled
 from lessonbank.types import Outcome, Trajectory
 
 from .scripted import FormExtractor, looked_at_again, selector

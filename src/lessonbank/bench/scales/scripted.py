@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank._portal import run_sync
-from lessonbank.types import Attempt, Extraction, Trajectory, Verdict
+from lessonbank.types import Extraction, Run, Trajectory, Verdict
 
 _IN_VAIN = re.compile(
     r"\bnothing\b|\bno (?:effect|record|change)\b|\breject|\berror\b|\bfail|\bnot found\b|\bdenied\b"
@@ -64,7 +64,7 @@ class FormExtractor:
         self._labels = labels
         self._bank = _bank()
 
-    async def __call__(self, attempts: Sequence[Attempt], /) -> Extraction:
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
         """Lessons of one run by its verdict, of several by their contrast."""
         if len(attempts) > 1 and not self._labels:
             attempts = [_unlabelled(attempt) for attempt in attempts]
@@ -79,14 +79,14 @@ def looked_at_again(run: Trajectory, /) -> str:
     """What somebody notes who looks at a run again without knowing how it was judged; empty where there is nothing."""
     bank = _bank()
     try:
-        drawn = run_sync(bank.extract([Attempt(trajectory=run, verdict=verdict_by_form(run))]))
+        drawn = run_sync(bank.extract([Run(trajectory=run, verdict=verdict_by_form(run))]))
     finally:
         run_sync(bank.close())
-    return "\n\n".join(f"{item.title}\n{item.description}\n{item.content}" for item in drawn.items)
+    return "\n\n".join(f"{lesson.title}\n{lesson.description}\n{lesson.content}" for lesson in drawn.lessons)
 
 
-def _unlabelled(attempt: Attempt) -> Attempt:
-    return Attempt(trajectory=attempt.trajectory, verdict=verdict_by_form(attempt.trajectory))
+def _unlabelled(attempt: Run) -> Run:
+    return Run(trajectory=attempt.trajectory, verdict=verdict_by_form(attempt.trajectory))
 
 
 def _bank() -> AsyncReasoningBank:

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from lessonbank._ids import now
-from lessonbank._runs import is_brief
-from lessonbank.bm25 import scores, words
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
-from lessonbank.ledger.told import key as told_key
+from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasing import Erasing, scope_tombstone
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
-from lessonbank.timeline import Entry
+from lessonbank.text.bm25 import scores, words
 from lessonbank.types import (
     Change,
     Counts,
@@ -31,6 +28,9 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.ids import now
+from lessonbank.types.runs import is_brief
+from lessonbank.types.timeline import Entry
 
 from ._scope import Scope
 
@@ -134,12 +134,12 @@ class MemoryStore:
             raise NotFound(f"no experience {id!r} in this scope")
         return found
 
-    async def owner(self, item_id: str, /, *, scope: str) -> Experience:
+    async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
         here = self._read(scope)
-        id = here.owner(encodable(item_id))
+        id = here.owner(encodable(lesson_id))
         if id is None:
-            raise NotFound(f"no item {item_id!r} in this scope")
+            raise NotFound(f"no lesson {lesson_id!r} in this scope")
         return here.experiences[id]
 
     async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
@@ -168,19 +168,21 @@ class MemoryStore:
         found = scores(asked, postings, lengths, documents=len(here.lengths), total=here.total)
         left_out = set(map(encodable, exclude))
         ranked = sorted(
-            (id for id in found if id not in left_out and here.experiences[id].active_items),
+            (id for id in found if id not in left_out and here.experiences[id].active_lessons),
             key=lambda id: (found[id], *here.age(here.experiences[id])),
             reverse=True,
         )
         return [Match(experience=here.experiences[id], score=found[id]) for id in ranked[: max(limit, 0)]]
 
-    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
+    async def unindexed(
+        self, *, scope: str, space: str, limit: int, lessons: bool = False
+    ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         here = self._read(scope)
         there = here.vectors.get(encodable(space), {})
-        if items:
-            placed = (item for e in here.oldest_first() for item in e.items[: PARTS - 1])
-            every = ((item.id, item.text) for item in placed if not item.hidden)
+        if lessons:
+            placed = (lesson for e in here.oldest_first() for lesson in e.lessons[: PARTS - 1])
+            every = ((lesson.id, lesson.text) for lesson in placed if not lesson.hidden)
         else:
             every = ((e.id, e.task) for e in here.oldest_first())
         return [(id, text) for id, text in every if id not in there][: max(limit, 0)]
@@ -201,7 +203,7 @@ class MemoryStore:
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         self._read(recall.scope)
-        clean, _ = dumped(recall.model_copy(update={"items": ()}))
+        clean, _ = dumped(recall.model_copy(update={"lessons": ()}))
         self._write(recall.scope).recalls.setdefault(clean.id, clean)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -256,7 +258,7 @@ class MemoryStore:
             here = self._scopes[scope] = Scope(journal=erased)
         else:
             known = encodable(id)
-            erasing = Erasing(item=known) if what == "item" else Erasing(trajectory=known)
+            erasing = Erasing(lesson=known) if what == "lesson" else Erasing(trajectory=known)
             tombstone = here.erase(erasing, encodable(reason))
         self._settings.pop(told_key(scope), None)
         return _journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]

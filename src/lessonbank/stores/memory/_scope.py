@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._erasing import Erasing, unknown
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
-from lessonbank.timeline import Entry, state_at
+from lessonbank.text.bm25 import words
 from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+from lessonbank.types.timeline import Entry, state_at
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -49,12 +49,12 @@ class Scope:
         """See `View.experience`."""
         return self.experiences.get(id)
 
-    def owner(self, item_id: str, /) -> str | None:
+    def owner(self, lesson_id: str, /) -> str | None:
         """See `View.owner`."""
-        return self.owners.get(item_id)
+        return self.owners.get(lesson_id)
 
     def holds(self, id: str, /) -> bool:
-        """Whether it is an experience or an item of this scope."""
+        """Whether it is an experience or a lesson of this scope."""
         return id in self.experiences or id in self.owners
 
     def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
@@ -115,7 +115,7 @@ class Scope:
 
     def _match(self, number: int, place: int, score: float) -> Match:
         experience = self.experiences[self.ids[number]]
-        return Match(experience=experience, score=score, item_id=experience.items[place - 1].id if place else None)
+        return Match(experience=experience, score=score, lesson_id=experience.lessons[place - 1].id if place else None)
 
     def rebuild(self) -> None:
         """Make everything that follows from the experiences anew, and drop vectors that belong to nothing."""
@@ -123,19 +123,19 @@ class Scope:
         for experience in self.oldest_first():
             self._derive(experience)
         for space, rows in self.vectors.items():
-            self.vectors[space] = {id: row for id, row in rows.items() if id in self.numbers or self._has_item(id)}
+            self.vectors[space] = {id: row for id, row in rows.items() if id in self.numbers or self._has_lesson(id)}
             self.spaces[space] = Matrix(self.spaces[space].dimensions)
             for experience in self.experiences.values():
                 self._show(experience, space)
 
     def counts(self) -> Counts:
         """How much there is."""
-        items = [item for experience in self.experiences.values() for item in experience.items]
+        lessons = [lesson for experience in self.experiences.values() for lesson in experience.lessons]
         return Counts(
             experiences=len(self.experiences),
-            items=len(items),
-            retired=sum(item.retired for item in items),
-            quarantined=sum(item.hidden and not item.retired for item in items),
+            lessons=len(lessons),
+            retired=sum(lesson.retired for lesson in lessons),
+            quarantined=sum(lesson.hidden and not lesson.retired for lesson in lessons),
             trajectories=len(self.trajectories),
             pending=sum(map(self.waits, self.trajectories)),
             recalls=len(self.recalls),
@@ -173,14 +173,14 @@ class Scope:
         for id in erasing.experiences:
             self.gone.pop(id, None)
             self.numbers.pop(id, None)
-        for id in (*erasing.experiences, *erasing.items):
+        for id in (*erasing.experiences, *erasing.lessons):
             for rows in self.vectors.values():
                 rows.pop(id, None)
         self.gone = {id: left for id, e in self.gone.items() if (left := erasing.experience(e))}
 
     def _derive(self, experience: Experience) -> None:
-        for item in experience.items:
-            self.owners[item.id] = experience.id
+        for lesson in experience.lessons:
+            self.owners[lesson.id] = experience.id
         held = Counter(words(experience.task))
         for word, count in held.items():
             self.postings.setdefault(word, {})[experience.id] = count
@@ -195,9 +195,9 @@ class Scope:
         self.ids[number] = id
 
     def _forget(self, earlier: Experience) -> None:
-        for item in earlier.items:
-            if self.owners.get(item.id) == earlier.id:
-                del self.owners[item.id]
+        for lesson in earlier.lessons:
+            if self.owners.get(lesson.id) == earlier.id:
+                del self.owners[lesson.id]
         for word in set(words(earlier.task)):
             del self.postings[word][earlier.id]
         self.total -= self.lengths.pop(earlier.id)
@@ -214,14 +214,14 @@ class Scope:
     def _keys(self, experience: Experience) -> dict[str, int]:
         """The ids that may have a vector, each with its key in a matrix."""
         first = self.numbers[experience.id] * PARTS
-        items = enumerate(experience.items[: PARTS - 1], 1)
-        return {experience.id: first, **{item.id: first + at for at, item in items}}
+        lessons = enumerate(experience.lessons[: PARTS - 1], 1)
+        return {experience.id: first, **{lesson.id: first + at for at, lesson in lessons}}
 
-    def _has_item(self, id: str) -> bool:
-        return id in self.owners or any(item.id == id for e in self.gone.values() for item in e.items)
+    def _has_lesson(self, id: str) -> bool:
+        return id in self.owners or any(lesson.id == id for e in self.gone.values() for lesson in e.lessons)
 
     def _drop_stale(self, before: Experience, after: Experience) -> None:
-        """Vectors of a task that is another now are of no use, nor are those of changed items."""
+        """Vectors of a task that is another now are of no use, nor are those of changed lessons."""
         said, says, keys = _texts(before), _texts(after), self._keys(after)
         for id, key in self._keys(before).items():
             if says.get(id) != said[id] or keys.get(id) != key:
@@ -230,7 +230,7 @@ class Scope:
                     self.spaces[space].drop(key)
 
     def _show(self, experience: Experience, space: str) -> None:
-        shown = {experience.id: bool(experience.active_items), **{i.id: not i.hidden for i in experience.items}}
+        shown = {experience.id: bool(experience.active_lessons), **{i.id: not i.hidden for i in experience.lessons}}
         for id, key in self._keys(experience).items():
             row = self.vectors[space].get(id)
             if row is not None:
@@ -238,7 +238,7 @@ class Scope:
 
 
 def _texts(experience: Experience) -> dict[str, str]:
-    return {experience.id: experience.task, **{item.id: item.text for item in experience.items}}
+    return {experience.id: experience.task, **{lesson.id: lesson.text for lesson in experience.lessons}}
 
 
 def _kept(entry: JournalEntry, left: Entry) -> JournalEntry:

@@ -18,7 +18,6 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from lessonbank._concurrency import breathing
-from lessonbank._runs import is_brief
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasing import Erasing
 from lessonbank.stores._packing import packed, unpacked
@@ -36,6 +35,7 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.runs import is_brief
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
@@ -147,9 +147,9 @@ class SqliteStore:
         """See `Store.get`."""
         return await self._find(lambda file: _reading.experience(file, checked_scope(scope), id))
 
-    async def owner(self, item_id: str, /, *, scope: str) -> Experience:
+    async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._find(lambda file: _reading.owner(file, checked_scope(scope), item_id))
+        return await self._find(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -165,7 +165,7 @@ class SqliteStore:
         return await self._rank(find, vector)
 
     async def nearest_unless_missing(
-        self, vector: Vectors, /, *, scope: str, space: str, limit: int, items: bool = False
+        self, vector: Vectors, /, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[Match] | None:
         """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
         find = partial(
@@ -173,7 +173,7 @@ class SqliteStore:
             scope=checked_scope(scope),
             space=encodable(space),
             limit=limit,
-            items=items,
+            lessons=lessons,
         )
         return await self._rank(find, vector)
 
@@ -182,9 +182,13 @@ class SqliteStore:
         find = partial(_words.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
         return await self._read(find, pace=self._searching, hurried=partial(find, hurried=True))
 
-    async def unindexed(self, *, scope: str, space: str, limit: int, items: bool = False) -> Sequence[tuple[str, str]]:
+    async def unindexed(
+        self, *, scope: str, space: str, limit: int, lessons: bool = False
+    ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
-        find = partial(_ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, items=items)
+        find = partial(
+            _ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
+        )
         return await self._read(lambda file: find(file, self._matrices))
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
@@ -201,7 +205,7 @@ class SqliteStore:
         """See `Store.record`."""
         checked_scope(recall.scope)
         small = len(recall.text) + len(recall.task) < BRIEF
-        clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"items": ()})), small=small)
+        clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"lessons": ()})), small=small)
         await self._write_unsynced(lambda file: _writing.record(file, clean, blob), small=small)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -249,7 +253,7 @@ class SqliteStore:
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
-        erasing = Erasing(item=encodable(id)) if what == "item" else Erasing(trajectory=encodable(id))
+        erasing = Erasing(lesson=encodable(id)) if what == "lesson" else Erasing(trajectory=encodable(id))
         return await self._erase(lambda file: _purging.purge(file, where, erasing, by, why))
 
     async def rebuild(self) -> None:

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Final
 
 from lessonbank._concurrency import breathing
-from lessonbank.bm25 import words
 from lessonbank.stores._changes import open_attempts
+from lessonbank.text.bm25 import words
 from lessonbank.types import Experience
 
 from ._rows import AMONG_IDS, among_ids, mark, term, terms
@@ -20,13 +20,13 @@ TAIL: Final = 64
 
 
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
-    """Items and attempts of experiences, by row number; what earlier versions left must be gone."""
+    """Lessons and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
-        "INSERT INTO items (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO lessons (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
         (
-            (scope, item.id, number, place, mark(item))
+            (scope, lesson.id, number, place, mark(lesson))
             for number, e in breathing(experiences.items())
-            for place, item in enumerate(e.items, 1)
+            for place, lesson in enumerate(e.lessons, 1)
         ),
     )
     attempts = [
@@ -42,9 +42,11 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
 
 
 def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:
-    """Take away the items and attempts of an experience as it is now."""
-    ids = among_ids(item.id for item in experience.items)
-    connection.execute(f"DELETE FROM items WHERE scope = ? AND id {AMONG_IDS} AND experience = ?", (scope, ids, number))
+    """Take away the lessons and attempts of an experience as it is now."""
+    ids = among_ids(lesson.id for lesson in experience.lessons)
+    connection.execute(
+        f"DELETE FROM lessons WHERE scope = ? AND id {AMONG_IDS} AND experience = ?", (scope, ids, number)
+    )
     runs = among_ids(attempt.trajectory_id for attempt in experience.attempts)
     connection.execute(
         f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG_IDS} AND experience = ?", (scope, runs, number)

@@ -10,10 +10,10 @@ from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Final, overload
 
 from lessonbank._concurrency import breathing
-from lessonbank._ids import now
 from lessonbank.stores._records import microseconds, moment
-from lessonbank.timeline import Entry
 from lessonbank.types import Experience, JournalEntry
+from lessonbank.types.ids import now
+from lessonbank.types.timeline import Entry
 
 from ._rows import ScopeRow, among, journal_number
 

@@ -31,7 +31,7 @@ def place(
     *,
     numbers: Mapping[str, int],
 ) -> None:
-    """Set the vectors of experiences or items, by id; `numbers` has the rows of some experiences.
+    """Set the vectors of experiences or lessons, by id; `numbers` has the rows of some experiences.
 
     Raises:
         NotFound: an id is not of this scope.
@@ -76,11 +76,11 @@ def _portions(keys: Sequence[int]) -> Iterable[Sequence[int]]:
 def keys_of(
     connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[str], numbers: Mapping[str, int], /
 ) -> dict[str, int]:
-    """Id of an experience or an item to the key of its vector; `numbers` has the rows of some experiences.
+    """Id of an experience or a lesson to the key of its vector; `numbers` has the rows of some experiences.
 
     Raises:
         NotFound: an id is neither's.
-        UsageError: an item stands beyond the last place a vector can have.
+        UsageError: a lesson stands beyond the last place a vector can have.
     """
     keys = {id: numbers[id] * PARTS for id in ids if id in numbers}
     others = [id for id in ids if id not in keys]
@@ -91,22 +91,23 @@ def keys_of(
     if not others:
         return keys
     rows = connection.execute(
-        f"SELECT id, experience, place FROM items WHERE scope = ? AND id {AMONG_IDS}", (scope.number, among_ids(others))
+        f"SELECT id, experience, place FROM lessons WHERE scope = ? AND id {AMONG_IDS}",
+        (scope.number, among_ids(others)),
     )
     for id, experience, at in rows:
         if at >= PARTS:
-            raise UsageError(f"the item {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
+            raise UsageError(f"the lesson {id!r} is number {at} of its experience: vectors are kept of {PARTS - 1}")
         keys[id] = experience * PARTS + at
     unknown = next((id for id in others if id not in keys), None)
     if unknown is not None:
-        raise NotFound(f"no experience or item {unknown!r} in this scope to keep a vector of")
+        raise NotFound(f"no experience or lesson {unknown!r} in this scope to keep a vector of")
     return keys
 
 
 def forget(
     connection: sqlite3.Connection, scope: int, /, *, numbers: Collection[int] = (), keys: Collection[int] = ()
 ) -> None:
-    """Take out the vectors of these experiences and all their items, and of these keys, in all spaces of the scope."""
+    """Take out the vectors of these experiences and all their lessons, and of these keys, in all spaces of the scope."""
     if not numbers and not keys:
         return
     spaces = connection.execute("SELECT number, dimensions FROM spaces WHERE scope = ?", (scope,)).fetchall()
@@ -161,9 +162,11 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
 
 
 def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
-    """Number of every experience to the place of its last item, or 0: whatever has a larger key is nobody's."""
+    """Number of every experience to the place of its last lesson, or 0: whatever has a larger key is nobody's."""
     found = dict.fromkeys((number for (number,) in breathing(connection.execute("SELECT number FROM experiences"))), 0)
-    for number, place in breathing(connection.execute("SELECT experience, max(place) FROM items GROUP BY experience")):
+    for number, place in breathing(
+        connection.execute("SELECT experience, max(place) FROM lessons GROUP BY experience")
+    ):
         if number in found:
             found[number] = place
     return found

@@ -10,8 +10,8 @@ from typing import Final, TypeVar
 from lessonbank._concurrency import breathing
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import dumped
-from lessonbank.timeline import Entry
 from lessonbank.types import Experience, Record
+from lessonbank.types.timeline import Entry
 
 R = TypeVar("R", bound=Record)
 
@@ -32,7 +32,7 @@ def _brief(entry: Entry) -> bool:
     experience = getattr(entry, "experience", None)
     if not isinstance(experience, Experience):
         return True
-    return len(experience.task) + sum(len(item.text) for item in experience.items) < BRIEF
+    return len(experience.task) + sum(len(lesson.text) for lesson in experience.lessons) < BRIEF
 
 
 def ready(record: R, /) -> tuple[R, bytes]:

@@ -7,18 +7,18 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from lessonbank._ids import new_id
-from lessonbank.ledger.told import key as told_key
+from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._erasing import Erasing, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded
 from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall
+from lessonbank.types.ids import new_id
 
 from ._derived import derive, recount, reindex_words, settle_all, underive
 from ._placing import drop, forget
 from ._reading import counts
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
-from ._writing import Batch, journal, stale_items
+from ._writing import Batch, journal, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
@@ -49,7 +49,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
 
 
 def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str, /) -> JournalEntry:
-    """Erase one item or run, with what is derived from it.
+    """Erase one lesson or run, with what is derived from it.
 
     Raises:
         NotFound: neither the scope nor its past knows it.
@@ -136,21 +136,21 @@ def _scrub_experiences(connection: sqlite3.Connection, scope: ScopeRow, erasing:
             underive(connection, place, number, experience)
             derive(connection, place, {number: left})
             _put_back(connection, number, left, own=record is not None)
-            forget(connection, scope.number, keys=stale_items(number, experience.items, left.items))
+            forget(connection, scope.number, keys=stale_lessons(number, experience.lessons, left.lessons))
     _delete(connection, scope, doomed)
 
 
 def _put_back(connection: sqlite3.Connection, number: int, left: Experience, *, own: bool) -> None:
     record = packed(left.model_dump_json()) if own else None
     connection.execute(
-        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (record, bool(left.active_items), number)
+        "UPDATE experiences SET record = ?, active = ? WHERE number = ?", (record, bool(left.active_lessons), number)
     )
 
 
 def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[int]) -> None:
     forget(connection, scope.number, numbers=frozenset(numbers))
     places = among([*(-number for number in numbers), scope.number])
-    for table in ("items", "attempts"):
+    for table in ("lessons", "attempts"):
         connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))
     for table in ("experiences", "tasks"):
         connection.execute(f"DELETE FROM {table} WHERE number {AMONG}", (among(numbers),))
@@ -175,7 +175,7 @@ def _without(text: str | None, numbers: Collection[int]) -> str | None:
 
 
 def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Erasing) -> int:
-    marks = _marks((*erasing.items, *erasing.recalls))
+    marks = _marks((*erasing.lessons, *erasing.recalls))
     rows = connection.execute("SELECT number, record FROM recalls WHERE scope = ?", (scope.number,))
     changed: list[tuple[bytes, int]] = []
     for number, blob in rows:

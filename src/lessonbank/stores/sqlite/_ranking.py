@@ -71,12 +71,12 @@ def nearest(
 
 
 def unindexed(
-    connection: sqlite3.Connection, matrices: Matrices, /, *, scope: str, space: str, limit: int, items: bool
+    connection: sqlite3.Connection, matrices: Matrices, /, *, scope: str, space: str, limit: int, lessons: bool
 ) -> list[tuple[str, str]]:
-    """(id, text) of experiences, or of active items, without a vector in the space; oldest first."""
+    """(id, text) of experiences, or of active lessons, without a vector in the space; oldest first."""
     with matrices.slot(scope, space) as slot:
         here, there = _brought_up(connection, slot, scope, space)
-        missing = _missing(connection, slot, here, there, limit=limit, items=items)
+        missing = _missing(connection, slot, here, there, limit=limit, lessons=lessons)
     return list(_named(connection, missing))
 
 
@@ -89,7 +89,7 @@ def nearest_unless_missing(
     scope: str,
     space: str,
     limit: int,
-    items: bool,
+    lessons: bool,
     hurried: bool = False,
 ) -> list[Match] | None:
     """What `nearest` finds; `None` where something has no vector yet, so that there is something to be done first.
@@ -102,7 +102,7 @@ def nearest_unless_missing(
         here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
         if hurried and slot.checked < 0 and here.documents > _FEW:
             raise Lengthy
-        if _missing(connection, slot, here, there, limit=1, items=items):
+        if _missing(connection, slot, here, there, limit=1, lessons=lessons):
             return None
         sight = _sight(slot, query, there, space)
     return _matches(connection, sight, query, limit=limit) if sight else []
@@ -147,13 +147,13 @@ def _matches(
 
 
 def _missing(
-    connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow | None, *, limit: int, items: bool
+    connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow | None, *, limit: int, lessons: bool
 ) -> list[int]:
     """Keys without a row in the slot, which is up to date."""
     if slot.checked == scope.sequence:
         return []
     numbers = _touched(connection, scope, slot.checked) if slot.checked >= 0 else None
-    wanted: list[int] = (_item_keys if items else _task_keys)(connection, scope, numbers)
+    wanted: list[int] = (_lesson_keys if lessons else _task_keys)(connection, scope, numbers)
     missing: list[int] = slot.matrix.missing(wanted)[: max(limit, 0)].tolist()
     if not missing and limit > 0 and space is not None:
         slot.checked = scope.sequence
@@ -164,13 +164,13 @@ def _task_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collect
     return [number * PARTS for number, _ in _oldest_first(connection, scope, numbers)]
 
 
-def _item_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
+def _lesson_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:
     return [
         number * PARTS + place
         for number, active in _oldest_first(connection, scope, numbers)
         if active
-        for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1)
-        if not item.hidden
+        for place, lesson in enumerate(experience_at(connection, number).lessons[: PARTS - 1], 1)
+        if not lesson.hidden
     ]
 
 
@@ -190,8 +190,8 @@ def _named(connection: sqlite3.Connection, keys: Sequence[int]) -> Iterator[tupl
     for number, those in groupby(keys, lambda key: key // PARTS):
         experience = experience_at(connection, number)
         for place in (key % PARTS for key in those):
-            item = experience.items[place - 1] if place else None
-            yield (item.id, item.text) if item else (experience.id, experience.task)
+            lesson = experience.lessons[place - 1] if place else None
+            yield (lesson.id, lesson.text) if lesson else (experience.id, experience.task)
 
 
 def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int, int]:
@@ -202,7 +202,7 @@ def _ages(connection: sqlite3.Connection, numbers: Sequence[int]) -> Mapping[int
 
 
 def _match(experience: Experience, place: int, score: float) -> Match:
-    return Match(experience=experience, score=score, item_id=experience.items[place - 1].id if place else None)
+    return Match(experience=experience, score=score, lesson_id=experience.lessons[place - 1].id if place else None)
 
 
 def refresh(connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow, /) -> None:
@@ -289,7 +289,8 @@ def _hide(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow) -> No
         matrix.activate(number * PARTS, active=False)
     if matrix.parts:
         for number, place in connection.execute(
-            f"SELECT experience, place FROM items WHERE scope = ? AND retired != 0 AND place < {PARTS}", (scope.number,)
+            f"SELECT experience, place FROM lessons WHERE scope = ? AND retired != 0 AND place < {PARTS}",
+            (scope.number,),
         ):
             matrix.activate(number * PARTS + place, active=False)
 
@@ -339,5 +340,5 @@ def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbe
     for number, active in rows:
         matrix.activate(number * PARTS, active=bool(active))
         if matrix.parts:
-            for place, item in enumerate(experience_at(connection, number).items[: PARTS - 1], 1):
-                matrix.activate(number * PARTS + place, active=not item.hidden)
+            for place, lesson in enumerate(experience_at(connection, number).lessons[: PARTS - 1], 1):
+                matrix.activate(number * PARTS + place, active=not lesson.hidden)

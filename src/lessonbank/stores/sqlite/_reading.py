@@ -72,10 +72,10 @@ def experience(connection: sqlite3.Connection, scope_name: str, id: str, /) -> E
     return experience_at(connection, _found(connection, sql, scope_name, id, "experience"))
 
 
-def owner(connection: sqlite3.Connection, scope_name: str, item_id: str, /) -> Experience:
-    """The experience of an item. Raises NotFound."""
-    sql = "SELECT experience FROM items WHERE scope = ? AND id = ?"
-    return experience_at(connection, _found(connection, sql, scope_name, item_id, "item"))
+def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> Experience:
+    """The experience of a lesson. Raises NotFound."""
+    sql = "SELECT experience FROM lessons WHERE scope = ? AND id = ?"
+    return experience_at(connection, _found(connection, sql, scope_name, lesson_id, "lesson"))
 
 
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
@@ -100,9 +100,9 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
     scope = find_scope(connection, scope_name)
     found = connection.execute(
         "SELECT (SELECT count(*) FROM experiences WHERE scope = ?1),"
-        " (SELECT count(*) FROM items WHERE scope = ?1),"
-        " (SELECT count(*) FROM items WHERE scope = ?1 AND retired = 1),"
-        " (SELECT count(*) FROM items WHERE scope = ?1 AND retired = 2),"
+        " (SELECT count(*) FROM lessons WHERE scope = ?1),"
+        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 1),"
+        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 2),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1 AND pending = 1),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"

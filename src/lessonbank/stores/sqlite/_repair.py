@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Final
 
 from lessonbank._concurrency import breathing, let_go
-from lessonbank.bm25 import words
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
-from lessonbank.timeline import Entry, live, named_items
+from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback, Settle
+from lessonbank.types.timeline import Entry, live, named_lessons
 
 from ._derived import derive, recount, reindex_words, settle_all
 from ._placing import rejoin
@@ -24,8 +24,8 @@ _PORTION: Final = 64
 
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
-    """Fill items, attempts, settlements, the word index and all sums from the records; drop vectors of nothing."""
-    for table in ("items", "attempts", "tasks", "settlements"):
+    """Fill lessons, attempts, settlements, the word index and all sums from the records; drop vectors of nothing."""
+    for table in ("lessons", "attempts", "tasks", "settlements"):
         connection.execute(f"DELETE FROM {table}")
     for portion in _portions(connection):
         for number, scope, experience in breathing(portion):
@@ -57,7 +57,7 @@ def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experi
         (
             experience.id,
             microseconds(experience.created_at),
-            bool(experience.active_items),
+            bool(experience.active_lessons),
             len(words(experience.task)),
             number,
         ),
@@ -120,10 +120,10 @@ def named(
         if isinstance(entry, Rollback):
             jumps[sequence] = entry.to
             past = (given[s] for s in chain.from_iterable(live(jumps, sequence)) if s in given)
-            holders = {item: holder for holder, items in breathing(past) for item in items}
+            holders = {lesson: holder for holder, lessons in breathing(past) for lesson in lessons}
         whole, part = wrote(entry, holders)
         if isinstance(entry, Add | Replace | Merge):
-            given[sequence] = entry.experience.id, tuple(item.id for item in entry.experience.items)
+            given[sequence] = entry.experience.id, tuple(lesson.id for lesson in entry.experience.lessons)
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
         yield number, entry, held, flipped
     let_go(holders, given)
@@ -132,14 +132,14 @@ def named(
 def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:
     """Ids of the experiences that an entry holds whole, and of those it changes in part.
 
-    `holders` says which experience each item belongs to, and is kept up to date.
+    `holders` says which experience each lesson belongs to, and is kept up to date.
     """
-    part = {holders[id] for id in named_items(entry) if id in holders}
+    part = {holders[id] for id in named_lessons(entry) if id in holders}
     if isinstance(entry, Rejudge):
         part.add(entry.experience_id)
     if not isinstance(entry, Add | Replace | Merge):
         return set(), part
-    holders.update((item.id, entry.experience.id) for item in entry.experience.items)
+    holders.update((lesson.id, entry.experience.id) for lesson in entry.experience.lessons)
     return {entry.experience.id}, part - {entry.experience.id}
 
 

@@ -12,8 +12,8 @@ from lessonbank._concurrency import breathing, portions
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import check_target
 from lessonbank.stores._packing import unpacked
-from lessonbank.timeline import folded, live
 from lessonbank.types import Experience, JournalEntry, Rollback
+from lessonbank.types.timeline import folded, live
 
 from ._derived import recount, settle_all, underive
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
@@ -53,7 +53,7 @@ def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, the
     shown = [number for number, where, _ in breathing(rows) if where > 0]
     hidden = {number for number, where, _ in breathing(rows) if where < 0}
     other = {n: wanted[n] for n, _, entry in breathing(rows) if n in wanted and wanted[n].entry != entry}
-    # Before anything comes back: an item may have gone from one experience to another.
+    # Before anything comes back: a lesson may have gone from one experience to another.
     for number in breathing(other):
         underive(connection, -number if number in hidden else scope.number, number, experience_at(connection, number))
     _take_out(connection, scope, [number for number in shown if number not in wanted])
@@ -141,7 +141,7 @@ def _entries(
 def _take_out(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
     for those in map(among, portions(numbers)):
         connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (those,))
-        for table in ("items", "attempts"):
+        for table in ("lessons", "attempts"):
             connection.execute(
                 f"UPDATE {table} SET scope = -experience WHERE scope = ? AND experience {AMONG}", (scope.number, those)
             )
@@ -151,5 +151,5 @@ def _bring_back(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collec
     for some in portions(numbers):
         connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (among(some),))
         those = among(-number for number in some)
-        for table in ("items", "attempts"):
+        for table in ("lessons", "attempts"):
             connection.execute(f"UPDATE {table} SET scope = ? WHERE scope {AMONG}", (scope.number, those))

@@ -13,11 +13,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
-from lessonbank.timeline import Entry
-from lessonbank.types import Add, Experience, MemoryItem, Merge, Replace
+from lessonbank.types import Add, Experience, Lesson, Merge, Replace
+from lessonbank.types.timeline import Entry
 
 PARTS: Final = 4096
-"""The key of a vector is its experience's number times this, plus the place of an item, or 0 for the task."""
+"""The key of a vector is its experience's number times this, plus the place of a lesson, or 0 for the task."""
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
 AMONG_IDS: Final = "IN (SELECT replace(replace(value, char(1, 98), char(0)), char(1, 97), char(1)) FROM json_each(?))"
@@ -35,9 +35,9 @@ class ScopeRow:
     words: int = 0
 
 
-def mark(item: MemoryItem, /) -> int:
-    """What the `retired` of a row says: 0 for an item that is shown, 1 for a retired one, 2 for a quarantined one."""
-    return 1 if item.retired else 2 if item.hidden else 0
+def mark(lesson: Lesson, /) -> int:
+    """What the `retired` of a row says: 0 for a lesson that is shown, 1 for a retired one, 2 for a quarantined one."""
+    return 1 if lesson.retired else 2 if lesson.hidden else 0
 
 
 NOWHERE = ScopeRow(number=0)

@@ -18,7 +18,7 @@ from ._rewinding import date
 from ._rows import entry_of, journal_number
 
 _KEPT: Final = ("scopes", "journal", "experiences", "trajectories", "recalls", "spaces", "settings")
-_DERIVED: Final = ("word_counts", "word_places", "word_index", "items", "attempts", "settlements")
+_DERIVED: Final = ("word_counts", "word_places", "word_index", "lessons", "attempts", "settlements")
 _PORTION: Final = 1000
 
 

@@ -10,22 +10,22 @@ from itertools import chain
 from typing import Any, Final
 
 from lessonbank._concurrency import breathing, let_go
-from lessonbank.bm25 import words
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
-from lessonbank.timeline import Entry, live
+from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.types.timeline import Entry, live
 
 from ._placing import last_places
 from ._repair import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
 
 _ORPHANS: Final = {
-    "items without an experience": (
-        "FROM items x LEFT JOIN experiences e ON e.number = x.experience"
+    "lessons without an experience": (
+        "FROM lessons x LEFT JOIN experiences e ON e.number = x.experience"
         " AND x.scope = CASE WHEN e.scope > 0 THEN e.scope ELSE -e.number END"
     ),
     "attempts without an experience": (
@@ -95,7 +95,7 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         yield what, connection.execute(f"SELECT count(*) {source} WHERE e.rowid IS NULL").fetchone()[0]
     for what, question in _FAULTS.items():
         yield what, connection.execute(question).fetchone()[0]
-    yield "vectors without an experience or item", _vectors_of_nothing(connection)
+    yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
     for what, kind, table in (("runs", Trajectory, "trajectories"), ("receipts", Recall, "recalls")):
         rows = connection.execute(f"SELECT s.name, x.id, x.record FROM {table} x JOIN scopes s ON s.number = x.scope")
         yield f"{what} cannot be read", sum(not _is(kind, *row) for row in breathing(rows))
@@ -120,7 +120,7 @@ def _is(kind: type[Trajectory | Recall], scope: str, id: str, blob: bytes) -> bo
 
 
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    items = _by_experience(connection, "SELECT experience, id, place, retired FROM items ORDER BY place")
+    lessons = _by_experience(connection, "SELECT experience, id, place, retired FROM lessons ORDER BY place")
     attempts = _by_experience(connection, "SELECT experience, trajectory, waiting FROM attempts")
     lost = wrong = 0
     rows = connection.execute(
@@ -134,7 +134,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         except StoreUnavailable:
             lost += 1
             continue
-        derived = columns, items.pop(number, []), sorted(attempts.pop(number, []))
+        derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
         wrong += derived != _derived(experience)
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
@@ -153,11 +153,11 @@ def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], 
         experience.id,
         experience.task,
         microseconds(experience.created_at),
-        bool(experience.active_items),
+        bool(experience.active_lessons),
         len(words(experience.task)),
     ]
-    items = [(item.id, place, mark(item)) for place, item in enumerate(experience.items, 1)]
-    return columns, items, sorted(open_attempts(experience).items())
+    lessons = [(lesson.id, place, mark(lesson)) for place, lesson in enumerate(experience.lessons, 1)]
+    return columns, lessons, sorted(open_attempts(experience).items())
 
 
 _LOST: Final = "journal entries cannot be read"

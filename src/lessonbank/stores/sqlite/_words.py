@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from lessonbank._concurrency import breathing, portions
-from lessonbank.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.stores._records import encodable
+from lessonbank.text.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.types import Match
 
 from ._derived import upto

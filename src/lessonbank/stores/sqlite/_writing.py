@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._concurrency import breathing, portions
-from lessonbank._ids import now
-from lessonbank.bm25 import words
 from lessonbank.errors import NotFound
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds
-from lessonbank.types import Add, Erased, Experience, JournalEntry, MemoryItem, Purge, Recall, Settle
+from lessonbank.text.bm25 import words
+from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle
+from lessonbank.types.ids import now
 
 from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
 from ._journalling import AS_BEFORE, Batch, journal
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _NEWEST: Final = (
-    "SELECT (SELECT max(id) FROM experiences WHERE scope = ?1), (SELECT max(id) FROM items WHERE scope = ?1)"
+    "SELECT (SELECT max(id) FROM experiences WHERE scope = ?1), (SELECT max(id) FROM lessons WHERE scope = ?1)"
 )
 
 
@@ -50,9 +50,9 @@ class Present:
     def __init__(self, connection: sqlite3.Connection, scope: ScopeRow, /, *, new: Sequence[Experience] = ()) -> None:
         self._connection = connection
         self._scope = scope
-        last, last_item = connection.execute(_NEWEST, (scope.number,)).fetchone() if new else (None, None)
+        last, last_lesson = connection.execute(_NEWEST, (scope.number,)).fetchone() if new else (None, None)
         self._unknown = self._not_in("experiences", last, [e.id for e in breathing(new)])
-        self._unowned = self._not_in("items", last_item, [i.id for e in breathing(new) for i in e.items])
+        self._unowned = self._not_in("lessons", last_lesson, [i.id for e in breathing(new) for i in e.lessons])
 
     def _not_in(self, table: str, last: object, ids: Sequence[str]) -> set[str]:
         doubtful = ids
@@ -76,13 +76,13 @@ class Present:
         number = self._one("SELECT number FROM experiences WHERE scope = ? AND id = ?", id)
         return None if number is None else experience_at(self._connection, number)
 
-    def owner(self, item_id: str, /) -> str | None:
+    def owner(self, lesson_id: str, /) -> str | None:
         """See `View.owner`."""
-        if item_id in self._unowned:
+        if lesson_id in self._unowned:
             return None
         return self._one(
-            "SELECT e.id FROM items i JOIN experiences e ON e.number = i.experience WHERE i.scope = ? AND i.id = ?",
-            item_id,
+            "SELECT e.id FROM lessons i JOIN experiences e ON e.number = i.experience WHERE i.scope = ? AND i.id = ?",
+            lesson_id,
         )
 
     def learned(self, trajectory_ids: Collection[str], /) -> set[str]:
@@ -138,7 +138,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
 
 
 def index(connection: sqlite3.Connection, scope_name: str, vectors: Mapping[str, Vectors], space_name: str, /) -> None:
-    """Set vectors of existing experiences or items."""
+    """Set vectors of existing experiences or lessons."""
     if vectors:
         place(connection, find_scope(connection, scope_name), vectors, space_name, numbers={})
 
@@ -246,7 +246,7 @@ def _readmit(connection: sqlite3.Connection, scope: ScopeRow, ids: Collection[st
     ).fetchall()
     for _, number in rows:
         connection.execute("UPDATE experiences SET scope = ? WHERE number = ?", (scope.number, number))
-        for table in ("items", "attempts"):
+        for table in ("lessons", "attempts"):
             connection.execute(f"DELETE FROM {table} WHERE scope = ?", (-number,))
     if rows:
         connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
@@ -299,9 +299,9 @@ def _put(
 
 
 def _shows(experience: Experience) -> bool:
-    """Whether it has an item that may be shown; said without a generator, because it is asked of every row."""
-    for item in experience.items:  # noqa: SIM110
-        if not item.hidden:
+    """Whether it has a lesson that may be shown; said without a generator, because it is asked of every row."""
+    for lesson in experience.lessons:  # noqa: SIM110
+        if not lesson.hidden:
             return True
     return False
 
@@ -317,18 +317,18 @@ _INSERT: Final = (
 
 
 def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
-    """Words and vectors of a task that is another now are of no use, nor are the vectors of changed items."""
+    """Words and vectors of a task that is another now are of no use, nor are the vectors of changed lessons."""
     moved = {id: row for id, row in old.items() if row.experience.task != written.experiences[id].task}
     for id, row in moved.items():
         unindex_words(connection, scope.number, row.number, row.experience.task)
         index_words(connection, scope.number, row.number, written.experiences[id].task)
     stale = {row.number * PARTS for row in moved.values()}
     for id, row in old.items():
-        stale |= stale_items(row.number, row.experience.items, written.experiences[id].items)
+        stale |= stale_lessons(row.number, row.experience.lessons, written.experiences[id].lessons)
     forget(connection, scope.number, keys=stale)
 
 
-def stale_items(number: int, before: Sequence[MemoryItem], after: Sequence[MemoryItem], /) -> set[int]:
-    """Keys of items that are not there any more or say something else. Retiring one changes nothing."""
+def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
+    """Keys of lessons that are not there any more or say something else. Retiring one changes nothing."""
     says, said = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before[: PARTS - 1]]
     return {number * PARTS + at for at, text in enumerate(said, 1) if at > len(says) or says[at - 1] != text}

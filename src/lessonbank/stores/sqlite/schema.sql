@@ -27,7 +27,7 @@ CREATE TABLE experiences (
     number INTEGER PRIMARY KEY,
     scope INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    active INTEGER NOT NULL,               -- whether it has an item that may be shown
+    active INTEGER NOT NULL,               -- whether it has a lesson that may be shown
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
@@ -40,17 +40,17 @@ CREATE TABLE tasks (
 );
 CREATE INDEX experiences_not_shown ON experiences (scope) WHERE active = 0;
 
-CREATE TABLE items (
+CREATE TABLE lessons (
     scope INTEGER NOT NULL,                -- minus the number of its experience, if that is taken out
     id TEXT NOT NULL,
     experience INTEGER NOT NULL,
     place INTEGER NOT NULL,                -- 1, 2, 3, … in its experience
-    retired INTEGER NOT NULL,              -- 1; or 2 for a quarantined item, which is not shown either
+    retired INTEGER NOT NULL,              -- 1; or 2 for a quarantined lesson, which is not shown either
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 
 CREATE TABLE attempts (
-    scope INTEGER NOT NULL,                -- as in items
+    scope INTEGER NOT NULL,                -- as in lessons
     trajectory TEXT NOT NULL,              -- an id; the run itself need not be kept here
     experience INTEGER NOT NULL,
     waiting INTEGER NOT NULL,              -- whether this experience leaves it pending
@@ -97,7 +97,7 @@ CREATE TABLE spaces (
 -- A vector is first a row of its own. A few hundred of them are joined to one block, which is quick to read.
 CREATE TABLE fresh (
     space INTEGER NOT NULL,
-    key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of an item
+    key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of a lesson
     revision INTEGER NOT NULL,
     vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
     PRIMARY KEY (space, key)

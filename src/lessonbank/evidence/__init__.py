@@ -1,0 +1,17 @@
+"""What memory changes, with an error bar: lessons are withheld at random, and outcomes are joined to receipts.
+
+Nothing that is named here loads numpy; the arithmetic is in `estimate`, `sequential`, `acting` and `report`.
+"""
+
+from .draws import Adaptive as Adaptive
+from .draws import Assignment as Assignment
+from .draws import Blocked as Blocked
+from .draws import Holdout as Holdout
+from .draws import Never as Never
+from .draws import Withholding as Withholding
+from .lift import Estimate as Estimate
+from .lift import JudgeReport as JudgeReport
+from .lift import LessonLift as LessonLift
+from .lift import Lift as Lift
+from .lift import MeasuringCost as MeasuringCost
+from .lift import Point as Point

@@ -1,0 +1,78 @@
+"""Recalls joined with what became of their tasks, as columns: what every estimate is made from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Which lesson had a place in which recall, and what was drawn for it. One row per pair, ordered by `row`.
+
+    A lesson that was found and had no place (it repeated another, or did not fit) is not here: nothing was drawn.
+    """
+
+    row: Ints
+    """The row of the recall in `Episodes`."""
+    lesson: Ints
+    """The lesson, as a position in `Episodes.lessons`."""
+    withheld: Flags
+    """What the lesson's own draw said. In a control recall nothing was shown whatever it said."""
+    probability: Floats
+    """The probability with which it was to be withheld, fixed before the draw. Zero: nothing was drawn."""
+    cited: Flags
+    """Whether the agent named it among what it used: adherence, which is not effect."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Episodes:
+    """One row per recall that had something to show, in the order in which their outcomes became known.
+
+    `nan` stands for unknown everywhere. Recalls without an outcome come last.
+    """
+
+    outcome: Floats
+    """1 success, 0 failure, the share of successes of several runs; by the truth where it is known, else the judge."""
+    true: Flags
+    """Whether `outcome` is the truth (told by the caller, a person or the framework) rather than a judge's opinion."""
+    judged: Floats
+    """What a judge said, where one was asked, whatever the truth turned out to be."""
+    confidence: Floats
+    """What the judge said of its own certainty, 0 to 1."""
+    judge: Ints
+    """Which judge, as a position in `judges`; -1 where none was asked."""
+    control: Flags
+    """Whether the whole recall was withheld."""
+    control_probability: Floats
+    """The probability of that, fixed before the draw."""
+    cluster: Ints
+    """Tasks that are not independent of one another share a number: those of one template, or equal tasks."""
+    steps: Floats
+    tokens: Floats
+    cost: Floats
+    """US dollars."""
+    seconds: Floats
+    pairs: Pairs
+    lessons: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    at: Floats = field(default_factory=lambda: np.empty(0))
+    """When the recall was made, in seconds since 1970; empty where nobody asks."""
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    @property
+    def known(self) -> Flags:
+        """Which rows have an outcome."""
+        return ~np.isnan(self.outcome)

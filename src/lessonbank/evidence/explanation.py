@@ -1,0 +1,110 @@
+"""Why a recall was what it was: every lesson that was found, with what became of it and what the evidence says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lessonbank.guard import one_line
+from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
+
+from .lift import LessonLift, points
+
+
+class Explained(Record):
+    """One lesson of a recall, or one that did not make it."""
+
+    lesson_id: str
+    title: str = ""
+    score: float
+    rank: int | None = None
+    """Its place among what was found; `None` for one that was not."""
+    shown: bool = False
+    why: str
+    lift: LessonLift | None = None
+    """What the evidence says of it now."""
+
+
+class Explanation(Record):
+    """Why a recall showed what it showed. `print(explanation)` says it in words."""
+
+    recall_id: str
+    task: str
+    control: bool = False
+    outcome: Outcome | None = None
+    """How its task ended, where that is known."""
+    lessons: tuple[Explained, ...] = ()
+    """What was found, best first."""
+    losers: tuple[Explained, ...] = ()
+    """What would come next, searched now: the bank may have changed since."""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        ended = f", its task ended as a {self.outcome}" if self.outcome else ", not settled"
+        whole = "; memory was withheld whole, to compare with" if self.control else ""
+        lines = [f"recall {one_line(self.recall_id)}{ended}{whole}", *map(_line, self.lessons)]
+        if self.losers:
+            lines += ["not found then, nearest now:", *map(_line, self.losers)]
+        return "\n".join([*lines, *(one_line(note, limit=300) for note in self.notes)])
+
+
+def explained(
+    recall: Recall, settlement: Settlement | None, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift], /
+) -> Explanation:
+    """The explanation of a receipt, before the losers are known."""
+    return Explanation(
+        recall_id=recall.id,
+        task=recall.task,
+        control=recall.control,
+        outcome=settlement.outcome if settlement else None,
+        lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
+        notes=recall.notes,
+    )
+
+
+def losers(
+    recall: Recall, matches: Sequence[Match], lifts: Mapping[str, LessonLift], /, *, most: int
+) -> tuple[Explained, ...]:
+    """Lessons of `matches` that the receipt does not name, best first."""
+    found = {candidate.lesson_id for candidate in recall.candidates}
+    least = min((c.score for c in recall.candidates), default=None)
+    made = [
+        Explained(
+            lesson_id=lesson.id,
+            title=lesson.title,
+            score=match.score,
+            why=_place(match.score, least),
+            lift=lifts.get(lesson.id),
+        )
+        for match in matches
+        for lesson in match.experience.active_lessons
+        if lesson.id not in found and match.lesson_id in (None, lesson.id)
+    ]
+    return tuple(made[:most])
+
+
+def _place(score: float, least: float | None) -> str:
+    """Where a score stands beside the lowest of what was found then."""
+    if least is None:
+        return f"scores {score:.3f}"
+    if score > least:
+        return f"scores {score:.3f} now, above the last that was found then: the bank has changed since"
+    return f"scores {score:.3f}, behind {least:.3f} of the last that was found"
+
+
+def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mapping[str, LessonLift]) -> Explained:
+    lesson = lessons.get(candidate.lesson_id)
+    return Explained(
+        lesson_id=candidate.lesson_id,
+        title=lesson.title if lesson else "",
+        score=candidate.score,
+        rank=candidate.rank,
+        shown=candidate.shown,
+        why=candidate.why,
+        lift=lifts.get(candidate.lesson_id),
+    )
+
+
+def _line(one: Explained) -> str:
+    lift = f"; {one.lift.standing} ({points(one.lift.success)})" if one.lift else ""
+    title, why = one_line(one.title or one.lesson_id, limit=80), one_line(one.why, limit=200)
+    return f"  {'shown' if one.shown else 'not shown'}: {title}: {why}{lift}"

@@ -1,0 +1,61 @@
+"""What a bank asks of its ledger: draw for a recall, take note of an outcome, say what memory changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from lessonbank.errors import UsageError
+from lessonbank.types import Change, Found
+
+from .draws import Assignment
+from .lift import Lift
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a ledger did by itself: changes that are made already, and what a reader should know."""
+
+    changes: Sequence[Change] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Ledger(Protocol):
+    """Measures what memory changes, and acts on it. It never breaks a run: what fails in it becomes a note."""
+
+    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+        """`found` with what is shown to help before its equals: the other lessons of its experience."""
+        ...
+
+    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """The draws for one recall."""
+        ...
+
+    async def settled(self, *, scope: str) -> Acted:
+        """A recall of `scope` was settled: look at the evidence, if it is time to, and do what follows from it."""
+        ...
+
+    async def lift(self, *, scope: str, level: float) -> Lift:
+        """What memory changed in `scope` so far."""
+        ...
+
+
+class Unmeasured:
+    """Draws nothing and measures nothing."""
+
+    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+        """As it was found."""
+        return found
+
+    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """Nothing is withheld."""
+        return Assignment(probability=dict.fromkeys(lesson_ids, 0.0))
+
+    async def settled(self, *, scope: str) -> Acted:
+        """Nothing follows."""
+        return Acted()
+
+    async def lift(self, *, scope: str, level: float) -> Lift:
+        """Raises UsageError: nothing was measured."""
+        raise UsageError("this bank has no ledger: open it with lessonbank.connect(…) to ask for its lift")

@@ -1,0 +1,220 @@
+"""What memory changed, as records that can be printed, kept and sent: the answer of `bank.lift()`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lessonbank.guard.sanitise import one_line
+from lessonbank.types import Kind, Record
+
+Standing = Literal["helps", "harms", "no evidence yet"]
+
+
+class Estimate(Record):
+    """An effect with its intervals, in the unit of what is measured (a success rate: 0.05 is five points).
+
+    All `None` where there is too little to say: fewer than five recalls on one of the two sides.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The interval of one look: right 95 times in 100 for whoever looks once."""
+    always_low: float | None = None
+    always_high: float | None = None
+    """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
+    basis: str = ""
+    """What the outcomes are: `truth`, `truth and judge`, `judge`."""
+    note: str = ""
+
+
+class LessonLift(Record):
+    """What one lesson changes in the tasks it is found for."""
+
+    lesson_id: str
+    title: str = ""
+    kind: Kind | None = None
+    shown: int = 0
+    """Recalls with a known outcome in which it was shown."""
+    withheld: int = 0
+    """Those in which its own draw left it out."""
+    cited: int = 0
+    """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
+    success: Estimate = Estimate()
+    expected: float | None = None
+    """The effect to be expected of it as one of many: drawn to the others' mean while its own evidence is thin."""
+    evidence: float = 1.0
+    """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
+    standing: Standing = "no evidence yet"
+    more: int | None = None
+    """About how many more recalls would show an effect of ten points, where nothing is shown yet."""
+    retired: bool = False
+    quarantined: bool = False
+
+
+class JudgeReport(Record):
+    """How far a judge agrees with the truth, where the truth was told as well."""
+
+    judge: str
+    """Its model, and its prompt with version."""
+    asked: int
+    """Outcomes it gave."""
+    checked: int
+    """Those of which the truth became known. They should be a random part; a chosen part tells of that part."""
+    agreement: float | None = None
+    success_precision: float | None = None
+    """Of what it called a success, the share that was one."""
+    success_recall: float | None = None
+    """Of the successes, the share that it called so: sensitivity."""
+    failure_precision: float | None = None
+    failure_recall: float | None = None
+    """Of the failures, the share that it called so: specificity."""
+    calibration_error: float | None = None
+    """The expected calibration error: how far its confidence is from its agreement, over ten bins (Naeini 2015)."""
+    threshold: float | None = None
+    """The lowest confidence from which on it agreed with the truth nine times in ten; `None` where there is none."""
+
+
+class MeasuringCost(Record):
+    """What withholding cost, and what rate would do."""
+
+    given_up: float = 0.0
+    """Successes expected to have been given up by leaving helpful lessons out (below zero: harm that was avoided)."""
+    per_hundred: float = 0.0
+    """The same for 100 tasks."""
+    rate: float | None = None
+    """The share of showings that were withheld."""
+    recommended: float | None = None
+    """The rate at which an overall effect of ten points would be shown within as many recalls as there have been, as
+    far as one does; `None` where there were too few."""
+
+
+class Point(Record):
+    """One moment of a series, for plots."""
+
+    recalls: int
+    with_memory: float | None = None
+    """The rate of success so far of recalls that were shown, and of those withheld whole."""
+    without: float | None = None
+    lift: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The lift so far, with the interval that is right however often one looks."""
+    lessons: int = 0
+    """How many lessons had been found by then."""
+
+
+class Lift(Record):
+    """What memory changed in one scope, overall and by lesson. `print(lift)` says it in words."""
+
+    scope: str
+    level: float = 0.95
+    recalls: int = 0
+    """Recalls that found something."""
+    settled: int = 0
+    """Those whose outcome is known."""
+    controls: int = 0
+    """Those withheld whole, of the settled."""
+    missing_with: float | None = None
+    missing_without: float | None = None
+    """The share without a known outcome, among recalls shown and among those withheld whole."""
+    success_with: float | None = None
+    success_without: float | None = None
+    success: Estimate = Estimate()
+    standing: Standing = "no evidence yet"
+    more: int | None = None
+    steps: Estimate = Estimate()
+    tokens: Estimate = Estimate()
+    cost: Estimate = Estimate()
+    """US dollars a task."""
+    seconds: Estimate = Estimate()
+    lessons: tuple[LessonLift, ...] = ()
+    """Those that were found at least once; harmful first, then helpful, then by how often."""
+    judges: tuple[JudgeReport, ...] = ()
+    measuring: MeasuringCost = MeasuringCost()
+    series: tuple[Point, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return in_words(self)
+
+
+def in_words(lift: Lift, /, *, most: int = 10) -> str:
+    """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
+    lines = [headline(lift), *_sides(lift), *_running(lift)]
+    if lift.lessons and most > 0:
+        lines += ["", _COLUMNS, *map(_lesson, lift.lessons[:most])]
+        if len(lift.lessons) > most:
+            lines.append(f"  … and {len(lift.lessons) - most} more")
+    if lift.success.value is not None or (lift.lessons and most > 0):
+        lines += [
+            "",
+            f"In brackets: {100 * lift.level:.4g} % intervals; those of success hold however often one looks.",
+        ]
+    if told := (*lift.notes, *advice(lift)):
+        lines += ["", *(one_line(note) for note in told)]
+    return "\n".join(lines)
+
+
+_READ, _TITLE = 400, 60
+"""Characters of a title that are looked at, and that are printed."""
+_COLUMNS = "  shown  left out  effect on success           what the evidence says"
+
+
+def headline(lift: Lift, /) -> str:
+    """The answer in one sentence."""
+    if lift.success.value is None:
+        return f"Does memory help? No evidence yet: {lift.settled} settled recalls, {lift.controls} without memory."
+    said = {"helps": "Yes", "harms": "No, it harms", "no evidence yet": "No evidence yet"}[lift.standing]
+    more = f"; about {lift.more} more recalls would show ten points" if lift.more and lift.standing[:2] == "no" else ""
+    return f"Does memory help? {said}: success {points(lift.success)}{more}."
+
+
+def advice(lift: Lift, /) -> tuple[str, ...]:
+    """What to do where there is nothing to count yet."""
+    if not lift.recalls:
+        return ("Nothing was found for any task yet: learn(…) from finished runs, then retrieve(…) before each task.",)
+    if not lift.settled:
+        return ("No outcome is known yet: give each receipt back with its run, learn(run, recall=…, outcome=…).",)
+    return ()
+
+
+def _sides(lift: Lift) -> list[str]:
+    if lift.success_with is None or lift.success_without is None:
+        return []
+    return [
+        f"  with memory {lift.success_with:.0%} of {lift.settled - lift.controls} tasks, "
+        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
+    ]
+
+
+def _running(lift: Lift) -> list[str]:
+    named = (("steps", lift.steps, ".1f"), ("tokens", lift.tokens, ".0f"), ("US dollars", lift.cost, ".4f"))
+    return [
+        f"  {name} a task: {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
+        for name, e, form in (*named, ("seconds", lift.seconds, ".1f"))
+        if e.value is not None and e.low is not None and e.high is not None
+    ]
+
+
+def _lesson(lesson: LessonLift) -> str:
+    effect = points(lesson.success) if lesson.success.value is not None else "too few to say"
+    title = one_line(lesson.title, limit=_READ) or one_line(lesson.lesson_id, limit=_READ)
+    title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
+    return f"  {lesson.shown:5d}  {lesson.withheld:8d}  {effect:26s}  {said_of(lesson)}: {title}"
+
+
+def said_of(lesson: LessonLift, /) -> str:
+    """What the evidence says of a lesson, and what became of it, in a few words."""
+    more = f" (about {lesson.more} more)" if lesson.more and lesson.standing == "no evidence yet" else ""
+    became = [word for word, is_so in (("retired", lesson.retired), ("quarantined", lesson.quarantined)) if is_so]
+    return ", ".join([f"{lesson.standing}{more}", *became])
+
+
+def points(estimate: Estimate, /) -> str:
+    """An effect on a rate in percentage points, with the interval that is right however often one looks."""
+    if estimate.value is None:
+        return "unknown"
+    low, high = estimate.always_low, estimate.always_high
+    span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
+    return f"{100 * estimate.value:+z.1f} points{span}"

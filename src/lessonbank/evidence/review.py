@@ -1,0 +1,100 @@
+"""What follows from the evidence by itself: which lessons are taken back, which are trusted, which are shown less."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from .calibration import believable
+from .draws import DEFAULT_RATES as DEFAULT_RATES
+from .draws import Rates as Rates
+from .episodes import Episodes, Flags, Floats
+from .estimates import Effects, Pooled, lesson_effects, overall_effect, pooled, sober
+from .sequences import bounds, e_bh, lesson_scores, log_e
+
+ALPHA = 0.1
+"""The most that may be wrong, on average, of the lessons that are taken back by themselves, and of those trusted."""
+_CERTAIN = math.log(40.0)
+"""And the interval of each must leave out zero, at 95 % and however often one looks: so much evidence, at least."""
+_PRIOR = 0.05
+"""The standard deviation of the lift of a whole bank before anything is known: five points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What the evidence says now, lesson by lesson, in the order of `Episodes.lessons`."""
+
+    withhold: Floats
+    """With which probability to withhold each lesson from now on."""
+    control: float
+    """With which probability to withhold a whole recall."""
+    harmful: Flags
+    helpful: Flags
+    """Shown to be so, with few false ones among them (e-BH), however often this is asked."""
+    effects: Effects
+    expected: Floats
+    """What each lesson is expected to change in the rate of success."""
+    low: Floats
+    high: Floats
+    """Between what each effect lies, however often one looks."""
+    log_harm: Floats
+    log_help: Floats
+    """Evidence against 'does not harm' and against 'does not help': logarithms of e-values."""
+
+
+def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float = ALPHA) -> Review:
+    """What to do about each lesson.
+
+    Two responses to two questions. Is it shown to harm? Then it is to be taken back: its interval must leave out zero,
+    and its evidence must count among all lessons (e-BH), which takes more of it the more lessons there are. Does it
+    probably harm? Then it is withheld more often, in proportion to the probability: that needs no proof, costs little
+    when it is wrong, and makes the proof come sooner.
+    """
+    scores = lesson_scores(believable(episodes))
+    harm, help = log_e(scores, helps=False), log_e(scores, helps=True)
+    low, high = bounds(scores)
+    effects = lesson_effects(episodes)
+    expected = pooled(effects)
+    return Review(
+        withhold=lesson_rates(expected, rates),
+        control=control_rate(episodes, rates),
+        harmful=e_bh(harm, alpha=alpha) & (harm >= _CERTAIN),
+        helpful=e_bh(help, alpha=alpha) & (help >= _CERTAIN),
+        effects=effects,
+        expected=expected.mean,
+        low=low,
+        high=high,
+        log_harm=harm,
+        log_help=help,
+    )
+
+
+def lesson_rates(expected: Pooled, rates: Rates, /) -> Floats:
+    """With which probability to withhold each lesson: more the likelier it harms, less the surer it helps."""
+    unsure = np.minimum(expected.spread / max(expected.between, 0.03), 1.0)
+    return _rate(expected.mean / expected.spread, unsure, rates)
+
+
+def control_rate(episodes: Episodes, rates: Rates, /) -> float:
+    """The same for memory as a whole."""
+    whole = overall_effect(episodes)
+    error = float(sober(whole)[0])
+    if not np.isfinite(error) or not np.isfinite(whole.estimate[0]):
+        return rates.usual
+    precise = 1.0 / error**2
+    deviation = np.sqrt(1.0 / (precise + 1.0 / _PRIOR**2))
+    mean = whole.estimate[0] * precise * deviation**2
+    return float(_rate(np.array([mean / deviation]), np.array([deviation / _PRIOR]), rates)[0])
+
+
+def _rate(sigmas: Floats, unsure: Floats, rates: Rates) -> Floats:
+    """`sigmas`: the expected effect over its standard deviation. `unsure`: 1 while nothing is known, down to 0."""
+    neutral = rates.floor + (max(rates.usual, rates.floor) - rates.floor) * unsure
+    doubt = np.array([max(0.0, 2.0 * _NORMAL.cdf(-float(z)) - 1.0) for z in sigmas])
+    return neutral + (max(rates.ceiling, rates.usual) - neutral) * np.sqrt(doubt)
+
+
+_NORMAL = NormalDist()

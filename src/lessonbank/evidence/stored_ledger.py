@@ -1,0 +1,248 @@
+"""The ledger over a store: reads receipts and outcomes once, reviews the evidence in time, and acts on it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from anyio import to_thread
+
+from lessonbank._concurrency import Turn, if_there
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard.quoting import quoted
+from lessonbank.protocols import Store
+from lessonbank.types import Change, Found, JournalEntry, Lesson, Match, Purge, Recall, Retire, Settle, Trust
+from lessonbank.types.timeline import successors
+
+from .columns import Columns
+from .draws import DEFAULT_RATES, Adaptive, Assignment, Withholding
+from .episodes import Episodes
+from .ledger import Acted
+from .lift import Lift
+from .report import report
+from .review import ALPHA, Review, review
+from .review_snapshot import ReviewSnapshot, key
+
+WRITER: Final = "ledger"
+_KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "purge")
+_REREAD: Final = 50
+"""Draws after which a process that has no outcomes of its own looks at what another one found."""
+_FIRST, _SHARE = 20, 0.05
+"""The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
+with what there is, and what it costs per outcome does not."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is known of one scope."""
+
+    columns: Columns = field(default_factory=Columns)
+    sequence: int = 0
+    """The last change that was read."""
+    structure: list[JournalEntry] = field(default_factory=list[JournalEntry])
+    """Merges, restores and rollbacks."""
+    taken_back: set[str] = field(default_factory=set[str])
+    """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
+
+    def episodes(self) -> Episodes:
+        """As columns."""
+        return self.columns.episodes(successors(self.structure))
+
+    def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
+        """What was found out, oldest first."""
+        for recall in receipts:
+            self.columns.receipt(recall)
+        for entry in entries:
+            if isinstance(entry.entry, Settle):
+                self.columns.settle(entry.entry.settlement, entry.sequence)
+            elif not isinstance(entry.entry, Retire):
+                self.structure.append(entry)
+            elif entry.writer == WRITER:
+                self.taken_back.update(entry.entry.lesson_ids)
+            self.sequence = entry.sequence
+
+
+class StoredLedger:
+    """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
+
+    def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, alpha: float = ALPHA) -> None:
+        self.policy = policy
+        self._store, self._act, self._alpha, self._turn = store, act, alpha, Turn()
+        self._kept: dict[str, _Kept] = {}
+        self._told: dict[str, ReviewSnapshot] = {}
+        self._since: dict[str, int] = {}
+        self._asked: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    async def prefer(self, found: Found, /, *, scope: str) -> Found:
+        """See `Ledger.prefer`."""
+        told = await self._last(scope)
+        return _preferring(found, told.helps) if told.helps else found
+
+    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """See `Ledger.assign`."""
+        await self._last(scope)
+        assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
+        odds = (assigned.control_probability, *assigned.probability.values())
+        if not all(0.0 <= odd <= 1.0 for odd in odds):
+            raise UsageError("the policy of holdout= drew with a probability that is not from 0 to 1: mend the policy")
+        return assigned
+
+    async def settled(self, *, scope: str) -> Acted:
+        """See `Ledger.settled`."""
+        try:
+            async with self._turn:
+                return await self._review(scope) if await self._due(scope) else Acted()
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in looking at it: the run was learned
+            return Acted(notes=(f"the evidence was not reviewed: {quoted(str(error))}",))
+
+    async def lift(self, *, scope: str, level: float) -> Lift:
+        """See `Ledger.lift`."""
+        async with self._turn:
+            kept = await self._read(scope)
+            unsettled = [recall async for recall in self._store.receipts(scope=scope, settled=False)]
+            with self._lock:
+                kept.take_in(unsettled, ())
+            lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+            return await to_thread.run_sync(
+                lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level)
+            )
+
+    async def _last(self, scope: str) -> ReviewSnapshot:
+        """What the last review told, whichever process made it."""
+        if scope not in self._told or self._asked[scope] >= _REREAD:
+            await self._reread(scope)
+        self._asked[scope] += 1
+        return self._told[scope]
+
+    async def _reread(self, scope: str) -> None:
+        self._tell(scope, ReviewSnapshot.of(await self._store.setting(key(scope))))
+        self._asked[scope] = 0
+
+    def _tell(self, scope: str, told: ReviewSnapshot) -> None:
+        self._told[scope] = told
+        if isinstance(self.policy, Adaptive) and told.control is not None:
+            self.policy.tell(scope, told.lessons, told.control)
+
+    async def _due(self, scope: str) -> bool:
+        told = await self._last(scope)
+        self._since[scope] = self._since[scope] + 1 if scope in self._since else await self._unreviewed(scope)
+        if not _is_time(self._since[scope], told.reviewed):
+            return False
+        await self._reread(scope)  # another process may have been first
+        self._since[scope] = await self._unreviewed(scope)
+        settled = (await self._store.counts(scope=scope)).settled  # a purge may have left fewer than were reviewed
+        return _is_time(self._since[scope], min(self._told[scope].reviewed, settled))
+
+    async def _unreviewed(self, scope: str) -> int:
+        since = self._told[scope].sequence
+        return len([None async for _ in self._store.journal(scope=scope, since=since, kinds=("settle",))])
+
+    async def _review(self, scope: str) -> Acted:
+        kept = await self._read(scope)
+        self._since[scope] = 0
+        episodes = await to_thread.run_sync(self._episodes, kept)
+        found = await to_thread.run_sync(self._found, episodes)
+        changes = await self._changes(kept, episodes, found, scope) if self._act else []
+        made = [change for change in changes if await self._applied(change, scope)]
+        names = episodes.lessons
+        told = ReviewSnapshot(
+            reviewed=int(episodes.known.sum()),
+            sequence=kept.sequence,
+            helps=frozenset(names[i] for i in found.helpful.nonzero()[0]),
+            lessons=dict(zip(names, map(float, found.withhold), strict=True)),
+            expected=dict(zip(names, map(float, found.expected), strict=True)),
+            control=found.control,
+        )
+        self._tell(scope, told)
+        await self._store.set_setting(key(scope), told.text())
+        return Acted(changes=made)
+
+    def _episodes(self, kept: _Kept) -> Episodes:
+        with self._lock:
+            return kept.episodes()
+
+    def _found(self, episodes: Episodes) -> Review:
+        rates = self.policy.rates if isinstance(self.policy, Adaptive) else DEFAULT_RATES
+        return review(episodes, rates=rates, alpha=self._alpha)
+
+    async def _changes(self, kept: _Kept, episodes: Episodes, found: Review, scope: str) -> list[Change]:
+        """What follows: lessons shown to harm are taken back, those shown to help are trusted."""
+        changes = list[Change]()
+        for place in (found.harmful | found.helpful).nonzero()[0]:
+            id = episodes.lessons[place]
+            lesson = await self._lesson(id, scope)
+            why = _why(found, int(place))
+            if lesson is None or lesson.hidden or (found.harmful[place] and id in kept.taken_back):
+                continue
+            if found.harmful[place]:
+                changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))
+            elif lesson.state == "probation":
+                changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=f"shown to help: {why}"))
+        return changes
+
+    async def _lesson(self, id: str, scope: str) -> Lesson | None:
+        owner = await if_there(self._store.owner(id, scope=scope))
+        return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
+
+    async def _applied(self, change: Change, scope: str) -> bool:
+        """Whether it could be made: somebody else may have taken the lesson back meanwhile."""
+        try:
+            await self._store.apply([change], scope=scope, writer=WRITER)
+        except (Conflict, NotFound):
+            return False
+        return True
+
+    async def _read(self, scope: str) -> _Kept:
+        """Everything that became known since the last time, or from the beginning.
+
+        All of it is fetched first and taken in at once, unless another event loop was quicker: then again.
+        """
+        while True:
+            kept = self._kept.setdefault(scope, _Kept())
+            since = kept.sequence
+            entries = [e async for e in self._store.journal(scope=scope, since=since, kinds=_KINDS)]
+            if len(kept.columns) and any(isinstance(e.entry, Purge) for e in entries):
+                self._kept[scope] = _Kept()  # what was erased must not be remembered here
+                continue
+            receipts = await self._receipts(kept, entries, scope)
+            with self._lock:
+                if self._kept.get(scope) is kept and kept.sequence == since:
+                    kept.take_in(receipts, entries)
+                    return kept
+
+    async def _receipts(self, kept: _Kept, entries: Sequence[JournalEntry], scope: str) -> list[Recall]:
+        """The receipts that `entries` speak of and `kept` does not have."""
+        if not kept.sequence:
+            return [recall async for recall in self._store.receipts(scope=scope, settled=True)]
+        named = [e.entry.settlement.recall_id for e in entries if isinstance(e.entry, Settle)]
+        unknown = [id for id in dict.fromkeys(named) if not kept.columns.knows(id)]
+        found = [await if_there(self._store.recall(id, scope=scope)) for id in unknown]
+        return [recall for recall in found if recall]
+
+
+def _is_time(unreviewed: int, reviewed: int) -> bool:
+    return unreviewed >= max(_FIRST, _SHARE * reviewed)
+
+
+def _why(found: Review, place: int) -> str:
+    """The evidence, as the journal keeps it."""
+    effects = found.effects
+    effect, low, high = (100 * float(of[place]) for of in (effects.estimate, found.low, found.high))
+    counts = f"shown {int(effects.shown[place])} times, withheld {int(effects.withheld[place])}"
+    log = min(float(max(found.log_harm[place], found.log_help[place])), 50.0)
+    return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, e-value {math.exp(log):.3g}"
+
+
+def _preferring(found: Found, helps: frozenset[str]) -> Found:
+    return found.model_copy(update={"matches": tuple(_reordered(match, helps) for match in found.matches)})
+
+
+def _reordered(match: Match, helps: frozenset[str]) -> Match:
+    lessons = sorted(match.experience.lessons, key=lambda lesson: lesson.id not in helps)
+    if tuple(lessons) == match.experience.lessons:
+        return match
+    return match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": tuple(lessons)})})

@@ -1,7 +1,0 @@
-"""Draws lessons from attempts: with a model, or without one."""
-
-from .extractive import ExtractiveExtractor as ExtractiveExtractor
-from .llm import LLMExtractor as LLMExtractor
-from .parsing import Draft as Draft
-from .parsing import ParsedItems as ParsedItems
-from .parsing import parse_items as parse_items

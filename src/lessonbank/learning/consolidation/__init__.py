@@ -1,0 +1,16 @@
+"""Decide how a new experience changes the bank."""
+
+from .append import append as append
+from .bound import Bounded as Bounded
+from .caps import DEFAULT_CAPS as DEFAULT_CAPS
+from .caps import Caps as Caps
+from .caps import Rationing as Rationing
+from .corroboration import Corroborating as Corroborating
+from .duplicates import Likeness as Likeness
+from .duplicates import compare as compare
+from .lineage import sources_of as sources_of
+from .lineage import unmerge as unmerge
+from .merge import MergeSimilar as MergeSimilar
+from .skip_duplicates import SkipDuplicates as SkipDuplicates
+from .worth import ByLift as ByLift
+from .worth import TimesShown as TimesShown

@@ -1,0 +1,99 @@
+"""Keep a bank from growing without end: what is worth least is retired, never destroyed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Consolidator, Decision, Store
+from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Retire
+from lessonbank.types.ids import now
+
+from .decision import spent
+from .worth import Worth, by_age
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Another consolidator, and then a `Retire` of what is beyond a number of lessons or an age.
+
+    A lesson that this very experience brings is never retired, even where `most` is smaller than what it brings.
+    Retired lessons stay in the bank and can be restored. With `older_than` every call reads the whole scope; with `most`
+    alone only a call that exceeds it does.
+    """
+
+    inner: Consolidator
+    store: Store
+    most: int | None = None
+    """How many active lessons a scope may hold."""
+    older_than: timedelta | None = None
+    """Lessons are retired at this age."""
+    worth: Worth = by_age
+    clock: Callable[[], datetime] = now
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that are none: UsageError."""
+        if self.most is None and self.older_than is None:
+            raise UsageError("Bounded needs a bound: most=1000 lessons, or older_than=timedelta(days=365)")
+        if (self.most is not None and self.most < 1) or (
+            self.older_than is not None and self.older_than <= timedelta()
+        ):
+            raise UsageError("Bounded needs bounds above zero")
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+        """The inner changes, and at most one `Retire` for age and one for number."""
+        decided = await self.inner(new)
+        return Decision((*decided, *await self._beyond(new, decided)), usage=spent(decided))
+
+    async def _beyond(self, new: Experience, changes: Sequence[Change]) -> list[Change]:
+        brought = {lesson.id for lesson in _brought(changes) if not lesson.retired}
+        away = {id for c in changes if isinstance(c, Merge | Retire) for id in _retired_by(c)}
+        if self.older_than is None and not await self._exceeds(new.scope, len(brought)):
+            return []
+        lessons = [
+            lesson
+            async for experience in self.store.scan(scope=new.scope)
+            for lesson in experience.active_lessons
+            if lesson.id not in away and lesson.id not in brought
+        ]
+        retired: list[Change] = []
+        old = self._old(lessons)
+        if old:
+            retired.append(Retire(lesson_ids=_ids(old), reason=f"older than {self.older_than}"))
+        gone = set(_ids(old))
+        left = [lesson for lesson in lessons if lesson.id not in gone]
+        extra = await self._extra(left, len(brought - away), scope=new.scope)
+        if extra:
+            retired.append(Retire(lesson_ids=_ids(extra), reason=f"beyond the {self.most} lessons that are kept"))
+        return retired
+
+    async def _exceeds(self, scope: str, brought: int) -> bool:
+        counts = await self.store.counts(scope=scope)
+        return self.most is not None and counts.lessons - counts.retired + brought > self.most
+
+    def _old(self, lessons: Sequence[Lesson]) -> list[Lesson]:
+        if self.older_than is None:
+            return []
+        cut = self.clock() - self.older_than
+        return [lesson for lesson in lessons if lesson.created_at <= cut]
+
+    async def _extra(self, lessons: Sequence[Lesson], brought: int, *, scope: str) -> list[Lesson]:
+        beyond = 0 if self.most is None else min(len(lessons), len(lessons) + brought - self.most)
+        if beyond <= 0:
+            return []
+        worth = await self.worth(lessons, scope=scope)
+        return sorted(lessons, key=lambda lesson: (worth.get(lesson.id, 0.0), lesson.created_at, lesson.id))[:beyond]
+
+
+def _brought(changes: Sequence[Change]) -> list[Lesson]:
+    return [lesson for c in changes if isinstance(c, Add | Replace | Merge) for lesson in c.experience.lessons]
+
+
+def _retired_by(change: Merge | Retire) -> tuple[str, ...]:
+    return change.source_lesson_ids if isinstance(change, Merge) else change.lesson_ids
+
+
+def _ids(lessons: Sequence[Lesson]) -> tuple[str, ...]:
+    return tuple(lesson.id for lesson in lessons)

@@ -1,0 +1,115 @@
+"""Bounds how fast and how far a scope grows, whatever its runs say: a flood of lessons is a fault or an attack."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final, cast
+
+from lessonbank.guard.admit import MOST_REJECTED
+from lessonbank.protocols import Consolidator, Decision, Store
+from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejected
+from lessonbank.types.ids import now
+
+from .decision import spent
+
+HOUR: Final = 5000
+"""Lessons an hour that a scope takes by default: far more than runs bring, and an end to a loop that mints."""
+_SPAN: Final = timedelta(hours=1)
+_ADDING: Final = ("add", "merge")
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """How many lessons a scope takes in an hour, and how many it holds; `None`: as many as come."""
+
+    hour: int | None = HOUR
+    scope: int | None = None
+
+
+DEFAULT_CAPS: Final = Caps()
+
+
+@dataclass(slots=True)
+class _Lately:
+    """Lessons added to one scope in the last hour, as its journal tells, whoever added them."""
+
+    read: int
+    """The last entry that was looked at."""
+    added: deque[tuple[datetime, int]] = field(default_factory=deque[tuple[datetime, int]])
+
+
+@dataclass(frozen=True, slots=True)
+class Rationing:
+    """Around a consolidator: of a new experience, lessons beyond the caps are turned away, each with its reason.
+
+    Exact within a process, where one decision follows the other; processes that decide at the same moment can exceed
+    a cap by what each of them brings.
+    """
+
+    inner: Consolidator
+    store: Store
+    caps: Caps
+    _seen: dict[str, _Lately] = field(default_factory=dict[str, _Lately])
+
+    async def __call__(self, new: Experience, /) -> Decision:
+        """The inner consolidator's changes for what there is room for."""
+        room = await self._room(new.scope) if new.lessons else len(new.lessons)
+        kept, over = new.lessons[:room], new.lessons[room:]
+        if over:
+            told = tuple(_over(lesson.title, lesson.content) for lesson in over)
+            new = new.model_copy(update={"lessons": kept, "rejected": (*new.rejected, *told)[-MOST_REJECTED:]})
+        decided = await self.inner(new)
+        return Decision(decided, usage=spent(decided))
+
+    async def _room(self, scope: str) -> int:
+        room = 1 << 30
+        if self.caps.scope is not None:
+            counts = await self.store.counts(scope=scope)
+            room = min(room, self.caps.scope - (counts.lessons - counts.retired - counts.quarantined))
+        if self.caps.hour is not None:
+            room = min(room, self.caps.hour - await self._lately(scope))
+        return max(0, room)
+
+    async def _lately(self, scope: str) -> int:
+        since = now() - _SPAN
+        seen = self._seen.get(scope)
+        if seen is None:
+            seen = self._seen[scope] = _Lately(await _before(self.store, scope, since))
+        async with aclosing(_journal(self.store, scope, seen.read)) as journal:
+            async for entry in journal:
+                seen.read = entry.sequence
+                if isinstance(entry.entry, Add | Merge):
+                    seen.added.append((entry.at, len(entry.entry.experience.lessons)))
+        while seen.added and seen.added[0][0] < since:
+            seen.added.popleft()
+        return sum(count for _, count in seen.added)
+
+
+def _over(title: str, content: str) -> Rejected:
+    return Rejected(title=title, content=content, rule="cap", reason="the scope has taken in as many as it may")
+
+
+async def _before(store: Store, scope: str, moment: datetime) -> int:
+    """A sequence, not much below the first entry after `moment`: found by halves, not by reading the journal."""
+    low, step = 0, 1
+    while (entry := await _first(store, scope, low + step)) is not None and entry.at < moment:
+        low, step = low + step, step * 2
+    while step > 1:
+        step //= 2
+        entry = await _first(store, scope, low + step)
+        if entry is not None and entry.at < moment:
+            low += step
+    return low
+
+
+async def _first(store: Store, scope: str, since: int) -> JournalEntry | None:
+    async with aclosing(_journal(store, scope, since)) as journal:
+        return await anext(journal, None)
+
+
+def _journal(store: Store, scope: str, since: int) -> AsyncGenerator[JournalEntry]:
+    return cast("AsyncGenerator[JournalEntry]", store.journal(scope=scope, since=since, kinds=_ADDING))

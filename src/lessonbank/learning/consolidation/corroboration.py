@@ -1,0 +1,63 @@
+"""Notices when a run teaches what another one taught: that, and no wording, is what makes a lesson trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lessonbank.guard.trust import TrustPolicy, evidence, independent
+from lessonbank.protocols import Consolidator, Decision, Retriever
+from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
+
+from .decision import spent
+from .duplicates import compare
+
+
+@dataclass(frozen=True, slots=True)
+class Corroborating:
+    """Around a consolidator: a lesson on probation and the same one from an independent run become active together.
+
+    What `same` means is `duplicates.compare`'s to say. A lesson that memory had shown to the run is none of its own
+    (the gate turns it away), so it cannot speak for itself. A quarantined lesson speaks for nothing, and the
+    same coming again is quarantined, too.
+    """
+
+    inner: Consolidator
+    retriever: Retriever
+    """Finds the lessons of like tasks, whatever their trust."""
+    policy: TrustPolicy
+    among: int = 20
+    """How many of the nearest experiences are looked through."""
+
+    async def __call__(self, new: Experience, /) -> Decision:
+        """The inner consolidator's changes, and one `Trust` for each lesson that is corroborated."""
+        near = await self.retriever(new.task, scope=new.scope, limit=self.among)
+        known = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
+        decided = await self.inner(new)
+        brought = [change.experience for change in decided if isinstance(change, Add | Replace | Merge)]
+        kept = {lesson.id for experience in brought for lesson in experience.lessons}
+        retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
+        told = [t for lesson in new.lessons for t in self._corroborated(lesson, new, known, kept - retired)]
+        return Decision((*decided, *_once(told)), usage=spent(decided))
+
+    def _corroborated(
+        self, lesson: Lesson, new: Experience, known: Sequence[tuple[Lesson, Experience]], kept: set[str]
+    ) -> Sequence[Trust]:
+        same = [(other, owner) for other, owner in known if compare(lesson, other).level == "same"]
+        if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
+            doubted = lesson.id in kept and not lesson.hidden
+            return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
+        for other, owner in same:
+            if not other.retired and independent((lesson, new), (other, owner), policy=self.policy):
+                both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]
+                said = "an independent run taught the same"
+                return [_trust(one.id, "active", said, evidence(lesson, other)) for one in both]
+        return ()
+
+
+def _trust(id: str, state: TrustState, reason: str, runs: Sequence[str]) -> Trust:
+    return Trust(lesson_ids=(id,), state=state, by="corroboration", reason=reason, evidence=tuple(runs))
+
+
+def _once(told: Sequence[Trust]) -> list[Change]:
+    return list({change.lesson_ids: change for change in told}.values())

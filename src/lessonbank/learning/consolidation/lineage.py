@@ -1,0 +1,73 @@
+"""Which lessons a merged lesson was made from, and how to have them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lessonbank.errors import UsageError
+from lessonbank.guard.trust import MERGE
+from lessonbank.types import Change, Experience, Lesson, Merge, Provenance, Restore, Retire, VerdictSource
+
+MERGED = "merged"
+"""The key of an experience's metadata under which a merge keeps {merged lesson id: [source lesson ids]}."""
+
+LONGEST_TASK = 2_000
+_LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")
+
+
+def merging(merged: Lesson, sources: Sequence[tuple[Lesson, Experience]], /, *, reason: str) -> Merge:
+    """The change that keeps `merged` for `sources`, in an experience of its own about the tasks of them all."""
+    ids = tuple(lesson.id for lesson, _ in sources)
+    tasks = list(dict.fromkeys(line for _, e in sources for line in e.task.splitlines() if line.strip()))
+    share = max(80, LONGEST_TASK // max(1, len(tasks)))
+    experience = Experience(
+        scope=sources[0][1].scope,
+        task="\n".join(task[:share] for task in tasks)[:LONGEST_TASK],
+        lessons=(merged,),
+        metadata={MERGED: {merged.id: list(ids)}},
+    )
+    return Merge(
+        experience=experience, source_lesson_ids=ids, reason=f"{reason}; {merged.id} stands for {', '.join(ids)}"
+    )
+
+
+def descent(sources: Sequence[Lesson], /) -> Provenance:
+    """Where a merged lesson comes from: everything its sources come from, and the sources themselves as evidence."""
+    origins = [lesson.provenance for lesson in sources]
+    writers = {origin.writer for origin in origins}
+    verdicts = {origin.verdict for origin in origins}
+    return Provenance(
+        writer=writers.pop() if len(writers) == 1 else "several",
+        method=MERGE,
+        trajectory_ids=tuple(dict.fromkeys(id for origin in origins for id in origin.trajectory_ids)),
+        verdict=origins[0].verdict if len(verdicts) == 1 else "unknown",
+        verdict_source=next(s for s in _LEAST_SURE_FIRST if any(o.verdict_source == s for o in origins)),
+        evidence=tuple(f"lesson {lesson.id}" for lesson in sources),
+    )
+
+
+def sources_of(merged: Experience, /) -> dict[str, tuple[str, ...]]:
+    """Merged lesson id to the ids of its sources; empty for an experience that no merge made."""
+    kept = merged.metadata.get(MERGED)
+    if not isinstance(kept, Mapping):
+        return {}
+    lists = {id: value for id, value in kept.items() if isinstance(value, list)}
+    return {id: tuple(str(source) for source in value) for id, value in lists.items()}
+
+
+def unmerge(merged: Experience, /, *, reason: str = "unmerged") -> tuple[Change, ...]:
+    """The changes that undo a merge: its lesson is retired, its sources are shown again, byte for byte as they were.
+
+    Pure; hand the changes to `store.apply`. A merge of a merge is undone first, being the later one.
+
+    Raises:
+        UsageError: no merge made this experience, or its lesson is retired already (merged further, or undone).
+    """
+    made = sources_of(merged)
+    if not made:
+        raise UsageError(f"the experience {merged.id!r} was not made by a merge: there is nothing to undo")
+    active = [lesson.id for lesson in merged.active_lessons if lesson.id in made]
+    if not active:
+        raise UsageError(f"the merged lesson of {merged.id!r} is retired: undo what retired it first")
+    back = tuple(dict.fromkeys(source for id in active for source in made[id]))
+    return Retire(lesson_ids=tuple(active), reason=reason), Restore(lesson_ids=back, reason=reason)

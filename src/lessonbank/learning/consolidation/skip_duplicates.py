@@ -1,0 +1,65 @@
+"""Leave out lessons that the bank holds already, and remember that they came again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lessonbank.protocols import Retriever
+from lessonbank.types import Add, Change, Experience, Json, Lesson
+
+from .duplicates import compare
+
+
+@dataclass(frozen=True, slots=True)
+class SkipDuplicates:
+    """Keep the experience, but leave out lessons that are the same as a active lesson of the nearest experiences.
+
+    What `same` means is `duplicates.compare`'s to say: no model is asked, and nothing but form may differ. The
+    experience's metadata names the lessons that were confirmed: `{"repeats": {lesson id: [{"title", "evidence", "why"}]}}`.
+    """
+
+    retriever: Retriever
+    among: int = 10
+    """How many of the nearest experiences are compared."""
+
+    async def __call__(self, new: Experience, /) -> Sequence[Change]:
+        """One `Add`, with the lessons that say something new."""
+        sifted = sift(new.lessons, await held(self.retriever, new, among=self.among))
+        return (Add(experience=sifted.of(new)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Lessons that are new, and what the others repeat (lesson id to what came again)."""
+
+    kept: tuple[Lesson, ...]
+    repeats: dict[str, Json]
+
+    def of(self, new: Experience, /) -> Experience:
+        """`new` with the kept lessons, and the repeats in its metadata."""
+        metadata = {**new.metadata, "repeats": self.repeats} if self.repeats else new.metadata
+        return new.model_copy(update={"lessons": self.kept, "metadata": metadata})
+
+
+async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
+    """The active lessons of the `among` experiences nearest to the task of `new`, with their experience, by lesson id."""
+    near = await retriever(new.task, scope=new.scope, limit=among)
+    return {
+        lesson.id: (lesson, match.experience) for match in near.matches for lesson in match.experience.active_lessons
+    }
+
+
+def sift(lessons: Sequence[Lesson], held: dict[str, tuple[Lesson, Experience]], /) -> Sifted:
+    """`lessons` without those that are the same as a held one, or as one before them."""
+    known = [lesson for lesson, _ in held.values()]
+    kept: list[Lesson] = []
+    repeats: dict[str, list[Json]] = {}
+    for lesson in lessons:
+        found = next(((k, like) for k in (*known, *kept) if (like := compare(lesson, k)).level == "same"), None)
+        if found is None:
+            kept.append(lesson)
+            continue
+        again: Json = {"title": lesson.title, "evidence": list(lesson.provenance.evidence), "why": found[1].reason}
+        repeats.setdefault(found[0].id, []).append(again)
+    return Sifted(tuple(kept), dict(repeats))

@@ -1,0 +1,319 @@
+"""Lessons without a language model: what a run's own form shows, written down in plain words.
+
+It reads no meaning. It sees which actions got somewhere, which did nothing, which error was followed by something
+that worked, what was done over and over, and what came last before a bad end. That is little, and it is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lessonbank._version import VERSION
+from lessonbank.guard import one_line
+from lessonbank.guard.admit import EXTRACTIVE
+from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
+
+from ._moves import Move, literals, moves
+
+_CONTENT = 600
+_TOPIC, _WHEN = 70, 240
+_MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
+_WORD = re.compile(r"[A-Za-z_]{3,}")
+_LONG_RUN = 25
+"""In a longer run the order is chance and the last choice says too little about why it failed."""
+_LOOP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One attempt as moves; `path` are the moves that got somewhere, immediate repetitions folded."""
+
+    number: int
+    attempt: Run
+    moves: tuple[Move, ...]
+    path: tuple[Move, ...]
+
+    @property
+    def succeeded(self) -> bool:
+        return self.attempt.verdict.outcome == "success"
+
+    @property
+    def stopped(self) -> bool:
+        return self.attempt.trajectory.error is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Lesson:
+    """A lesson before it is an item: its words and the moves that show it."""
+
+    kind: Kind
+    head: str
+    content: str
+    shown_by: tuple[tuple[_Run, Move], ...]
+
+
+class ExtractiveExtractor:
+    """Draws items from the form of a run alone: pure, fast, linear in its length, ignorant of any particular world.
+
+    Success gives the order that worked; failure gives what had no effect where, the last choice before a silent bad
+    end, and what was repeated in vain; both give errors with what fixed them. Several attempts are contrasted where
+    they part ways. Values of the task, such as record numbers, become placeholders. It may return nothing.
+
+    Args:
+        max_items: items from one attempt at most.
+        max_contrast_items: items from several attempts at most.
+    """
+
+    def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:
+        self._max_lessons = max_lessons
+        self._max_contrast_lessons = max_contrast_lessons
+
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        runs = [_run(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
+        if not runs:
+            return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
+        limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
+        lessons = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
+        lessons = tuple(_lesson(lesson, several=len(attempts) > 1) for lesson in lessons)
+        return Extraction(lessons=lessons, notes=() if lessons else (_why_nothing(runs),))
+
+
+def _why_nothing(runs: Sequence[_Run]) -> str:
+    if not any(run.moves for run in runs):
+        return "nothing was extracted: the runs are talk, and without a model only actions are read"
+    if any(move.effect == "error" for run in runs for move in run.moves):
+        return "nothing was extracted: an error was seen, but nothing that got past it"
+    return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
+
+
+def _run(number: int, attempt: Run) -> _Run:
+    made = moves(attempt.trajectory)
+    moved = [m for m in made if m.effect == "moved"]
+    return _Run(number, attempt, made, tuple(next(same) for _, same in groupby(moved, key=lambda m: m.label)))
+
+
+def _of_one(run: _Run) -> Iterator[_Lesson]:
+    if run.succeeded:
+        yield from _order(run)
+        yield from _fixes([run])
+        return
+    ending = list(_ending(run))
+    yield from ending
+    yield from _no_effect([run], led_by=() if ending else run.path)
+    yield from _fixes([run])
+    yield from _loops(run)
+
+
+def _contrasted(runs: Sequence[_Run]) -> Iterator[_Lesson]:
+    worked = sorted((r for r in runs if r.succeeded), key=lambda r: len(r.path))
+    failed = [r for r in runs if not r.succeeded]
+    if worked:
+        yield from _parting(worked[0], failed)
+        yield from _order(worked[0])
+    else:
+        for run in failed:
+            yield from _ending(run)
+    yield from _no_effect(failed, led_by=() if worked else failed[0].path)
+    yield from _fixes(runs)
+    for run in failed:
+        yield from _loops(run)
+
+
+def _order(run: _Run) -> Iterator[_Lesson]:
+    if not 2 <= len(run.path) <= _LONG_RUN:
+        return
+    content = f"This order worked (what was seen in brackets): {_steps(run.path, seen=True)}."
+    if len(content) > _CONTENT:
+        content = f"This order worked: {_steps(run.path)}."
+    yield _Lesson("strategy", "What worked", content, tuple((run, m) for m in run.path[-8:]))
+
+
+def _ending(run: _Run) -> Iterator[_Lesson]:
+    """The end of a failed run that nothing stopped: an act refused last, or a choice that nobody objected to."""
+    if run.stopped or not run.moves:
+        return
+    last = run.moves[-1]
+    if last.effect == "error":
+        content = _led(
+            run.path, f"The run ended when `{last.label}` failed{_quoted(last)}; do not end on it like this."
+        )
+        yield _Lesson("guardrail", "Rejected at the end", content, ((run, last),))
+        return
+    suspect = _suspect(run)
+    if suspect is None or last.effect != "moved":
+        return
+    before = run.path[: run.path.index(suspect)]
+    end = f"It ended on `{last.label}`{_quoted(last)} without an error, and had failed all the same."
+    advice = (
+        f"Step {len(before) + 1}: do not repeat `{suspect.label}`, the last choice before the end; try another one."
+    )
+    yield _Lesson("guardrail", "Looked fine, yet failed", _led(before, f"{end} {advice}"), ((run, suspect),))
+
+
+def _suspect(run: _Run) -> Move | None:
+    """The last choice before the end: the move before the closing one, or the last call where talk closed the run."""
+    if len(run.path) > _LONG_RUN:
+        return None
+    closed_by_talk = bool(run.path) and run.path[-1].number < len(run.attempt.trajectory.steps)
+    before_end = run.path if closed_by_talk else run.path[:-1]
+    return next((move for move in reversed(before_end) if not move.reads), None)
+
+
+def _no_effect(runs: Sequence[_Run], *, led_by: tuple[Move, ...]) -> Iterator[_Lesson]:
+    """What did nothing, by the point of the procedure where it was tried."""
+    places: dict[tuple[int, str], dict[str, tuple[_Run, Move]]] = {}
+    for run in runs:
+        for step, after, move in _idle(run) if len(run.path) <= _LONG_RUN else ():
+            places.setdefault((step, after), {}).setdefault(move.label, (run, move))
+    if not places:
+        return
+    told = [_place(step, after, list(found)[:6]) for (step, after), found in list(places.items())[:4]]
+    shown_by = tuple(pair for found in list(places.values())[:4] for pair in list(found.values())[:6])
+    yield _Lesson("guardrail", "What had no effect", _led(led_by, " ".join(told)), shown_by)
+
+
+def _idle(run: _Run) -> Iterator[tuple[int, str, Move]]:
+    numbers = {id(move): step for step, move in enumerate(run.path, 1)}
+    step, after = 0, ""
+    for move in run.moves:
+        if id(move) in numbers:
+            step, after = numbers[id(move)], move.label
+        elif move.effect == "inert":
+            yield step + 1, after, move
+
+
+def _place(step: int, after: str, labels: Sequence[str]) -> str:
+    where = f"At step {step}, after `{after}`," if after else "At the start,"
+    return f"{where} this had no effect: {', '.join(f'`{label}`' for label in labels)}; do not try it there again."
+
+
+def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
+    """Errors, each with what went through soon after: a similar action, or in a success the very next one."""
+    pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)][:3]
+    if not pairs:
+        return
+    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs]
+    kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
+    shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
+    yield _Lesson(kind, "Error and what got past it", " ".join(told), shown_by)
+
+
+def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
+    heads = {_words(move.label)[:1] for move in run.moves}
+    for at, move in enumerate(run.moves):
+        if move.effect != "error" or not move.seen:
+            continue
+        for later in run.moves[at + 1 : at + 4]:
+            next_in_success = run.succeeded and later is run.moves[at + 1] and not later.reads
+            if later.effect == "moved" and (next_in_success or _akin(move, later, one_tool=len(heads) == 1)):
+                yield move, later
+                break
+
+
+def _akin(wrong: Move, right: Move, *, one_tool: bool) -> bool:
+    """Whether `right` looks like another try at `wrong`: the same tool, and where there is but one, a shared word."""
+    tried, then = _words(wrong.label), _words(right.label)
+    if wrong.label == right.label or tried[:1] != then[:1]:
+        return False
+    return not one_tool or bool({*tried[1:], *_words(wrong.seen)} & set(then[1:]))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(text))
+
+
+def _loops(run: _Run) -> Iterator[_Lesson]:
+    idle = Counter((m.label, m.seen) for m in run.moves if m.effect != "moved")
+    repeated = [(label, n) for (label, _), n in idle.most_common(2) if n >= _LOOP]
+    if not repeated:
+        return
+    told = [f"`{label}` was done {n} times with the same result." for label, n in repeated]
+    shown_by = tuple((run, m) for m in run.moves if m.label == repeated[0][0])[:4]
+    yield _Lesson("guardrail", "Repeated in vain", " ".join(told) + " Change the approach after the first.", shown_by)
+
+
+def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
+    """Where failed attempts left the path of the one that worked."""
+    wrong: dict[int, dict[str, tuple[_Run, Move]]] = {}
+    for run in failed:
+        pairs = enumerate(zip(worked.path, run.path, strict=False))
+        at = next((i for i, (ours, theirs) in pairs if ours.label != theirs.label), None)
+        if at is not None:
+            wrong.setdefault(at, {})[run.path[at].label] = (run, run.path[at])
+    if not wrong:
+        return
+    told: list[str] = []
+    for at, found in sorted(wrong.items())[:3]:
+        avoided = " or ".join(f"`{label}`" for label in list(found)[:3])
+        after = f", after `{worked.path[at - 1].label}`" if at else ""
+        told.append(f"Step {at + 1}{after}: choose `{worked.path[at].label}`. Step {at + 1}: do not choose {avoided}.")
+    shown_by = [(worked, worked.path[at]) for at in sorted(wrong)[:3]]
+    shown_by += [pair for found in wrong.values() for pair in found.values()]
+    intro = "Attempts that failed parted here from the one that worked. "
+    yield _Lesson("guardrail", "What made the difference", intro + " ".join(told), tuple(shown_by))
+
+
+def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
+    """Numbered steps in one line; of a long path the head and the tail."""
+    told = [f"step {n}: `{m.label}`{_quoted(m) if seen else ''}" for n, m in enumerate(path, 1)]
+    if len(told) > 8:
+        told = [*told[:3], "…", *told[-4:]]
+    return "; ".join(told)
+
+
+def _led(path: Sequence[Move], rest: str) -> str:
+    """`rest` after what led there, as far as there is room: the advice is never what is cut."""
+    told = f"These went through: {_steps(path)}. {rest}" if path else rest
+    return told if len(told) <= _CONTENT else rest
+
+
+def _quoted(move: Move) -> str:
+    said = move.seen.replace('"', "'")
+    return f' ("{said}")' if said else ""
+
+
+def _distinct(lessons: Iterable[_Lesson]) -> list[_Lesson]:
+    return list({lesson.content: lesson for lesson in lessons}.values())
+
+
+def _lesson(lesson: _Lesson, *, several: bool) -> Lesson:
+    run = lesson.shown_by[0][0]
+    when = _generic_task(run)
+    return Lesson(
+        title=one_line(f"{lesson.head}: {_cut(when, _TOPIC)}"),
+        description=f"For a task like: {_cut(when, _WHEN)}",
+        content=_cut(lesson.content, _CONTENT),
+        kind=lesson.kind,
+        provenance=_provenance(lesson, several=several),
+    )
+
+
+def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
+    runs = {run.number: run.attempt for run, _ in lesson.shown_by}
+    steps = dict.fromkeys(
+        f"run {run.number}, step {move.number}" if several else f"step {move.number}" for run, move in lesson.shown_by
+    )
+    outcome = "success" if lesson.kind == "strategy" else "failure"
+    return Provenance(
+        method=EXTRACTIVE,
+        package_version=VERSION,
+        trajectory_ids=tuple(attempt.trajectory.id for attempt in runs.values()),
+        verdict=outcome,
+        verdict_source=next(iter(runs.values())).verdict.source,
+        evidence=tuple(steps),
+    )
+
+
+def _generic_task(run: _Run) -> str:
+    task = run.attempt.trajectory.task[:4000]
+    return one_line(literals(task).generalise(_MARKUP.sub(" ", task))) or "the same"
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:`") + "…"

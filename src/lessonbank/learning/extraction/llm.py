@@ -1,0 +1,259 @@
+"""Lets a model draw lessons from attempts, and keeps only those that the attempts bear out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import BaseModel
+
+from lessonbank._version import VERSION
+from lessonbank.errors import ExtractionError
+from lessonbank.guard import fence, nonce, one_line
+from lessonbank.prompts import Prompt
+from lessonbank.protocols import LanguageModel
+from lessonbank.text.rendering import View, estimate_tokens, render
+from lessonbank.types import (
+    Extraction,
+    Kind,
+    Lesson,
+    Outcome,
+    Provenance,
+    Run,
+    Trajectory,
+    Verdict,
+    VerdictSource,
+)
+
+from ._forms import ContrastLessons, Lessons
+from ._grounding import grounded, shown_steps
+from .parsing import Draft, parse_lessons
+
+_SPARE = 4  # items read for each item kept, so that a dropped one does not cost its successor
+_LEAST_SHARE = 1_000
+_REASON_LIMIT = 1_000
+_UNTOLD = "How the runs ended is not told: some may have succeeded and others failed. Find out from their steps."
+_HOW_KNOWN: dict[VerdictSource, str] = {
+    "ground_truth": "measured, certain",
+    "human": "said by a person who checked",
+    "framework_error": "the run was stopped by an error",
+    "judge": "the opinion of a model that read the run",
+}
+_LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One attempt as the model will see it."""
+
+    attempt: Run
+    text: str
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.attempt.verdict.outcome
+
+
+class LLMExtractor:
+    """One call for one attempt (by its outcome), one call over all of several attempts (self-contrast, section 3.3).
+
+    Attempts without a verdict or without a step are left out. The default is this package's own method: the model sees
+    instructions and observations, and an item is kept only if a step that was shown is its evidence. The published
+    method is the same class with the `paper/` prompts, `view="thoughts"` (web) or `"messages"` (code),
+    `show_labels=False`, `grounding=False` and `structured=False`.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        /,
+        *,
+        success: Prompt,
+        failure: Prompt,
+        contrast: Prompt,
+        contrast_model: LanguageModel | None = None,
+        budget: int = 40_000,
+        max_lessons: int = 3,
+        max_contrast_lessons: int = 5,
+        temperature: float = 1.0,
+        view: View = "full",
+        show_labels: bool = True,
+        grounding: bool = True,
+        structured: bool = True,
+    ) -> None:
+        """`budget`: tokens for the run, or for all runs of a contrast together.
+
+        `show_labels`: tell the contrast how each run ended. `grounding`: drop items without evidence in the run, and
+        such as repeat the agent's instructions. `structured`: ask providers that can for JSON of the agreed form.
+        """
+        self._model = model
+        self._contrast_model = contrast_model or model
+        self._prompts: dict[str, Prompt] = {"success": success, "failure": failure, "contrast": contrast}
+        self._budget = budget
+        self._max_lessons = max_lessons
+        self._max_contrast_lessons = max_contrast_lessons
+        self._temperature = temperature
+        self._view: View = view
+        self._show_labels = show_labels
+        self._grounding = grounding
+        self._structured = structured
+
+    def labelled(self, shown: bool, /) -> Self:
+        """The same extractor, whose contrast is told how each run ended (`shown`), or has to find out."""
+        other = copy(self)
+        other._show_labels = shown
+        return other
+
+    async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
+        """Items with provenance, most decisive first, the call's usage, and a note for everything left out.
+
+        Raises:
+            ExtractionError: the reply held nothing usable.
+            ModelError: the model failed.
+        """
+        usable, notes = _usable(attempts)
+        runs = self._rendered(usable)
+        if len(runs) < len(usable):
+            notes.append(f"{len(usable) - len(runs)} of {len(usable)} attempts were left out: the budget is too small")
+        if not runs:
+            return Extraction(notes=(*notes, "no attempt to learn from"))
+        if len(runs) == 1:
+            return await self._ask(self._model, runs, runs[0].outcome, self._max_lessons, notes)
+        return await self._ask(self._contrast_model, runs, "contrast", self._max_contrast_lessons, notes)
+
+    async def _ask(
+        self, model: LanguageModel, runs: Sequence[_Run], role: str, limit: int, notes: list[str]
+    ) -> Extraction:
+        prompt = self._prompts[role]
+        schema: type[BaseModel] = ContrastLessons if role == "contrast" else Lessons
+        completion = await model.generate(
+            prompt.render(**self._slots(prompt, runs, limit)),
+            temperature=self._temperature,
+            schema=schema if self._structured else None,
+        )
+        try:
+            parsed = parse_lessons(completion.text, limit=limit * _SPARE)
+        except ExtractionError as error:
+            raise ExtractionError(str(error), usage=completion.usage) from error
+        drafts, dropped = self._held_to(runs, parsed.lessons)
+        if len(drafts) > limit:
+            dropped.append(f"{len(drafts) - limit} item(s) beyond the limit of {limit} were dropped")
+        return Extraction(
+            lessons=tuple(_lesson(draft, runs, prompt, model.name) for draft in drafts[:limit]),
+            usage=completion.usage,
+            notes=(*notes, *parsed.problems, *dropped),
+        )
+
+    def _slots(self, prompt: Prompt, runs: Sequence[_Run], limit: int) -> dict[str, str]:
+        """What the prompt declares, and no more: one without the slot `verdict` never sees a judge's reason."""
+        mark = nonce()
+        labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
+        fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
+        told = [_told(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
+        if len(runs) > 1 and not self._show_labels:
+            told = [_UNTOLD]
+        slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
+        return {name: slots[name] for name in prompt.slots if name in slots}
+
+    def _label(self, number: int, run: _Run) -> str:
+        return f"run {number} ({run.outcome})" if self._show_labels else f"run {number}"
+
+    def _held_to(self, runs: Sequence[_Run], drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
+        if not self._grounding:
+            return list(drafts), []
+        instructions = "\n".join({run.attempt.trajectory.instructions for run in runs})
+        return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
+
+    def _rendered(self, attempts: Sequence[Run]) -> list[_Run]:
+        """Each attempt under its share: short runs leave what they do not need to the long ones."""
+        chosen = _balanced(attempts, most=max(1, self._budget // _LEAST_SHARE))
+        shown = _instructed_once([attempt.trajectory for attempt in chosen])
+        texts = [render(run, budget=self._budget, view=self._view) for run in shown]
+        wanted = [estimate_tokens(text) for text in texts]
+        level = _level(wanted, self._budget)
+        return [
+            _Run(attempt, text if want <= level else render(run, budget=level, view=self._view))
+            for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
+        ]
+
+
+def _usable(attempts: Sequence[Run]) -> tuple[list[Run], list[str]]:
+    judged = [attempt for attempt in attempts if attempt.verdict.outcome != "unknown"]
+    kept = [attempt for attempt in judged if attempt.trajectory.steps]
+    notes: list[str] = []
+    if unjudged := len(attempts) - len(judged):
+        notes.append(f"{unjudged} attempt(s) left out: how they ended is not known")
+    if empty := len(judged) - len(kept):
+        notes.append(f"{empty} attempt(s) left out: they have no steps")
+    return kept, notes
+
+
+def _instructed_once(runs: Sequence[Trajectory]) -> list[Trajectory]:
+    """The runs; instructions that the first run has too are not shown again: they are long, and the same k times."""
+    return [
+        run.model_copy(update={"instructions": "(the same as in run 1)"})
+        if index and run.instructions and run.instructions == runs[0].instructions
+        else run
+        for index, run in enumerate(runs)
+    ]
+
+
+def _balanced(attempts: Sequence[Run], /, *, most: int) -> list[Run]:
+    """At most `most` attempts, of both outcomes where there are both, in their own order."""
+    if len(attempts) <= most:
+        return list(attempts)
+    sides: dict[str, list[int]] = {"success": [], "failure": []}
+    for index, attempt in enumerate(attempts):
+        sides[attempt.verdict.outcome].append(index)
+    turns = sorted((turn, index) for side in sides.values() for turn, index in enumerate(side))
+    return [attempts[index] for index in sorted(index for _, index in turns[:most])]
+
+
+def _level(wanted: Sequence[int], budget: int, /) -> int:
+    """The largest allowance, the same for all, at which everybody's want or allowance fits the budget."""
+    left, level = budget, budget
+    for count, want in zip(range(len(wanted), 0, -1), sorted(wanted), strict=True):
+        level = left // count
+        if want > level:
+            return level
+        left -= want
+    return max(level, *wanted, 1)
+
+
+def _told(label: str, verdict: Verdict, mark: str) -> str:
+    """How a run ended and who says so; a reason is somebody's text, so it is fenced."""
+    sure = f", confidence {verdict.confidence:.2f}" if verdict.source in ("judge", "framework_error") else ""
+    line = f"{label.partition(' (')[0].capitalize()}: {verdict.outcome} ({_HOW_KNOWN[verdict.source]}{sure})."
+    if not verdict.reason.strip():
+        return line
+    reason = fence(one_line(verdict.reason, limit=_REASON_LIMIT), label="reason", nonce=mark)
+    return f"{line} The reason given, to be checked against the steps:\n{reason}"
+
+
+def _lesson(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:
+    verdicts = [run.attempt.verdict for run in runs]
+    outcomes = {verdict.outcome for verdict in verdicts}
+    kind: Kind = "strategy" if "success" in outcomes else "guardrail"
+    # Runs that all ended the same way leave nothing to choose, whatever the model (or a run it read) says.
+    if len(outcomes) > 1 and draft.kind:
+        kind = draft.kind
+    from_kind: Outcome = "success" if kind == "strategy" else "failure"
+    sources = {verdict.source for verdict in verdicts}
+    judged_with = {verdict.prompt: None for verdict in verdicts if verdict.prompt}
+    return Lesson(
+        title=draft.title,
+        description=draft.description,
+        content=draft.content,
+        kind=kind,
+        provenance=Provenance(
+            trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
+            verdict=verdicts[0].outcome if len(outcomes) == 1 else from_kind,
+            verdict_source=next(source for source in _LEAST_SURE_FIRST if source in sources),
+            prompts=(prompt.ref, *judged_with),
+            model=model,
+            package_version=VERSION,
+            evidence=draft.evidence,
+        ),
+    )

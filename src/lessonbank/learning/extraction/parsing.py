@@ -1,0 +1,206 @@
+"""Gets lessons out of whatever a model replied, without ever inventing one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from lessonbank.errors import ExtractionError, UsageError
+from lessonbank.guard import clean, one_line
+from lessonbank.types import Kind
+
+from ._markdown import markdown_lessons
+from ._salvage import complete_objects, lesson_dicts, listed, loads, says_none
+
+TITLE_LIMIT = 200
+DESCRIPTION_LIMIT = 500
+CONTENT_LIMIT = 2_000
+
+_LONGEST = 1_000_000
+_MOST_EVIDENCE = 12
+_THOUGHT = re.compile(r"<(/?)think(?:ing)?>", re.I)
+_NO_LESSONS = re.compile(
+    r"\bno (?:\w+ly |new |reusable |transferable |generali[sz]able |useful |further |additional |clear |supported )*"
+    r"(?:lessons?|memory items?)\b|^(?:none|no items)\W*$",
+    re.I,
+)
+_EMPTY_LIST = re.compile(r"\[\s*\]")
+_TEMPLATE = re.compile(r"^(?:<[^<>]*>|\[[^\[\]]*\]|\{+[^{}]*\}+)$")
+_PLACEHOLDERS = re.compile(
+    r"none|null|nil|n/?a|tbd|todo|string|text|placeholder|unknown|undefined"
+    r"|(?:(?:the|your|short|a short) )?(?:title|description|content)(?: (?:here|goes here|of the (?:memory )?item))?"
+)
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item as the model wrote it, before ids and provenance. `kind` and `evidence` only where the reply had them."""
+
+    title: str
+    description: str
+    content: str
+    kind: Kind | None = None
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLessons:
+    """What a reply held: the drafts in order, and one sentence for everything that was dropped or cut."""
+
+    lessons: tuple[Draft, ...]
+    problems: tuple[str, ...] = ()
+
+
+def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
+    """Read at most `limit` lessons from a model's reply, in JSON or in the paper's Markdown.
+
+    JSON is found as a whole, in prose, fences, after thoughts, one object after another, under any wrapper key, cut off
+    (complete items are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
+    ask for, what stands beside it is a quote and not read. A field that is not text never becomes text,
+    except that a list of sentences is joined for the content. An item without a title or content, or with a
+    placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most 200
+    characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
+
+    Returns:
+        The drafts; none of either when the reply says that there are no lessons.
+
+    Raises:
+        ExtractionError: the reply held neither a usable item nor a plain "none".
+        UsageError: `limit` is not positive.
+    """
+    if limit < 1:
+        raise UsageError(f"limit must be at least 1, not {limit}")
+    problems: list[str] = []
+    if len(text) > _LONGEST:
+        problems.append(f"the reply had {len(text):,} characters; the first {_LONGEST:,} were read")
+    candidates, says_so = _candidates(clean(text[:_LONGEST]))
+    drafts = _valid(candidates, problems)
+    if not drafts and not says_so:
+        why = "; ".join(problems[:5]) or "no JSON item and no Markdown item in it"
+        raise ExtractionError(f"no lesson could be read from the model's reply of {len(text):,} characters: {why}")
+    if len(drafts) > limit:
+        problems.append(f"{len(drafts) - limit} item(s) beyond the limit of {limit} were dropped")
+    return ParsedLessons(tuple(drafts[:limit]), tuple(problems))
+
+
+def shorten(text: str, limit: int, /) -> str:
+    """`text` in at most `limit` characters: whole sentences where that keeps half of it, else whole words."""
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 2]
+    ends = [match.end() for match in _SENTENCE_END.finditer(head)]
+    if ends and ends[-1] >= limit // 2:
+        return head[: ends[-1]]
+    return (head.rpartition(" ")[0] or head).rstrip() + " …"
+
+
+def _candidates(text: str) -> tuple[list[dict[str, Any]], bool]:
+    """Everything that looks like an item, and whether the reply says that there is none."""
+    value = loads(text.strip())
+    if isinstance(value, str):
+        value, text = loads(value), value
+    answer = listed(value)
+    found = list(lesson_dicts(value)) if answer is None else answer
+    if found or answer is not None or says_none(value):
+        return found, not found
+    body = _answer(text)
+    salvaged = complete_objects(body)
+    if salvaged.lessons or salvaged.closed:
+        return salvaged.lessons, not salvaged.lessons
+    found = cast("list[dict[str, Any]]", markdown_lessons(body))
+    return found, not found and (salvaged.empty or _declines(body))
+
+
+def _answer(text: str) -> str:
+    """The part of a reply to look for items in: what comes after the model's thoughts."""
+    tags = list(_THOUGHT.finditer(text))
+    closing = [tag.end() for tag in tags if tag[1]]
+    if not tags or text.lstrip().startswith(("{", "[", "`")):
+        return text
+    if not closing:
+        return text[: tags[0].start()]
+    # Thoughts that begin the reply end at the first closing tag: a later one may stand inside a string of the answer.
+    return text[closing[0] if not tags[0][1] and not text[: tags[0].start()].strip() else closing[-1] :]
+
+
+def _declines(body: str) -> bool:
+    if "{" in body:
+        return False
+    if _EMPTY_LIST.search(body):
+        return True
+    return "[" not in body and len(body) < 1_000 and _NO_LESSONS.search(one_line(body)) is not None
+
+
+def _valid(candidates: Iterable[dict[str, Any]], problems: list[str]) -> list[Draft]:
+    drafts: list[Draft] = []
+    seen: set[tuple[str, str]] = set()
+    for number, fields in enumerate(candidates, 1):
+        draft = _draft(fields)
+        if isinstance(draft, str):
+            problems.append(f"item {number} was dropped: {draft}")
+        elif (key := (draft.title.casefold(), draft.content.casefold())) in seen:
+            problems.append(f"item {number} was dropped: it repeats another")
+        else:
+            seen.add(key)
+            drafts.append(draft)
+    return drafts
+
+
+def _draft(fields: dict[str, Any]) -> Draft | str:
+    """A draft, or why there is none."""
+    title, content = _text(fields.get("title")), _text(fields.get("content"), joined=True)
+    title = shorten(one_line(title).strip("*# "), TITLE_LIMIT)
+    content = shorten(content, CONTENT_LIMIT)
+    for name, value in (("title", title), ("content", content)):
+        if not value:
+            return f"it has no {name}"
+        if _is_placeholder(value):
+            return f"its {name} is a placeholder"
+    description = shorten(one_line(_text(fields.get("description"), joined=True)), DESCRIPTION_LIMIT)
+    return Draft(
+        title=title,
+        description="" if _is_placeholder(description) else description,
+        content=content,
+        kind=_kind(fields.get("kind")),
+        evidence=_evidence(fields.get("evidence")),
+    )
+
+
+def _text(value: Any, *, joined: bool = False) -> str:
+    if joined and isinstance(value, list) and all(isinstance(part, str) for part in cast("list[Any]", value)):
+        value = " ".join(part.strip() for part in cast("list[str]", value))
+    return clean(value).strip() if isinstance(value, str) else ""
+
+
+def _is_placeholder(text: str) -> bool:
+    bare = text.strip(" \t\n.…\"'*_`-–").lower()
+    return (
+        not any(map(str.isalnum, bare))
+        or _PLACEHOLDERS.fullmatch(bare) is not None
+        or _TEMPLATE.match(text.strip()) is not None
+    )
+
+
+def _kind(value: Any) -> Kind | None:
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return "strategy" if word == "strategy" else "guardrail" if word == "guardrail" else None
+
+
+def _evidence(value: Any) -> tuple[str, ...]:
+    parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    named = (_reference(part) for part in parts[:_MOST_EVIDENCE])
+    return tuple(name for name in named if name)
+
+
+def _reference(value: Any) -> str:
+    """A step as the model named it: in words, by number, or by run and number."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        run, step = fields.get("run"), fields.get("step")
+        return f"run {run}, step {step}" if type(run) is int and type(step) is int else _reference(step)
+    if type(value) is int:
+        return f"step {value}"
+    return one_line(value, limit=120) if isinstance(value, str) else ""

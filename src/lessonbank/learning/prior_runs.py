@@ -1,0 +1,106 @@
+"""What the bank holds already of runs that are handed in: which are known, which wait, and what was said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Store
+from lessonbank.types import Experience, Recall, Run, Settlement, Trajectory, Verdict
+
+RECALL = "recall_id"
+"""Where an experience's metadata name the receipt its runs were made under."""
+
+Verdicts = Mapping[str, Verdict | None]
+"""Ground truth by trajectory id; `None` where the caller gave none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Runs that are handed in, together with the others of the experience that they belong to already."""
+
+    handed_in: Sequence[Trajectory]
+    others: Sequence[Trajectory]
+    experience: Experience | None
+    recall: Recall | None
+    """The receipt these runs were made under, if that was said when they were first handed in."""
+    learned: frozenset[str]
+
+    @property
+    def new(self) -> list[Trajectory]:
+        """What is to be learned: runs that were not, and with them those that wait in the same experience."""
+        return [run for run in (*self.handed_in, *self.others) if run.id not in self.learned]
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The ids handed in that were learned before."""
+        return tuple(run.id for run in self.handed_in if run.id in self.learned)
+
+    def verdict(self, id: str, /) -> Verdict | None:
+        """What was decided about a run before. It stands until the caller knows better: no judge is asked twice."""
+        return _decided(self.experience, id)
+
+    def contradictions(self, truths: Verdicts, /) -> tuple[str, ...]:
+        """One sentence for each known run that is now said to have ended otherwise than it was learned."""
+        pairs = [(id, truths.get(id), self.verdict(id)) for id in self.known]
+        return tuple(
+            f"run {id} was learned as a {kept.outcome} ({kept.source}) and is now said to be a {truth.outcome}: "
+            "its verdict is corrected, its lessons stay until they are retired"
+            for id, truth, kept in pairs
+            if truth and kept and truth.outcome != kept.outcome
+        )
+
+
+async def standing(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> Standing:
+    """How `runs` stand with `scope`."""
+    ids = [run.id for run in runs]
+    experience = await store.holding(ids, scope=scope)
+    apart = [ref.trajectory_id for ref in experience.attempts if ref.trajectory_id not in ids] if experience else []
+    others = [run for id in apart if (run := await if_there(store.trajectory(id, scope=scope)))]
+    named = experience.metadata.get(RECALL) if experience else None
+    recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
+    return Standing(runs, others, experience, recall, frozenset(await store.learned([*ids, *apart], scope=scope)))
+
+
+async def settled_with(
+    store: Store, receipt: Recall | None, before: Standing, truths: Verdicts, /, *, besides: Sequence[Run] = ()
+) -> tuple[Settlement | None, list[Run]]:
+    """How a receipt is settled so far, and the runs that count for it `besides` those just learned.
+
+    Those are the known ones, and all it was settled with. What the caller says now of a run goes before what was
+    decided then.
+    """
+    if receipt is None:
+        return None, []
+    earlier = await store.settlement(receipt.id, scope=receipt.scope)
+    fresh = {attempt.trajectory.id for attempt in besides}
+    ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *before.known))
+    found = [await _attempt(store, id, truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
+    return earlier, [attempt for attempt in found if attempt]
+
+
+async def _attempt(store: Store, id: str, truth: Verdict | None, /, *, scope: str) -> Run | None:
+    run = await if_there(store.trajectory(id, scope=scope))
+    verdict = truth or _decided(await store.holding([id], scope=scope), id)
+    return Run(trajectory=run, verdict=verdict) if run and verdict else None
+
+
+def _decided(experience: Experience | None, id: str, /) -> Verdict | None:
+    kept = (ref.verdict for ref in (experience.attempts if experience else ()) if ref.trajectory_id == id)
+    return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
+
+
+async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str) -> Recall | None:
+    """The kept receipt that the caller names: looked up before anything is paid for that it could not settle.
+
+    Raises:
+        UsageError: it was made in another scope.
+        NotFound: it was not made by this bank.
+    """
+    if isinstance(recall, Recall) and recall.scope != scope:
+        raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
+    if recall is None:
+        return None
+    return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)

@@ -1,0 +1,13 @@
+"""Several runs of one task instead of one (paper section 3.3): what is decided, asked and counted."""
+
+from lessonbank.agents import AnyAgent as AnyAgent
+from lessonbank.agents import Verifier as Verifier
+
+from .design import Examining as Examining
+from .design import Mode as Mode
+from .design import Selection as Selection
+from .figures import pass_at as pass_at
+from .result import Scaled as Scaled
+from .result import Stopped as Stopped
+from .rollouts import Progress as Progress
+from .scaler import Scaler as Scaler

@@ -1,0 +1,219 @@
+"""What memory does around the runs of a task: recalls once, keeps each run, learns from all, and never costs one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+from lessonbank._concurrency import gather
+from lessonbank.agents import AnyAgent, Verifier
+from lessonbank.errors import OutputError, UsageError
+from lessonbank.guard.quoting import quoted
+from lessonbank.types import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
+
+from .best_of_n import Choice, by_verdicts, candidates, shortlist
+from .design import Design
+from .figures import of_group, of_rounds
+from .result import Scaled
+from .rollouts import Progress, Rollout, Rollouts
+from .scaler import Scaler
+from .sequential import Examiner
+
+log = logging.getLogger("lessonbank")
+
+
+class Memory(Protocol):
+    """What scaling needs of a bank, in one scope."""
+
+    async def recall(self, task: str, /) -> Recall:
+        """The one recall that all runs are shown."""
+        ...
+
+    async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
+        """The runs as models may read them: secrets are out."""
+        ...
+
+    async def keep(self, run: Trajectory, /) -> None:
+        """Put a run on disk, to be learned later."""
+        ...
+
+    async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
+        """Judge, extract and consolidate: several runs are contrasted."""
+        ...
+
+    async def judge(self, rollout: Rollout, /) -> Verdict:
+        """How a run ended."""
+        ...
+
+
+@dataclass(slots=True)
+class Driving:
+    """One task, done several times."""
+
+    memory: Memory
+    scaler: Scaler
+    design: Design
+    scope: str
+    notes: list[str] = field(default_factory=list[str])
+
+    async def drive(
+        self,
+        task: str,
+        agent: AnyAgent,
+        /,
+        *,
+        verifier: Verifier | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> Scaled:
+        """Run, judge and learn, choose, count.
+
+        Raises:
+            UsageError: the recall was asked for what cannot be, or the verifier says what is no outcome.
+        """
+        recall = await self._recalled(task)
+        text = recall.text if recall else ""
+        rollouts = Rollouts(agent, task, text, self.design, self._keep, verifier=verifier, progress=progress)
+        if self.design.mode == "sequential":
+            await rollouts.one_after_another(self._examiner())
+        else:
+            await rollouts.side_by_side()
+        seconds = rollouts.meter.seconds
+        learned, attempts, judging = await self._taken_in(rollouts.done, recall)
+        choice = await self._chosen(attempts)
+        self._look_back(rollouts, attempts, learned)
+        overhead = (judging, choice.usage if choice else Usage(), learned.usage if learned else Usage())
+        return Scaled(
+            task=task,
+            scope=self.scope,
+            mode=self.design.mode,
+            k=self.design.k,
+            attempts=tuple(attempts),
+            choice=choice.index if choice else None,
+            why=choice.why if choice else "",
+            learned=learned,
+            usage=rollouts.meter.usage,
+            overhead=sum(overhead, Usage()),
+            seconds=round(seconds, 3),
+            stopped=rollouts.stopped,
+            recall_id=recall.id if recall else None,
+            notes=tuple(dict.fromkeys((*self.notes, *rollouts.notes))),
+            **self._figures(attempts, choice),
+        )
+
+    def _examiner(self) -> Examiner | None:
+        """Who re-examines a run in the place of the agent; the model sees it as the bank keeps it."""
+        rewriter = self.scaler.rewriter() if self.design.examine == "rewrite" else None
+        if rewriter is None:
+            return None
+
+        async def examined(previous: Trajectory, /, *, first: bool) -> Trajectory:
+            return await rewriter(previous, first=first, shown=(await self.memory.safe([previous]))[0])
+
+        return examined
+
+    async def _recalled(self, task: str) -> Recall | None:
+        if not self.design.memory:
+            return None
+        try:
+            return await self.memory.recall(task)
+        except UsageError:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
+            self._note("the agent works without memory", problem)
+            return None
+
+    async def _keep(self, run: Trajectory) -> None:
+        if not self.design.learns:
+            return
+        try:
+            await self.memory.keep(run)
+        except Exception as problem:  # noqa: BLE001 - whatever a store or a redactor raises: the run goes on
+            self._note("a run is not on disk yet", problem)
+
+    async def _taken_in(
+        self, rollouts: Sequence[Rollout], recall: Recall | None
+    ) -> tuple[Learned | None, list[Run], Usage]:
+        """What the bank learned, the runs with their verdicts, and what it cost to judge those it did not."""
+        learned, verdicts = await self._learned(rollouts, recall) if self.design.learns and rollouts else (None, {})
+        judged = await gather(partial(self._judged, one, verdicts.get(one.run.id)) for one in rollouts)
+        attempts = [Run(trajectory=one.run, verdict=verdict) for one, verdict in zip(rollouts, judged, strict=True)]
+        return learned, attempts, sum((a.verdict.usage for a in attempts if a.trajectory.id not in verdicts), Usage())
+
+    async def _learned(self, rollouts: Sequence[Rollout], recall: Recall | None) -> tuple[Learned, dict[str, Verdict]]:
+        """Together, or in vanilla mode one by one: in their order, so that what comes of it does not depend on luck."""
+        groups = [[one] for one in rollouts] if self.design.mode == "vanilla" else [list(rollouts)]
+        told = [await self._learned_group(group, recall) for group in groups]
+        refs = [ref for learned in told if learned.experience for ref in learned.experience.attempts]
+        return (told[0] if len(told) == 1 else _together(told)), {ref.trajectory_id: ref.verdict for ref in refs}
+
+    async def _learned_group(self, group: Sequence[Rollout], recall: Recall | None) -> Learned:
+        try:
+            return await self.memory.learn(group, recall)
+        except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the runs are paid for
+            return Learned(notes=(self._note("nothing was learned from these runs", problem),))
+
+    async def _judged(self, rollout: Rollout, verdict: Verdict | None) -> Verdict:
+        if verdict:
+            return verdict
+        try:
+            return await self.memory.judge(rollout)
+        except Exception as problem:  # noqa: BLE001 - whatever a judge or a redactor raises: the run is there
+            return Verdict(outcome="unknown", confidence=0.0, reason=self._note("a run was not judged", problem))
+
+    async def _chosen(self, attempts: Sequence[Run]) -> Choice | None:
+        runs = [attempt.trajectory for attempt in attempts]
+        places = candidates(runs)
+        if self.design.mode == "sequential":
+            return Choice(places[-1], "the last run that came to its end") if places else None
+        chooser = None if self.design.choose == "verdicts" else self.scaler.chooser()
+        if chooser is None or len(places) < 2:
+            return by_verdicts(attempts, places)
+        places, spent = shortlist(attempts, places), Usage()
+        try:
+            chosen = await chooser(await self.memory.safe([runs[place] for place in places]))
+            return Choice(places[chosen.index], f"by {chooser.model.name}: {chosen.why}", chosen.usage)
+        except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the verdicts choose
+            spent = (problem.usage if isinstance(problem, OutputError) else None) or spent
+            self._note("the verdicts chose the best run", problem)
+        fallback = by_verdicts(attempts, places)
+        return fallback and Choice(fallback.index, fallback.why, spent)
+
+    def _figures(self, attempts: Sequence[Run], choice: Choice | None) -> dict[str, Any]:
+        outcomes: list[Outcome] = [attempt.verdict.outcome for attempt in attempts]
+        figures = (of_rounds if self.design.mode == "sequential" else of_group)(outcomes, choice and choice.index)
+        return {name: getattr(figures, name) for name in ("pass_at_1", "best_of_n", "pass_at_k", "mixed")}
+
+    def _look_back(self, rollouts: Rollouts, attempts: Sequence[Run], learned: Learned | None) -> None:
+        """What a reader of the figures should know."""
+        unknown = sum(attempt.verdict.outcome == "unknown" for attempt in attempts)
+        if unknown:
+            self.notes.append(f"how {unknown} of {len(attempts)} runs ended is not known: the figures leave them out")
+        truth = any(attempt.verdict.source == "ground_truth" for attempt in attempts)
+        if truth and self.design.mode != "sequential" and (self.design.choose == "verdicts" or not self.scaler.model):
+            self.notes.append("the best run was chosen with the truth at hand: best of n is then Pass@n")
+        if blind := rollouts.meter.blind():
+            self.notes.append(blind)
+        if learned:
+            self.notes += learned.notes
+
+    def _note(self, what: str, problem: Exception) -> str:
+        """`what`, and why, as one line; it is in the log, too."""
+        told = f"{what}: {type(problem).__name__}: {quoted(str(problem))}"
+        log.warning("%s", told)
+        self.notes.append(told)
+        return told
+
+
+def _together(several: Sequence[Learned]) -> Learned:
+    """What several calls of `learn` did, as one."""
+    return Learned(
+        verdicts=tuple(verdict for one in several for verdict in one.verdicts),
+        lessons=tuple(lesson for one in several for lesson in one.lessons),
+        changes=tuple(change for one in several for change in one.changes),
+        usage=sum((one.usage for one in several), Usage()),
+        known=tuple(id for one in several for id in one.known),
+        notes=tuple(dict.fromkeys(note for one in several for note in one.notes)),
+    )

@@ -1,0 +1,1 @@
+"""Every HTML page and plot, in one style."""

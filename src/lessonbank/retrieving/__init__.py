@@ -1,0 +1,23 @@
+"""Find the experiences whose tasks are most like this one, or the lessons that say most about it, with guards around."""
+
+from .dense import CATCH_UP as CATCH_UP
+from .dense import DenseRetriever as DenseRetriever
+from .diversity import Diverse as Diverse
+from .diversity import alike as alike
+from .diversity import pick as pick
+from .floor import Floor as Floor
+from .fusion import DEPTH as DEPTH
+from .fusion import RRF as RRF
+from .fusion import HybridRetriever as HybridRetriever
+from .fusion import fuse as fuse
+from .leave_out import TEMPLATE as TEMPLATE
+from .leave_out import LeaveOut as LeaveOut
+from .leave_out import same_task as same_task
+from .leave_out import same_template as same_template
+from .leave_out import without_values as without_values
+from .lessons import LessonRetriever as LessonRetriever
+from .lexical import LexicalRetriever as LexicalRetriever
+from .settings import Level as Level
+from .settings import Retrieval as Retrieval
+from .settings import RetrievalName as RetrievalName
+from .trusted import Trusted as Trusted

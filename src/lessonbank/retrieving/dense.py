@@ -1,0 +1,58 @@
+"""Search by the meaning of the tasks, as the paper does (section 3.2: cosine between task texts)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lessonbank.errors import ModelError
+from lessonbank.protocols import Embedder, Store, Vectors
+from lessonbank.types import Experience, Found
+
+from ._catch_up import CATCH_UP as CATCH_UP
+from ._catch_up import embed_missing, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class DenseRetriever:
+    """By the cosine between task embeddings, as the paper does.
+
+    When the embedder fails it answers by words and says so: a recall is late or lexical, never missing.
+    """
+
+    store: Store
+    embedder: Embedder
+    floor: float | None = None
+    """Experiences below this cosine are left out. The paper has none."""
+    name: str = "experience/dense"
+
+    @property
+    def space(self) -> str | None:
+        """The embedder's space."""
+        return self.embedder.space
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """The `limit` experiences whose tasks are closest to `task`."""
+        try:
+            vector = (await self.embedder.embed([task], role="query"))[0]
+            near, behind = await nearest(
+                self.store, self.embedder, vector, space=self.embedder.space, scope=scope, limit=limit
+            )
+        except ModelError as error:
+            matches = await self.store.search(task, scope=scope, limit=limit)
+            return Found(
+                matches=tuple(matches), notes=(f"searched by words only, because the embedder failed: {error}",)
+            )
+        notes = (f"not every experience has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
+        return Found(matches=tuple(m for m in near if self.floor is None or m.score >= self.floor), notes=notes)
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """One vector per experience, of its task."""
+        if not experiences:
+            return {}
+        rows = await self.embedder.embed([e.task for e in experiences], role="document")
+        return {experience.id: rows[i] for i, experience in enumerate(experiences)}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Embed up to `most` experiences that have no vector in the embedder's space; how many were done."""
+        return await embed_missing(self.store, self.embedder, space=self.embedder.space, scope=scope, most=most)

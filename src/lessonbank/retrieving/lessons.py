@@ -1,0 +1,74 @@
+"""Search the lessons themselves, whatever the tasks were that they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.errors import ModelError
+from lessonbank.protocols import Embedder, Store, Vectors
+from lessonbank.types import Experience, Found, Match
+
+from ._catch_up import embed_missing, nearest
+
+SUFFIX: Final = "#lessons"
+"""What makes an embedder's space one of lessons: vectors of tasks and of lessons never meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LessonRetriever:
+    """By the cosine between the task and the text of each lesson: its title, description and content.
+
+    A match is one lesson, which its `lesson_id` names; its experience is the whole one, and two lessons of one experience
+    are two matches. `limit` counts lessons. The paper searches tasks (section A.2), as `DenseRetriever` does.
+
+    When the embedder fails, tasks are searched by words, and the lessons of what is found count in their order.
+    """
+
+    store: Store
+    embedder: Embedder
+    name: str = "lesson/dense"
+
+    @property
+    def space(self) -> str | None:
+        """The embedder's space, for lessons."""
+        return self._space
+
+    @property
+    def _space(self) -> str:
+        return f"{self.embedder.space}{SUFFIX}"
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        """The `limit` active lessons that are closest to `task`."""
+        try:
+            vector = (await self.embedder.embed([task], role="query"))[0]
+            found, behind = await nearest(
+                self.store, self.embedder, vector, space=self._space, scope=scope, limit=limit, lessons=True
+            )
+        except ModelError as error:
+            near = await self.store.search(task, scope=scope, limit=limit)
+            note = f"searched by the words of the tasks only, because the embedder failed: {error}"
+            return Found(matches=_lessons_of(near)[:limit], notes=(note,))
+        notes = (f"not every lesson has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
+        return Found(matches=tuple(found), notes=notes)
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """One vector per active lesson, of its text."""
+        lessons = [lesson for experience in experiences for lesson in experience.active_lessons]
+        if not lessons:
+            return {}
+        rows = await self.embedder.embed([lesson.text for lesson in lessons], role="document")
+        return {lesson.id: rows[i] for i, lesson in enumerate(lessons)}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Embed up to `most` active lessons that have no vector in this space; how many were done."""
+        return await embed_missing(self.store, self.embedder, space=self._space, scope=scope, most=most, lessons=True)
+
+
+def _lessons_of(matches: Sequence[Match]) -> tuple[Match, ...]:
+    return tuple(
+        match.model_copy(update={"lesson_id": lesson.id})
+        for match in matches
+        for lesson in match.experience.active_lessons
+    )

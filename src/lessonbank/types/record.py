@@ -1,0 +1,48 @@
+"""The base of every persisted value: immutable, strict, and safe to encode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from .ids import mended
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""Text that is not blank."""
+
+
+class Record(BaseModel):
+    """Base of every persisted value: immutable, strict about unknown fields.
+
+    Lone surrogates come out of cut-off JSON and byte streams; they must not cost a run its record, and are mended.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # what a record takes is said by its fields
+
+        def __init__(self, /, **data: Any) -> None:
+            try:
+                self.__pydantic_validator__.validate_python(data, self_instance=self)
+            except ValidationError as error:
+                if not _of_surrogates(error):
+                    raise
+                self.__pydantic_validator__.validate_python(mended(data), self_instance=self)
+
+        # Records inside of a record are then read by pydantic itself: a call of this for each would take twice as long.
+        __init__.__pydantic_base_init__ = True
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """A record from data, as pydantic does it, but for lone surrogates."""
+        try:
+            return super().model_validate(obj, **options)
+        except ValidationError as error:
+            if not _of_surrogates(error):
+                raise
+            return super().model_validate(mended(obj), **options)
+
+
+def _of_surrogates(error: ValidationError) -> bool:
+    return any(each["type"] == "string_unicode" for each in error.errors(include_url=False))

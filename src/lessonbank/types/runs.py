@@ -1,0 +1,167 @@
+"""The records of a run: what an agent did for a task, what it cost, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import Field, JsonValue, model_validator
+
+from .ids import new_id
+from .record import Record, Text
+
+SECONDS = "seconds"
+"""Where the metadata of a run say how long it took."""
+Json: TypeAlias = JsonValue
+Outcome = Literal["success", "failure", "unknown"]
+VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
+Speaker = Literal["tool", "user", "environment"]
+
+
+class Usage(Record):
+    """What calls to a model cost: requests, tokens, and US dollars where the price is known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage, /) -> Usage:
+        """Sum of both; the cost is unknown (`None`) only while no part of it is known."""
+        costs = [c for c in (self.cost, other.cost) if c is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(costs) if costs else None,
+        )
+
+
+class ToolCall(Record):
+    """One call the agent made: a name and arguments as data (or as the text the model wrote, if not JSON)."""
+
+    name: str
+    arguments: dict[str, Json] | str = Field(default_factory=dict)
+    id: str | None = None
+
+
+class Action(Record):
+    """What the agent did in one turn: what it said and the calls it made, several at once if it did so."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+
+
+class Observation(Record):
+    """What came back, and from whom."""
+
+    text: str = ""
+    source: Speaker = "environment"
+    name: str | None = None
+    """The tool (or participant) that answered."""
+    call_id: str | None = None
+    is_error: bool = False
+
+
+class Step(Record):
+    """One turn: thought, action, and what was observed after it.
+
+    `Step(action="ls", observation="a.txt")` is the short form of
+    `Step(action=Action(text="ls"), observations=(Observation(text="a.txt"),))`. A step with an empty action
+    holds what was said to the agent before its first turn.
+    """
+
+    thought: str = ""
+    action: Action = Field(default_factory=Action)
+    observations: tuple[Observation, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            thought: str = "",
+            action: Action | str = "",
+            observation: Observation | str | None = None,
+            observations: tuple[Observation | str, ...] = (),
+        ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_plain_strings(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        fields = dict(cast("dict[str, Any]", data))
+        if isinstance(fields.get("action"), str):
+            fields["action"] = Action(text=fields["action"])
+        seen: list[Any] = list(fields.get("observations") or ())
+        single = fields.pop("observation", None)
+        if single is not None:
+            seen.append(single)
+        fields["observations"] = tuple({"text": o} if isinstance(o, str) else o for o in seen)
+        return fields
+
+
+class Trajectory(Record):
+    """Everything an agent did for one task."""
+
+    id: str = Field(default_factory=new_id)
+    """Names this run. Learning the same id twice in one scope adds nothing, so importers derive it from the content."""
+    task: Text
+    instructions: str = ""
+    """The agent's own instructions (system prompt, policy): the judge and the extractor read them."""
+    steps: tuple[Step, ...] = ()
+    answer: str | None = None
+    error: str | None = None
+    """What stopped the run, if something did: an exception, a crash, a limit."""
+    usage: Usage = Field(default_factory=Usage)
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    original: tuple[Json, ...] = ()
+    """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
+
+
+def is_brief(run: Trajectory, /, *, most: int) -> bool:
+    """Whether a run is at most so many characters, as far as a glance tells: calls and data may be of any size."""
+    if run.original or run.metadata:
+        return False
+    size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
+    for step in run.steps:
+        size += len(step.thought) + len(step.action.text) + sum(len(seen.text) for seen in step.observations)
+        if size > most or step.action.calls:
+            return False
+    return size <= most
+
+
+class PromptRef(Record):
+    """Which words a model was given: the prompt's id, version and digest."""
+
+    id: str
+    version: str
+    digest: str
+
+
+class Verdict(Record):
+    """An opinion of a run, or the truth about it; `source` says which."""
+
+    outcome: Outcome
+    confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    reason: str = ""
+    source: VerdictSource = "judge"
+    reward: float | None = None
+    model: str | None = None
+    prompt: PromptRef | None = None
+    usage: Usage = Field(default_factory=Usage)
+
+
+class Run(Record):
+    """A trajectory together with its verdict: the extractor's input."""
+
+    trajectory: Trajectory
+    verdict: Verdict
+
+
+class RunRef(Record):
+    """An attempt as an experience keeps it: the trajectory by id, the verdict whole."""
+
+    trajectory_id: str
+    verdict: Verdict
+    n_steps: int = 0

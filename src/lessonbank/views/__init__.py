@@ -1,0 +1,1 @@
+"""What a person looks at and changes, by resource: lessons, runs, recalls, history, admin."""

@@ -1,0 +1,380 @@
+"""The page of a lift: whole, offline, inert, and with its marks where the numbers say."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lessonbank
+from lessonbank import Step, Trajectory
+from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
+from lessonbank.evidence.lift import in_words
+from lessonbank.reports.lift_page import page
+
+VOID = {"meta"}
+TAGS = re.compile(
+    "html|head|meta|title|style|body|main|h1|h2|p|ul|li|div|figure|figcaption|span|svg|desc|line|path|polygon|circle|text"
+    "|details|summary|table|caption|thead|tbody|tr|th|td"
+)
+HOSTILE = (
+    "</svg><script>alert(1)</script>",
+    "</title></style><img src=x onerror=alert(1)>",
+    '" onload="alert(1)" x="',
+    "[here](javascript:alert(1))",
+    "\x1b[31mred\x07 \x00 \u202egnihtyna\u202c \u2066a\u2069 \ud800 \ufeff",
+    "<!-- ]]> <![CDATA[ &lt;b&gt; &#60;script&#62;",
+    "e" + "\u0301" * 500,
+)
+
+
+def estimate(value: float, near: float = 0.04, far: float = 0.08) -> Estimate:
+    return Estimate(
+        value=value,
+        low=value - near,
+        high=value + near,
+        always_low=value - far,
+        always_high=value + far,
+        basis="truth and judge",
+    )
+
+
+def a_lesson(number: int, **more: object) -> LessonLift:
+    given = {
+        "title": f"Lesson {number}",
+        "shown": 200,
+        "withheld": 20,
+        "cited": 7,
+        "success": estimate(0.02),
+        "more": 90,
+    }
+    return LessonLift.model_validate({"lesson_id": f"{number:032x}", **given, **more})
+
+
+def series(size: int = 40) -> tuple[Point, ...]:
+    return tuple(
+        Point(
+            recalls=10 * n,
+            with_memory=0.5 + 0.1 * n / size,
+            without=0.5 if n > 2 else None,
+            lift=0.1 * n / size if n > 2 else None,
+            low=max(-1.0, 0.1 * n / size - 2 / n),
+            high=min(1.0, 0.1 * n / size + 2 / n),
+            lessons=n // 4,
+        )
+        for n in range(1, size + 1)
+    )
+
+
+def rich(**more: object) -> Lift:
+    given: dict[str, object] = {
+        "scope": "acme/support",
+        "recalls": 430,
+        "settled": 400,
+        "controls": 50,
+        "missing_with": 0.07,
+        "missing_without": 0.06,
+        "success_with": 0.6,
+        "success_without": 0.5,
+        "success": estimate(0.1),
+        "standing": "helps",
+        "steps": Estimate(value=-1.25, low=-2.0, high=-0.5),
+        "tokens": Estimate(value=1234.0, low=-10.0, high=2500.0),
+        "lessons": (
+            a_lesson(1, success=estimate(-0.2), standing="harms", retired=True, more=None, evidence=1e9),
+            a_lesson(2, success=estimate(0.15), standing="helps", more=None, evidence=55.0, expected=0.1),
+            a_lesson(3, success=estimate(0.01, 0.1, 0.2), quarantined=True),
+            a_lesson(4, success=Estimate(), shown=3, withheld=1),
+        ),
+        "judges": (JudgeReport(judge="a judge", asked=90, checked=30, agreement=0.9, success_precision=0.8),),
+        "measuring": MeasuringCost(given_up=3.2, per_hundred=0.7, rate=0.15, recommended=0.1),
+        "series": series(),
+        "notes": ("Some outcomes are a judge's opinion.",),
+    }
+    return Lift.model_validate({**given, **more})
+
+
+class Reading(HTMLParser):
+    """A strict reading: what is opened is closed, in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.values: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.values += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def pictures(made: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(one) for one in re.findall(r"<svg.*?</svg>", made, re.DOTALL)]
+
+
+def spots(drawn: ElementTree.Element) -> Iterator[tuple[float, float]]:
+    for mark in drawn.iter():
+        for x, y in (("x", "y"), ("x1", "y1"), ("x2", "y2"), ("cx", "cy")):
+            if x in mark.attrib:
+                yield float(mark.attrib[x]), float(mark.attrib[y])
+        for pair in re.findall(r"(-?[\d.einf]+),(-?[\d.einf]+)", mark.get("d", "") + " " + mark.get("points", "")):
+            yield float(pair[0]), float(pair[1])
+
+
+def assert_inside(drawn: ElementTree.Element) -> None:
+    _, _, width, height = map(float, drawn.attrib["viewBox"].split())
+    for x, y in spots(drawn):
+        assert 0 <= x <= width
+        assert 0 <= y <= height
+
+
+def marks(drawn: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [mark for mark in drawn.iter() if mark.get("class", "") == name]
+
+
+@pytest.mark.parametrize("lift", [Lift(scope="t"), rich(), rich(lessons=(), judges=(), series=series(1), notes=())])
+def test_a_page_is_whole_and_asks_for_nothing(lift: Lift) -> None:
+    made = page(lift)
+    read = Reading(made)
+    assert all(TAGS.fullmatch(tag) for tag, _ in read.tags)
+    assert made.startswith("<!DOCTYPE html>")
+    bare = made.replace('http-equiv="Content-Security-Policy"', "")
+    for word in ("http", "src=", "href=", "url(", "@import", "<script", "<link", "style=", "//"):
+        assert word not in bare
+    assert (
+        "content",
+        "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+    ) in read.values
+    assert made == page(lift)
+
+
+def test_a_page_can_be_read_aloud() -> None:
+    read = Reading(made := page(rich()))
+    assert ("lang", "en") in read.values
+    levels = [int(tag[1]) for tag, _ in read.tags if tag in ("h1", "h2", "h3")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all("scope" in names for tag, names in read.tags if tag == "th")
+    ids = [value for name, value in read.values if name == "id"]
+    assert len(ids) == len(set(ids))
+    named = " ".join(value or "" for name, value in read.values if name == "aria-labelledby").split()
+    assert sorted(named) == sorted(str(id) for id in ids)
+    for drawn in pictures(made):
+        assert drawn.get("role") == "img"
+        assert [drawn[0].tag, drawn[1].tag] == ["title", "desc"]
+        assert drawn[0].text
+        assert drawn[1].text
+
+
+def test_light_dark_paper_and_phones_are_thought_of() -> None:
+    made = page(rich())
+    for word in ("prefers-color-scheme:dark", "@media print", "width=device-width", "max-width:40em"):
+        assert word in made
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_what_strangers_wrote_stays_text(hostile: str) -> None:
+    kind, harmless = (
+        rich(),
+        rich(lessons=(a_lesson(1, title="a"),), notes=("a",), judges=(JudgeReport(judge="a", asked=1, checked=0),)),
+    )
+    told = rich(
+        scope=hostile,
+        lessons=(a_lesson(1, title=hostile),),
+        notes=(hostile,),
+        judges=(JudgeReport(judge=hostile, asked=1, checked=0),),
+    )
+    read, plain = Reading(page(told)), Reading(page(harmless))
+    assert read.tags == plain.tags
+    assert read.values == plain.values
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff]", page(told))
+    assert len(page(told)) < len(page(kind)) + 20_000
+    for drawn in pictures(page(told)):
+        assert_inside(drawn)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=80))
+def test_no_title_changes_what_the_page_is_made_of(title: str) -> None:
+    read = Reading(made := page(rich(lessons=(a_lesson(1, title=title),))))
+    assert read.tags == Reading(page(rich(lessons=(a_lesson(1, title="a"),)))).tags
+    assert pictures(made)
+    made.encode()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats()), min_size=9, max_size=9), st.integers(0, 10**7))
+def test_no_number_leaves_the_picture(numbers: list[float | None], recalls: int) -> None:
+    value, low, high, always_low, always_high, with_memory, without, lift, band = numbers
+    told = Estimate.model_construct(value=value, low=low, high=high, always_low=always_low, always_high=always_high)
+    lesson = LessonLift.model_construct(lesson_id="a", title="a", success=told)
+    point = Point.model_construct(
+        recalls=recalls, with_memory=with_memory, without=without, lift=lift, low=low, high=band, lessons=recalls
+    )
+    for drawn in pictures(page(Lift.model_construct(scope="t", recalls=1, lessons=(lesson,), series=(point, point)))):
+        assert_inside(drawn)
+
+
+def test_an_empty_lift_says_what_to_do() -> None:
+    text = Reading(page(Lift(scope="t"))).text
+    assert "No evidence yet" in text
+    assert "learn(…)" in text
+    assert "There is nothing to draw before the first outcome is known." in text
+    assert "No lesson was found for any task yet." in text
+    waiting = Reading(page(Lift(scope="t", recalls=3))).text
+    assert "No outcome is known yet" in waiting
+
+
+def test_every_part_of_a_lift_is_on_its_page() -> None:
+    text = Reading(page(rich())).text
+    for part in (
+        "Does memory help? Yes: success +10.0 points [+2, +18].",
+        "scope acme/support: 430 recalls found something, the outcome of 400 is known, 50 of those went without memory",
+        "success 60.0% 50.0% +10.0 points +6.0 to +14.0 +2.0 to +18.0 what was told, and a judge",
+        "steps −1.2 −2.0 to −0.5",
+        "tokens +1,234 −10 to +2,500",
+        "US dollars not known",
+        "1. Lesson 1 200 20 7 −20.0 points −24.0 to −16.0 −28.0 to −12.0 1e+09 ▼ harms, retired",
+        "● no evidence yet (about 90 more), quarantined",
+        "a judge 90 30 90.0% 80.0% not known",
+        "successes expected to be given up 3.2",
+        "Some outcomes are a judge's opinion.",
+        "With memory against without, intervals at 95 %",
+    ):
+        assert part in text
+
+
+def test_a_lesson_without_a_readable_title_goes_by_its_id() -> None:
+    lift = rich(lessons=(a_lesson(1, title="\u202e\x07"),))
+    assert Reading(page(lift)).text.count(f"1. {1:032x}"[:20]) == 2
+    assert f": {1:032x}" in str(lift)
+
+
+def test_what_an_estimate_notes_is_told() -> None:
+    noted = estimate(0.1).model_copy(update={"note": "from few <b>tasks</b>"})
+    assert "from few <b>tasks</b>" in Reading(page(rich(success=noted))).text
+
+
+def test_harm_that_was_avoided_is_no_negative_price() -> None:
+    text = Reading(page(rich(measuring=MeasuringCost(given_up=-4.0, per_hundred=-1.0)))).text
+    assert "failures expected to be avoided 4.0" in text
+
+
+def test_lessons_are_drawn_where_their_numbers_are() -> None:
+    drawn = pictures(page(rich()))[-1]
+    (zero,) = marks(drawn, "zero")
+    at = float(zero.attrib["x1"])
+    assert at == float(zero.attrib["x2"])
+    for name, side in (("harms", -1), ("helps", 1)):
+        (thin,), (thick,) = marks(drawn, f"thin {name}"), marks(drawn, f"thick {name}")
+        ends = [float(line.attrib[end]) for line, end in ((thin, "x1"), (thick, "x1"), (thick, "x2"), (thin, "x2"))]
+        assert ends == sorted(ends)
+        assert all(math.copysign(1, end - at) == side for end in ends)
+        (mark,) = marks(drawn, f"mark {name}")
+        middle = sum(float(spot.split(",")[0]) for spot in mark.attrib["points"].split()) / 3
+        assert middle == pytest.approx((ends[1] + ends[2]) / 2, abs=0.2)
+    (thin,) = marks(drawn, "thin open")
+    assert float(thin.attrib["x1"]) < at < float(thin.attrib["x2"])
+    said = [text.text for text in marks(drawn, "name soft")]
+    assert said == ["too few to say"]
+    assert [t.text for n in ("harms", "helps", "open") for t in marks(drawn, f"name {n}")] == [
+        "▼ harms, retired",
+        "▲ helps",
+        "● no evidence yet, quarantined",
+        "● no evidence yet",
+    ]
+
+
+def test_all_pictures_of_lessons_share_one_scale_and_say_what_is_left_out() -> None:
+    made = page(rich(lessons=tuple(a_lesson(n, success=estimate(n / 200)) for n in range(1, 71))))
+    drawn = pictures(made)[3:]
+    assert len(drawn) == 5
+    assert len({marks(one, "zero")[0].attrib["x1"] for one in drawn}) == 1
+    assert sum(len(marks(one, "mark open")) for one in drawn) == 50
+    assert "20 more lessons are in the table below." in Reading(made).text
+    assert "70. Lesson 70" in Reading(made).text
+
+
+def test_a_table_too_long_to_open_is_cut_and_says_so() -> None:
+    text = Reading(page(rich(lessons=tuple(map(a_lesson, range(1, 503)))))).text
+    assert "2 more lessons have no row here." in text
+    assert "501. Lesson" not in text
+
+
+def test_the_curves_end_at_the_last_numbers() -> None:
+    success, gain, growth, *_ = pictures(page(rich()))
+    ends = {name: marks(success, name)[0].attrib["d"].split("L")[-1].split(",") for name in ("with", "without")}
+    assert ends["with"][0] == ends["without"][0] == "466"
+    assert float(ends["with"][1]) < float(ends["without"][1])
+    (zero,) = [mark for mark in marks(gain, "zero") if float(mark.attrib["x2"]) > 400]
+    assert float(marks(gain, "with")[0].attrib["d"].split(",")[-1]) < float(zero.attrib["y1"])
+    low = marks(gain, "edge")[1].attrib["d"].split(",")[-1]
+    assert float(low) < float(zero.attrib["y1"])
+    assert "lessons found so far: 10" in [text.text for text in growth.iter("text")]
+
+
+def test_one_point_is_drawn_as_a_dot() -> None:
+    success = pictures(page(rich(series=(Point(recalls=1, with_memory=1.0),))))[0]
+    assert marks(success, "with")[0].attrib["d"] == "M466,38L466,38"
+    assert not [mark for mark in marks(success, "without") if mark.tag == "path"]
+
+
+def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=Blocked(lessons=0.3)) as bank:
+        bank.learn(
+            Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),)),
+            outcome="failure",
+        )
+        for n in range(24):
+            recall = bank.retrieve("open the valve")
+            run = Trajectory(task="open the valve", steps=(Step(action=f"turn {n}", observation="open"),))
+            bank.learn(run, recall=recall, outcome="failure" if recall.control else "success")
+        lift = bank.lift()
+    made = page(lift)
+    assert (lift.settled, lift.controls) == (24, 12)
+    assert "with memory 100%" in made
+    assert "without 0%" in made
+    assert Lift.model_validate_json(lift.model_dump_json()) == lift
+    for drawn in pictures(made):
+        assert_inside(drawn)
+    Reading(made)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
+    told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
+    assert len(told.splitlines()) == 11
+    assert "… and 1 more" in in_words(rich(), most=3)
+    assert "Lesson" not in in_words(rich(), most=0)

@@ -1,0 +1,277 @@
+"""Pairs of runs: the plan, the test that may be looked at after each of them, and what is told in the end."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lessonbank.errors import UsageError
+from lessonbank.evidence.replay_design import (
+    NEUTRAL,
+    Design,
+    PairedTest,
+    Question,
+    Replay,
+    ReplayedPair,
+    Trial,
+    asked,
+    placebo,
+    plan,
+)
+from lessonbank.guard import canonical
+from lessonbank.types import Lesson
+
+IDS = [f"{n:032x}" for n in range(20)]
+TIMES = 800 if "LESSONBANK_SOAK" in os.environ else 300
+ABOUT = Replay(scope="t", way="without", lesson_id="i", title="Look twice", runs=8)
+
+
+def row(with_: float | None, without: float | None, *, refused: str = "", id: str = "r") -> ReplayedPair:
+    return ReplayedPair(
+        recall_id=id,
+        seed=1,
+        first="with",
+        digest_with="a",
+        digest_without="b",
+        outcome_with=with_,
+        outcome_without=without,
+        refused=refused,
+    )
+
+
+def played(*rows: ReplayedPair, design: Design | None = None) -> Replay:
+    trial = Trial(design or Design())
+    stopped = next(filter(None, map(trial.take, rows)), None)
+    return trial.told(ABOUT, stopped=stopped)
+
+
+def walk(differences: list[float], *, level: float = 0.95) -> PairedTest:
+    test = PairedTest(level)
+    for difference in differences:
+        test.add(difference)
+    return test
+
+
+# --- the question ----------------------------------------------------------------------------------------------------
+
+
+def test_one_thing_is_compared_at_a_time() -> None:
+    assert asked(without="a", with_=None, placebo=False) == Question("without", "a")
+    assert asked(without=None, with_="a", placebo=False) == Question("with", "a")
+    assert asked(without=None, with_=None, placebo=True) == Question("placebo")
+    assert asked(without=None, with_=None, placebo="a") == Question("placebo", "a")
+    for several in ({"without": None}, {"without": "a", "placebo": True}, {"without": "a", "with_": "b"}):
+        with pytest.raises(UsageError, match="one of without=id, with_=id, placebo=True or placebo=id"):
+            asked(**{"without": None, "with_": None, "placebo": False, **several})  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="takes the id of a lesson"):
+        asked(without="", with_=None, placebo=False)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"most": 0}, {"rounds": 1.5}, {"at_once": True}, {"enough": 1.0}, {"enough": -0.1}, {"level": 1.0}]
+)
+def test_a_design_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        Design(**wrong)  # type: ignore[arg-type]
+
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def test_every_round_does_every_task_once_in_an_order_of_its_own() -> None:
+    pairs = [one.recall_id for one in plan(IDS, Design(rounds=3, most=1000))]
+    rounds = [pairs[:20], pairs[20:40], pairs[40:]]
+    assert all(sorted(one) == IDS for one in rounds)
+    assert len({tuple(one) for one in rounds}) == 3
+
+
+def test_a_plan_ends_with_its_budget_or_its_tasks() -> None:
+    assert len(list(plan(IDS, Design(rounds=3, most=45)))) == 45
+    assert len(list(plan(IDS, Design(most=45)))) == 20
+
+
+def test_the_same_seed_plans_the_same_and_another_seed_otherwise() -> None:
+    first, again, other = (list(plan(IDS, Design(seed=seed, rounds=2))) for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+    assert len({one.seed for one in first}) == 40
+    assert all(0 <= one.seed < 2**32 for one in first)
+
+
+def test_which_side_goes_first_is_a_coin() -> None:
+    firsts = Counter(one.first for one in plan(IDS, Design(rounds=50, most=1000)))
+    assert abs(firsts["with"] - 500) < 60
+
+
+# --- the test --------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_known_before_the_first_pair() -> None:
+    assert PairedTest().interval() == (-1.0, 1.0)
+    assert PairedTest().log_e == pytest.approx(-math.log(2))
+
+
+def test_ties_are_no_evidence_for_an_effect_and_narrow_the_interval() -> None:
+    test = walk([0.0] * 300)
+    assert test.log_e == pytest.approx(-math.log(2))
+    low, high = test.interval()
+    assert -0.03 < low < 0 < high < 0.03
+    assert low == pytest.approx(-high)
+
+
+def test_wins_alone_show_an_effect_after_ten_of_them() -> None:
+    tests = [walk([1.0] * n) for n in range(1, 15)]
+    assert next(test.n for test in tests if test.above(0.0)) in (8, 9, 10)
+    assert walk([1.0] * 2000).interval()[0] > 0.95
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=60))
+def test_the_interval_excludes_zero_exactly_when_the_e_value_says_so(differences: list[float]) -> None:
+    test = walk(differences)
+    low, high = test.interval()
+    assert (low > 0 or high < 0) == (test.log_e >= math.log(20))
+    assert (low > 0) == test.above(0.0)
+    assert (high < 0) == test.below(0.0)
+
+
+@given(st.lists(st.floats(-1, 1), max_size=60))
+def test_what_speaks_for_one_side_speaks_against_the_other(differences: list[float]) -> None:
+    low, high = walk(differences).interval()
+    assert walk([-d for d in differences]).interval() == pytest.approx((-high, -low))
+    assert low <= high
+
+
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=80), st.floats(-0.9, 0.9))
+def test_an_effect_outside_the_interval_is_excluded_and_one_inside_is_not(
+    differences: list[float], effect: float
+) -> None:
+    test = walk(differences)
+    low, high = test.interval()
+    assert test.above(effect) == (effect <= low) or abs(effect - low) < 1e-6
+    assert test.below(effect) == (effect >= high) or abs(effect - high) < 1e-6
+
+
+def drawn(rng: random.Random, wins: float, losses: float) -> float:
+    chance = rng.random()
+    return 1.0 if chance < wins else -1.0 if chance < wins + losses else 0.0
+
+
+@pytest.mark.parametrize("discordant", [0.1, 0.6])
+def test_without_an_effect_one_is_rarely_shown_however_often_one_looks(discordant: float) -> None:
+    rng, wrong = random.Random(5), 0
+    for _ in range(TIMES):
+        test = PairedTest()
+        for _ in range(120):
+            test.add(drawn(rng, discordant / 2, discordant / 2))
+            if test.above(0.0) or test.below(0.0):
+                wrong += 1
+                break
+    assert wrong / TIMES <= 0.05
+
+
+def test_the_interval_holds_the_average_effect_at_every_moment_while_it_drifts() -> None:
+    rng, missed = random.Random(6), 0
+    for _ in range(150):
+        test, total = PairedTest(), 0.0
+        for n in range(1, 101):
+            effect = 0.3 if n < 50 else -0.3
+            total += effect
+            test.add(drawn(rng, 0.3 + effect / 2, 0.3 - effect / 2))
+            if test.above(total / n) or test.below(total / n):
+                missed += 1
+                break
+    assert missed / 150 <= 0.05
+
+
+# --- what is told ----------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_stops_when_an_effect_is_shown() -> None:
+    helped = played(*[row(1, 0)] * 30)
+    assert (helped.stopped, helped.standing) == ("effect shown", "helps")
+    assert helped.pairs == helped.wins < 12
+    assert helped.e_value >= 20
+    assert helped.low is not None and helped.low > 0
+    harmed = played(*[row(0, 1)] * 30)
+    assert (harmed.standing, harmed.losses, harmed.effect) == ("harms", helped.wins, -1.0)
+
+
+def test_a_trial_stops_when_whatever_there_is_would_be_too_small() -> None:
+    told = played(*[row(1, 1)] * 400)
+    assert (told.stopped, told.standing, told.effect) == ("too small to matter", "no evidence yet", 0.0)
+    assert told.pairs < 150
+    assert "No effect that matters" in str(told)
+    assert played(*[row(1, 1)] * 400, design=Design(enough=0.0)).pairs == 400
+
+
+def test_a_trial_that_runs_out_says_that_there_is_no_evidence_yet() -> None:
+    told = played(row(1, 0), row(0.25, 0.5), row(0.5, 0.5))
+    assert (told.stopped, told.standing) == ("nothing left to run", "no evidence yet")
+    assert (told.wins, told.losses, told.ties) == (1, 1, 1)
+    assert told.effect == pytest.approx(0.25)
+    assert "No evidence yet: success +25.0 points" in str(told)
+
+
+def test_one_run_without_a_proof_leaves_no_effect_to_tell() -> None:
+    told = played(row(1, 0), row(1, 0), row(None, None, refused="the run with it shows nothing"), row(1, 0))
+    assert (told.stopped, told.refused, told.pairs) == ("not proven", 1, 2)
+    assert (told.effect, told.low, told.high, told.success_with, told.wins) == (None, None, None, None, 0)
+    assert (told.standing, told.e_value) == ("no evidence yet", 1.0)
+    assert "Not proven, and so no effect is told: the run with it shows nothing." in str(told)
+
+
+def test_a_pair_without_an_outcome_does_not_count_and_is_spoken_of() -> None:
+    told = played(row(1, None), row(1, 0), row(None, None))
+    assert (told.pairs, told.unknown, told.effect) == (1, 2, 1.0)
+    assert told.notes == ("no outcome is known of 1 runs with it and 2 runs without: their pairs are left out",)
+    assert "No evidence yet: no pair" in str(played(row(1, None)))
+
+
+def test_a_replay_goes_through_json_and_stays_the_same() -> None:
+    told = played(*[row(1, 0)] * 30)
+    assert Replay.model_validate_json(told.model_dump_json()) == told
+
+
+def test_a_title_from_strangers_cannot_drive_a_terminal() -> None:
+    told = Trial(Design()).told(ABOUT.model_copy(update={"title": "a\x1b[2Jb\nc"}), stopped=None)
+    assert "\x1b" not in str(told)
+    assert "\nc" not in str(told)
+
+
+# --- placebos --------------------------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=300)
+
+
+@given(TEXTS.filter(str.strip), TEXTS, st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 30))
+def test_a_placebo_never_takes_more_room_than_what_it_stands_for(
+    title: str, description: str, lines: list[str], start: int
+) -> None:
+    if not "\n".join(lines).strip():
+        return
+    lesson = Lesson(title=title, description=description, content="\n".join(lines))
+    fake = placebo(lesson, start=start)
+    assert (fake.id, fake.kind) == (lesson.id, lesson.kind)
+    for mine, its in ((fake.title, lesson.title), (fake.content, lesson.content)):
+        assert len(mine.encode()) <= len(canonical(its).strip().encode())
+    assert fake.content.count("\n") == canonical(lesson.content).strip().count("\n")
+
+
+def test_a_placebo_is_about_as_long_and_about_nothing_of_the_kind() -> None:
+    lesson = Lesson(title="Read the order before cancelling it", content="Call get_order first.\n" * 3 + "w " * 900)
+    fake = placebo(lesson, start=2)
+    assert abs(len(fake.content) - len(lesson.content)) < 40
+    assert not {"order", "get_order", "cancelling"} & set(f"{fake.title} {fake.content}".split())
+    assert fake.description == ""
+
+
+def test_placebos_of_several_lessons_differ() -> None:
+    lesson = Lesson(title="Read the order first", content="Call get_order before anything else.")
+    fakes = {placebo(lesson, start=n).wording for n in range(len(NEUTRAL))}
+    assert len(fakes) == len(NEUTRAL)

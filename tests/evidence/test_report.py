@@ -1,0 +1,225 @@
+"""The report counts what is there, says what it does not know, and has a number only where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted import SEEDS, episodes
+
+from lessonbank.evidence.episodes import Episodes, Pairs
+from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.report import report
+from lessonbank.types import Lesson
+
+
+def played(
+    seed: int,
+    n: int,
+    *,
+    effects: tuple[float, ...] = (0.4, 0.0, -0.4),
+    lift: float = 0.0,
+    whole: float = 0.3,
+    held: float = 0.4,
+) -> Episodes:
+    """Each recall finds two of the lessons."""
+    g = np.random.default_rng(seed)
+    lesson = np.argsort(g.random((n, len(effects))), axis=1)[:, :2]
+    withheld, control = g.random(lesson.shape) < held, g.random(n) < whole
+    rate = 0.5 + np.where(control, 0.0, lift + (np.array(effects)[lesson] * ~withheld).sum(1) / 2)
+    return episodes(
+        (g.random(n) < rate).astype(float),
+        control=control,
+        control_probability=whole,
+        cluster=g.integers(0, 25, n),
+        steps=np.where(control, 12.0, 8.0) + g.normal(0, 1, n),
+        lessons=lesson,
+        withheld=withheld,
+        probability=held,
+        names=len(effects),
+    )
+
+
+def told(one: Episodes, **more: Any) -> Lift:
+    return report(one, scope="t", **more)
+
+
+def test_it_counts_recalls_outcomes_and_both_sides() -> None:
+    one = played(0, 400)
+    one = replace(one, outcome=np.where(np.arange(400) < 300, one.outcome, np.nan))
+    lift = told(one)
+    known, control = one.known, one.control
+    assert (lift.recalls, lift.settled, lift.controls) == (400, 300, int((known & control).sum()))
+    assert lift.success_with == pytest.approx(one.outcome[known & ~control].mean())
+    assert lift.success_without == pytest.approx(one.outcome[known & control].mean())
+    assert lift.missing_with == pytest.approx((~known & ~control).sum() / (~control).sum())
+    assert lift.missing_without == pytest.approx((~known & control).sum() / control.sum())
+
+
+def test_what_helps_and_what_harms_comes_first_and_is_called_so() -> None:
+    lift = told(played(1, 6000))
+    assert [(i.lesson_id, i.standing) for i in lift.lessons] == [
+        ("lesson 2", "harms"),
+        ("lesson 0", "helps"),
+        ("lesson 1", "no evidence yet"),
+    ]
+    assert [i.more is None for i in lift.lessons] == [True, True, False]
+    assert lift.lessons[0].evidence > 20
+    assert lift.lessons[0].success.high is not None
+    assert lift.lessons[0].success.high < 0
+
+
+def test_what_a_run_takes_is_compared_too() -> None:
+    lift = told(played(2, 1500))
+    assert lift.steps.value == pytest.approx(-4.0, abs=0.4)
+    assert lift.tokens.value is lift.cost.value is lift.seconds.value is None
+
+
+def test_lessons_bear_the_names_and_states_that_the_bank_knows() -> None:
+    known = {
+        "lesson 0": Lesson(id="lesson 0", title="Look first", content="Look.", kind="guardrail", retired=True),
+        "lesson 1": Lesson(id="lesson 1", title="Wait", content="Wait.", state="quarantined"),
+    }
+    lessons = {i.lesson_id: i for i in told(played(3, 60), lessons=known).lessons}
+    assert (lessons["lesson 0"].title, lessons["lesson 0"].kind, lessons["lesson 0"].retired) == (
+        "Look first",
+        "guardrail",
+        True,
+    )
+    assert (lessons["lesson 1"].quarantined, lessons["lesson 2"].title, lessons["lesson 2"].kind) == (True, "", None)
+
+
+def test_an_lesson_that_was_never_found_is_not_in_the_report() -> None:
+    one = played(4, 60)
+    assert {i.lesson_id for i in told(replace(one, lessons=(*one.lessons, "never")), lessons={}).lessons} == set(
+        one.lessons
+    )
+
+
+def test_citing_is_counted_and_moves_no_effect() -> None:
+    one = played(5, 300)
+    cited = replace(one, pairs=replace(one.pairs, cited=one.pairs.lesson == 1))
+    here, there = told(one), told(cited)
+    assert {i.lesson_id: i.cited for i in there.lessons}["lesson 1"] == int((one.pairs.lesson == 1).sum())
+    assert [(i.lesson_id, i.success, i.standing) for i in here.lessons] == [
+        (i.lesson_id, i.success, i.standing) for i in there.lessons
+    ]
+
+
+def test_withholding_costs_what_it_left_out() -> None:
+    helps, harms = (told(played(6, 4000, effects=(e, e), whole=0.1)).measuring for e in (0.3, -0.3))
+    assert helps.given_up > 0 > harms.given_up
+    one = played(6, 4000, effects=(0.3, 0.3), whole=0.1)
+    lost = 0.15 * int((one.pairs.withheld & ~one.control[one.pairs.row]).sum()) + 0.18 * int(one.control.sum())
+    assert helps.given_up == pytest.approx(lost, rel=0.35)
+    assert helps.per_hundred == pytest.approx(helps.given_up / 40)
+    assert helps.rate == pytest.approx(0.4 * 0.9 + 0.1, abs=0.03)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(10, None), (100, None), (1000, 0.272), (100_000, 0.02)])
+def test_the_recommended_rate_falls_as_recalls_come_in(n: int, expected: float | None) -> None:
+    if n > 10_000:
+        one = replace(played(7, 1000), outcome=np.ones(1000))
+        one = replace(one, **{name: np.tile(getattr(one, name), 100) for name in NUMBERS}, pairs=_nobody())
+        assert told(one).measuring.recommended == expected
+        return
+    assert told(played(7, n)).measuring.recommended == (expected and pytest.approx(expected, abs=0.005))
+
+
+NUMBERS = (
+    "outcome", "true", "judged", "confidence", "judge", "control", "control_probability", "cluster", "steps",
+    "tokens", "cost", "seconds",
+)  # fmt: skip
+
+
+def _nobody() -> Pairs:
+    none = np.empty(0, np.int64)
+    return Pairs(none, none, none > 0, np.empty(0), none > 0)
+
+
+def test_the_series_ends_where_the_report_is() -> None:
+    lift = told(played(8, 500))
+    last = lift.series[-1]
+    assert (len(lift.series), last.recalls, last.lessons) == (60, 500, 3)
+    assert (last.with_memory, last.without) == (
+        pytest.approx(lift.success_with),
+        pytest.approx(lift.success_without),
+    )
+    assert (last.low, last.high) == (pytest.approx(lift.success.always_low), pytest.approx(lift.success.always_high))
+    assert [p.recalls for p in lift.series] == sorted({p.recalls for p in lift.series})
+
+
+class TestNotes:
+    def test_outcomes_that_are_missing_on_one_side_alone_are_spoken_of(self) -> None:
+        one = played(9, 600)
+        g = np.random.default_rng(9)
+        gone = ~one.control & (g.random(600) < 0.4)
+        assert any("missing" in n for n in told(replace(one, outcome=np.where(gone, np.nan, one.outcome))).notes)
+        fair = g.random(600) < 0.3
+        assert not any("missing" in n for n in told(replace(one, outcome=np.where(fair, np.nan, one.outcome))).notes)
+
+    def test_no_control_no_answer(self) -> None:
+        lift = told(played(10, 300, whole=0.0))
+        assert any("withheld whole" in note for note in lift.notes)
+        assert (lift.success.value, lift.standing, lift.success_without) == (None, "no evidence yet", None)
+
+    @pytest.mark.parametrize(("share", "said"), [(0.0, "none was checked"), (0.3, "put right by")])
+    def test_opinions_are_called_opinions(self, share: float, said: str) -> None:
+        one = played(11, 600)
+        true = np.random.default_rng(1).random(600) < share
+        lift = told(replace(one, judged=one.outcome, judge=np.zeros(600, int), true=true))
+        assert any(said in note for note in lift.notes)
+        assert lift.success.basis == ("judge" if share == 0.0 else "truth and judge")
+        assert (lift.judges[0].asked, lift.judges[0].checked) == (600, int(true.sum()))
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
+def test_a_surer_interval_is_wider(level: float) -> None:
+    one = played(12, 500)
+    here, usual = told(one, level=level), told(one)
+    wider = level > 0.95
+    for lesson, other in zip(sorted(here.lessons, key=_id), sorted(usual.lessons, key=_id), strict=True):
+        a, b = lesson.success, other.success
+        assert a.high is not None
+        assert b.high is not None
+        assert (a.high > b.high) == wider
+        assert a.value == b.value
+
+
+def _id(lesson: Any) -> str:
+    return str(lesson.lesson_id)
+
+
+@given(SEEDS, st.integers(0, 40), st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 1e-9, 0.5, 1.0]))
+def test_whatever_happened_the_report_is_made_kept_and_said(seed: int, n: int, whole: float, held: float) -> None:
+    one = played(seed, n, whole=whole, held=held)
+    g = np.random.default_rng(seed)
+    one = replace(one, outcome=np.where(g.random(n) < 0.2, np.nan, one.outcome), true=g.random(n) < 0.5)
+    lift = told(one)
+    assert Lift.model_validate_json(lift.model_dump_json()) == lift
+    assert str(lift).startswith("Does memory help?")
+    for estimate in (lift.success, *(i.success for i in lift.lessons)):
+        if estimate.value is not None and estimate.always_low is not None and estimate.always_high is not None:
+            assert -1 <= estimate.always_low <= estimate.always_high <= 1
+
+
+def test_the_first_outcome_is_reported_without_a_warning() -> None:
+    assert told(played(13, 1)).settled == 1
+
+
+def test_a_probability_next_to_nothing_is_no_trouble() -> None:
+    assert told(played(14, 40, whole=1e-17)).settled == 40
+
+
+def test_what_has_no_estimate_because_its_judge_is_worthless_neither_helps_nor_harms() -> None:
+    one = played(15, 3000)
+    said = 1.0 - one.outcome
+    true = np.random.default_rng(15).random(3000) < 0.1
+    lift = told(
+        replace(one, outcome=np.where(true, one.outcome, said), judged=said, true=true, judge=np.zeros(3000, int))
+    )
+    assert all(i.success.value is not None or i.standing == "no evidence yet" for i in lift.lessons)

@@ -1,0 +1,128 @@
+"""What `connect(retrieval=…)` makes of a name or of settings, seen on a real bank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listed import listed
+
+import lessonbank
+from lessonbank import Lesson, Step, Trajectory
+from lessonbank.errors import UsageError
+from lessonbank.retrieving import Retrieval
+
+OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
+
+
+def run(task: str) -> Trajectory:
+    """A short run of a task that failed once and then worked."""
+    steps = (
+        Step(action="save", observation="error: log in first"),
+        Step(action="log in", observation="welcome"),
+        Step(action="save", observation="saved"),
+    )
+    return Trajectory(task=task, steps=steps)
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "embedder", "name"),
+    [
+        (None, "lexical", "experience/lexical"),
+        (None, "hashing", "experience/dense"),
+        ("dense", "hashing", "experience/dense"),
+        ("lexical", "hashing", "experience/lexical"),
+        ("hybrid", "hashing", "experience/hybrid(dense, lexical)"),
+        (Retrieval(floor=0.2), "lexical", "experience/lexical+floor(0.2)"),
+        (Retrieval("hybrid", floor=0.2), "hashing", "experience/hybrid(dense+floor(0.2), lexical+floor(0.2))"),
+        (Retrieval(exclude="task"), "lexical", "experience/lexical+leave-out(same task)"),
+        (Retrieval(exclude="template"), "lexical", "experience/lexical+leave-out(same template)"),
+        (Retrieval(exclude=str.upper), "lexical", "experience/lexical+leave-out(same template)"),
+        (
+            Retrieval(floor=0.1, diversity=0.25, exclude="task"),
+            "lexical",
+            "experience/lexical+floor(0.1)+leave-out(same task)+diverse(0.75)",
+        ),
+    ],
+)
+def test_the_parts_asked_for_are_on_every_recall(retrieval: Any, embedder: str, name: str) -> None:
+    with lessonbank.connect(":memory:", embedder=embedder, retrieval=retrieval, **OPTIONS) as bank:
+        bank.learn(run("save the invoice"), outcome="success")
+        assert bank.parts["retriever"] == name
+        assert bank.retrieve("save the receipt").retriever == name
+
+
+@pytest.mark.parametrize("retrieval", ["dense", "lexical", "hybrid"])
+def test_every_way_to_search_finds_what_was_learned(retrieval: Any) -> None:
+    with lessonbank.connect(":memory:", embedder="hashing", retrieval=retrieval, **OPTIONS) as bank:
+        bank.learn(run("save the invoice"), outcome="success")
+        bank.learn(run("water the plants"), outcome="success")
+        recall = bank.retrieve("save an invoice")
+        assert bank.experience(recall.candidates[0].experience_id).task == "save the invoice"
+
+
+def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
+    settings = Retrieval(exclude="task")
+    with lessonbank.connect(":memory:", embedder="lexical", retrieval=settings, **OPTIONS) as bank:
+        bank.learn(run("save the invoice"), outcome="success")
+        bank.learn(run("save the receipt"), outcome="success")
+        recall = bank.retrieve("Save the invoice")
+        assert {bank.experience(c.experience_id).task for c in recall.candidates} == {"save the receipt"}
+        assert recall.notes == ("left out by same task: 1",)
+
+
+def test_duplicates_are_looked_for_without_the_guards() -> None:
+    settings = Retrieval(exclude="task", floor=0.9, diversity=0.9)
+    options = OPTIONS | {"embedder": "lexical", "consolidation": "skip_duplicates", "retrieval": settings}
+    with lessonbank.connect(":memory:", **options) as bank:
+        first = bank.learn(run("save the invoice"), outcome="success")
+        again = bank.learn(run("save the invoice"), outcome="success")
+        assert first.lessons
+        assert again.lessons == ()
+
+
+def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_path: Path) -> None:
+    options = OPTIONS | {"embedder": "hashing"}
+    with lessonbank.connect(tmp_path / "bank.db", retrieval="lexical", **options) as bank:
+        bank.learn(run("save the invoice"), outcome="success")
+        assert bank.reindex() == 0
+    with lessonbank.connect(tmp_path / "bank.db", retrieval="hybrid", **options) as bank:
+        assert bank.reindex() == 1
+        assert bank.retrieve("save it").space == "hashing-v1-512"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"retrieval": "telepathy"}, "'telepathy'"),
+        ({"retrieval": "hybrid"}, "embedder='hashing' will do"),
+        ({"retrieval": "dense"}, "needs an embedder"),
+        ({"retrieval": "lexical", "retriever": listed()}, "either retrieval= or a retriever="),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        lessonbank.connect(":memory:", embedder="lexical", **OPTIONS, **options)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"floor": 1.5}, {"floor": -0.1}, {"diversity": 2.0}, {"exclude": "everything"}, {"by": "magic"}]
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="got"):
+        Retrieval(**settings)
+
+
+def test_lessons_that_repeat_each_other_give_way_on_a_bank_that_shows_two() -> None:
+    async def what_the_task_says(attempts: Any) -> lessonbank.Extraction:
+        _, _, lesson = attempts[0].trajectory.task.partition(": ")
+        return lessonbank.Extraction(lessons=(Lesson(title="L", content=lesson),))
+
+    told = ["order one: press save twice", "order two: press save twice", "an order: open the settings page"]
+    options = OPTIONS | {"embedder": "lexical", "limit": 2, "extractor": what_the_task_says}
+    with lessonbank.connect(":memory:", retrieval=Retrieval(diversity=0.7), **options) as bank:
+        for task in told:
+            bank.learn(run(task), outcome="success")
+        recall = bank.retrieve("order two: press save")
+    assert [lesson.content for lesson in recall.lessons] == ["press save twice", "open the settings page"]

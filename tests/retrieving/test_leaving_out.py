@@ -1,0 +1,123 @@
+"""Guards: a task's own past, and its near copies, are kept out of its memory, and the places they took are filled."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from listed import SCOPE, delegates, experience, filled, listed, tasks
+
+from lessonbank.retrieving import LeaveOut, LexicalRetriever, same_task, same_template, without_values
+from lessonbank.retrieving.leave_out import SLACK, ask_next
+from lessonbank.types import Experience
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    "other", ["Cancel the order", "cancel  THE\norder ", "\uff23ancel the order", "Cancel\u00a0the order"]
+)
+def test_the_same_task_is_known_in_other_case_spacing_and_forms_of_characters(other: str) -> None:
+    assert same_task("Cancel the order", experience(other))
+
+
+def test_another_task_is_not_the_same_task() -> None:
+    assert not same_task("Cancel the order", experience("Cancel the orders"))
+
+
+def test_a_template_is_what_is_left_without_quoted_text_and_words_with_digits() -> None:
+    first = 'Order 3 "Loaner Laptop" for #W123 by 2024-05-01'
+    second = 'order 10 "Sales Laptop" for #X9 by 2023-01-31'
+    assert without_values(first) == without_values(second) == "order _ _ for _ by _"
+
+
+def test_templates_are_told_by_a_function_of_the_callers() -> None:
+    rule = same_template({"buy tea": "buy", "buy milk": "buy", "sell tea": "sell"}.get)
+    assert rule("buy tea", experience("buy milk"))
+    assert not rule("buy tea", experience("sell tea"))
+
+
+def test_a_task_whose_template_is_not_known_shares_it_with_nothing_but_itself() -> None:
+    rule = same_template(lambda task: None)
+    assert not rule("buy tea", experience("buy milk"))
+    assert rule("buy tea", experience("Buy  tea"))
+
+
+def test_an_experience_may_name_its_template_in_its_metadata() -> None:
+    rule = same_template({"buy tea": "buy"}.get)
+    assert rule("buy tea", experience("get me some milk", metadata={"template": "buy"}))
+    assert not rule("buy tea", experience("get me some milk", metadata={"template": "sell"}))
+
+
+def test_metadata_that_says_nothing_useful_leaves_the_texts_to_decide() -> None:
+    assert same_template()("order 1", experience("order 2", metadata={"template": "shop-17"}))
+    assert same_template()("order 1", experience("order 2", metadata={"template": 17}))
+
+
+async def test_the_places_of_what_is_left_out_are_filled() -> None:
+    inner = listed(*[("mine", 1.0)] * 500, ("a", 0.5), ("b", 0.4), ("c", 0.3))
+    found = await LeaveOut(inner, same_task)("mine", scope=SCOPE, limit=2)
+    assert tasks(found) == ["a", "b"]
+    assert len(inner.asked) <= 5
+
+
+async def test_a_note_says_how_many_better_ones_were_passed_over() -> None:
+    inner = listed(("mine", 1.0), ("a", 0.5), ("mine", 0.5), ("b", 0.4), ("mine", 0.1))
+    guarded = LeaveOut(inner, same_task)
+    assert (await guarded("mine", scope=SCOPE, limit=1)).notes == ("left out by same task: 1",)
+    assert (await guarded("mine", scope=SCOPE, limit=2)).notes == ("left out by same task: 2",)
+    assert (await guarded("mine", scope=SCOPE, limit=9)).notes == ("left out by same task: 3",)
+    assert (await guarded("other", scope=SCOPE, limit=2)).notes == ()
+
+
+async def test_one_question_is_enough_when_little_is_left_out() -> None:
+    inner = listed(("mine", 1.0), *[("other", 0.5)] * 50)
+    await LeaveOut(inner, same_task)("mine", scope=SCOPE, limit=5)
+    assert inner.asked == [5 + SLACK]
+
+
+async def test_in_a_store_an_often_repeated_task_starves_nobody() -> None:
+    mine = [experience("cancel the order") for _ in range(60)]
+    store = await filled(*mine, *(experience(f"cancel the order of {name}") for name in ("ann", "bob", "cy")))
+    found = await LeaveOut(LexicalRetriever(store), same_task)("Cancel the order", scope=SCOPE, limit=5)
+    assert sorted(tasks(found)) == [f"cancel the order of {name}" for name in ("ann", "bob", "cy")]
+
+
+@given(st.lists(st.sampled_from(["q", "Q ", "a", "b", "c"]), max_size=80), st.integers(1, 12))
+async def test_never_the_excluded_and_never_fewer_than_there_are(found_tasks: list[str], limit: int) -> None:
+    inner = listed(*((task, 1.0 - n / 100) for n, task in enumerate(found_tasks)))
+    found = await LeaveOut(inner, same_task)("q", scope=SCOPE, limit=limit)
+    others = [match for match in inner.matches if match.experience.task in ("a", "b", "c")]
+    assert list(found.matches) == others[:limit]
+
+
+@given(st.integers(1, 500), st.integers(0, 500), st.integers(0, 500), st.integers(1, 50))
+def test_asking_ends_when_there_are_enough_or_no_more_and_else_goes_on_with_more(
+    asked: int, got: int, kept: int, limit: int
+) -> None:
+    more = ask_next(asked, got=got, kept=kept, limit=limit)
+    assert (more is None) == (kept >= limit or got < asked)
+    assert more is None or more > asked
+
+
+def test_taking_values_out_is_linear_for_hostile_text() -> None:
+    for hostile in ('"' * 400_000, "a" * 2_000_000, '"a' * 300_000, "a1" * 500_000, "`x\n" * 300_000):
+        started = time.process_time()
+        without_values(hostile)
+        assert time.process_time() - started < 3.0
+
+
+async def test_a_guard_is_named_by_its_rule() -> None:
+    def from_yesterday(task: str, experience: Experience, /) -> bool:
+        return False
+
+    assert LeaveOut(listed(), same_task).name == "experience/listed+leave-out(same task)"
+    assert LeaveOut(listed(), same_template()).name == "experience/listed+leave-out(same template)"
+    assert LeaveOut(listed(), from_yesterday).name == "experience/listed+leave-out(from yesterday)"
+    assert LeaveOut(listed(), from_yesterday, what="old ones").name == "experience/listed+leave-out(old ones)"
+
+
+async def test_a_guard_indexes_as_the_inner_retriever() -> None:
+    await delegates(LeaveOut(listed(), same_task))
