@@ -1,0 +1,272 @@
+"""What a bank can be told, grouped in frozen objects: a setting that is left open is decided by the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from .events import Hook
+    from .protocols import (
+        Admission,
+        Consolidator,
+        Extractor,
+        Judge,
+        LanguageModel,
+        LessonCaps,
+        Redactor,
+        Retriever,
+        Withholding,
+    )
+
+T = TypeVar("T")
+Profile = Literal["default", "paper"]
+Domain = Literal["general", "web", "code"]
+Search = Literal["dense", "lexical", "hybrid"]
+Level = Literal["experience", "lesson"]
+TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
+Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
+Template: TypeAlias = Callable[[str], str]
+"""Says which template a task's text has."""
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "left to the profile"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET
+"""The value of a setting that is left to the profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A bank in a file. `connect("bank.db")` is short for `connect(File("bank.db"))`."""
+
+    path: str | Path
+    """The file, or `:memory:` for a bank that ends with the process. `~` is your home folder."""
+    read_only: bool = False
+    """Whether to open the bank without writing to it: every call that would write raises an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A bank behind a URL: `https://…` or `postgresql://…`."""
+
+    url: str = field(repr=False)
+    api_key: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A language model and how to reach it. `connect(model="openai:gpt-5-mini")` is short for `Model(…)`."""
+
+    name: str | LanguageModel | Callable[..., Any] | Mapping[str, Any]
+    """`provider:model`; the name of a model on `base_url`; a function from a prompt to a text; a `LanguageModel`; or a
+    mapping of the roles `judge`, `extractor` and `contrast` to any of these."""
+    base_url: str | None = None
+    """An OpenAI-compatible server."""
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    """Seconds for one call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """How a bank searches, and how what it finds is shown.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+
+    by: Search | None | Unset = UNSET
+    """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
+    the bank has an embedder, otherwise lexical."""
+    limit: int | Unset = UNSET
+    """How many experiences a recall draws on (the paper's k). Default 1."""
+    budget: int | Unset = UNSET
+    """The largest number of tokens (estimated) in a recall's text. Default 1500."""
+    floor: float | None | Unset = UNSET
+    """The lowest score, from 0 to 1, at which an experience is shown. `None`: the default for this kind of search.
+    0: no floor. The paper's profile has none."""
+    preface: str | Unset = UNSET
+    """What the text says before the lessons: `silent` (default) asks the agent for nothing, `cite` asks it to name the
+    lessons it uses by number, and any other text is used as it is."""
+    diversity: float = 0.0
+    """0 to 1: how much an experience loses for lessons already chosen (1 - lambda of MMR). Matters from limit 2."""
+    exclude: Literal["task", "template"] | Template | None = None
+    """Leave out experiences of the same task or of the same template. A function says which template a text has."""
+    level: Level = "experience"
+    """What is searched and shown: `experience` compares tasks and shows all lessons of those found, as in the paper.
+    `lesson` compares the text of each lesson by cosine, shows only what it finds, and `limit` counts lessons."""
+
+    def __post_init__(self) -> None:
+        if self.by not in (UNSET, None, "dense", "lexical", "hybrid"):
+            raise UsageError(f"retrieval is by 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
+        if self.level not in ("experience", "lesson"):
+            raise UsageError(f"retrieval is of level 'experience' or 'lesson'; got {self.level!r}")
+        if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
+            raise UsageError(f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}")
+        _whole("Retrieval(limit=)", self.limit, least=1)
+        _whole("Retrieval(budget=)", self.budget, least=100)
+        _share("Retrieval(floor=)", self.floor)
+        _share("Retrieval(diversity=)", self.diversity)
+        if not isinstance(self.preface, str | Unset):
+            raise UsageError(f"Retrieval(preface=) is 'silent', 'cite' or a text; got {self.preface!r}")
+        if not (self.exclude in (None, "task", "template") or callable(self.exclude)):
+            raise UsageError(f"exclude is 'task', 'template' or a function of a task; got {self.exclude!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """How a bank learns from runs.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+
+    domain: Domain = "general"
+    """Which prompts: `general`, `web` or `code`."""
+    consolidation: Consolidation | Unset = UNSET
+    """`append` keeps every lesson. `skip_duplicates` leaves out lessons the bank holds already. `merge_similar` lets
+    the model word one lesson for two that are close."""
+    abstain: float = 0.0
+    """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
+    judge_budget: int | Unset = UNSET
+    """The largest number of tokens (estimated) of a run that the judge is shown."""
+    success_at: float = 1.0
+    """The reward from which on a run is a success (above 0, at most 1)."""
+    keep_runs: float | None = None
+    """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
+
+    def __post_init__(self) -> None:
+        if self.domain not in ("general", "web", "code"):
+            raise UsageError(f"there is no domain {self.domain!r}: use 'general', 'web' or 'code'")
+        if self.consolidation not in (UNSET, "append", "skip_duplicates", "merge_similar"):
+            raise UsageError(
+                f"consolidation is 'append', 'skip_duplicates' or 'merge_similar'; got {self.consolidation!r}. "
+                "A consolidator of your own goes into Parts(consolidator=)"
+            )
+        _share("Learning(abstain=)", self.abstain)
+        _whole("Learning(judge_budget=)", self.judge_budget, least=500)
+        _share("Learning(success_at=)", self.success_at)
+        if self.success_at <= 0:
+            raise UsageError(f"Learning(success_at=) is above 0 and at most 1; got {self.success_at!r}")
+        if self.keep_runs is not None and not _is_number(self.keep_runs, above=0.0):
+            raise UsageError(f"Learning(keep_runs=) is a number of days above 0, or None; got {self.keep_runs!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How a bank measures whether its lessons help.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+
+    holdout: float | Withholding | None | Unset = UNSET
+    """The probability with which each lesson, and each whole recall, is withheld so that effects can be measured; a
+    policy of `lessonbank.evidence`; `None` for never. Default: 0.1 at first, then less for lessons that help and more
+    for lessons that seem to harm."""
+    act: bool = True
+    """Whether a lesson that is shown to harm is retired automatically, and one that is shown to help is trusted."""
+    observe: bool = False
+    """Whether to learn and record everything and show nothing: a start without risk."""
+
+    def __post_init__(self) -> None:
+        _flag("Evidence(act=)", self.act)
+        _flag("Evidence(observe=)", self.observe)
+
+
+@dataclass(frozen=True, slots=True)
+class Safety:
+    """What may be remembered and shown.
+
+    Raises:
+        UsageError: a value that cannot be.
+    """
+
+    trust: TrustPolicy = "open"
+    """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
+    `witnessed`: such a run of another writer. `reviewed`: a person's approval, which also satisfies the others."""
+    redact: Redactor | None | Unset = UNSET
+    """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
+    Default: the built-in redactor."""
+    admission: Admission | None | Unset = UNSET
+    """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
+    caps: LessonCaps | None | Unset = UNSET
+    """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
+
+    def __post_init__(self) -> None:
+        if self.trust not in ("open", "corroborated", "witnessed", "reviewed"):
+            raise UsageError(f"trust is 'open', 'corroborated', 'witnessed' or 'reviewed'; got {self.trust!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Parts of your own in the place of the standard ones. Each takes what its protocol in `protocols` says.
+
+    Raises:
+        UsageError: something that cannot be called.
+    """
+
+    judge: Judge | None = None
+    extractor: Extractor | None = None
+    retriever: Retriever | None = None
+    consolidator: Consolidator | None = None
+    hooks: Sequence[Hook] = ()
+    """Functions that are called with each event, after it happened."""
+
+    def __post_init__(self) -> None:
+        for name in ("judge", "extractor", "retriever", "consolidator"):
+            part = getattr(self, name)
+            if part is not None and not callable(part):
+                raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
+        if not isinstance(self.hooks, Sequence) or not all(map(callable, self.hooks)):
+            raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
+
+
+def chosen(value: T | Unset, default: T, /) -> T:
+    """`value`, or the profile's `default` where it was left open."""
+    return default if isinstance(value, Unset) else value
+
+
+def described(settings: object, /) -> dict[str, object]:
+    """The fields of a settings object that can be shown: secrets are masked."""
+    told: dict[str, object] = {}
+    for one in fields(settings):  # type: ignore[arg-type]
+        value = getattr(settings, one.name)
+        told[one.name] = value if one.repr or value is None else "***"
+    return told
+
+
+def _is_number(value: object, *, above: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > above
+
+
+def _whole(name: str, value: object, *, least: int) -> None:
+    if isinstance(value, Unset):
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name} is a whole number of at least {least}; got {value!r}")
+
+
+def _share(name: str, value: object) -> None:
+    if value is None or isinstance(value, Unset):
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise UsageError(f"{name} goes from 0 to 1; got {value!r}")
+
+
+def _flag(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is True or False; got {value!r}")
