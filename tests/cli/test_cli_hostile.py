@@ -41,6 +41,68 @@ def test_a_file_nobody_can_read_costs_no_other_file_its_runs(runs: Path) -> None
     assert "cut.json" in report["skipped"][0]
 
 
+def test_files_in_a_folder_that_cannot_be_read_are_counted_and_named_and_the_exit_code_says_so(runs: Path) -> None:
+    folder = runs.parent / "folder"
+    folder.mkdir()
+    runs.rename(folder / "runs.jsonl")
+    (folder / "settings.json").write_text('{"verbose": true}', encoding="utf-8")
+    sound = learn(folder)
+    assert sound.returncode == 0, sound.stderr
+    assert "no runs in" in sound.stderr
+    assert "settings.json" in sound.stderr
+    (folder / "cut.json").write_text('[{"task": "x", "mess', encoding="utf-8")
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere")
+    done = learn(folder)
+    assert done.returncode == 3, done.stderr
+    assert "cut.json:1: not valid JSON" in done.stderr
+    assert "gone.jsonl:1: the file cannot be read: No such file" in done.stderr
+    report = json.loads(learn(folder, "--json").stdout)
+    assert report["runs"] == 4
+    assert [Path(line.split(":")[0]).name for line in report["skipped"]] == ["cut.json", "gone.jsonl"]
+    assert [Path(name).name for name in report["passed_over"]] == ["settings.json"]
+    assert {Path(row["file"]).name: row["skipped"] for row in report["files"]} == {
+        "runs.jsonl": 0,
+        "cut.json": 1,
+        "gone.jsonl": 1,
+    }
+
+
+def test_a_folder_of_broken_files_alone_fails_as_a_broken_file_does(runs: Path) -> None:
+    folder = runs.parent / "folder"
+    folder.mkdir()
+    (folder / "cut.json").write_text('[{"task": "x", "mess', encoding="utf-8")
+    done = learn(folder)
+    assert done.returncode == 2
+    assert "cut.json" in done.stderr
+
+
+def test_an_outcome_in_words_is_an_error_that_names_file_line_and_value(runs: Path) -> None:
+    write(runs, [RUNS[0], {**RUNS[1], "success": "true"}])
+    done = learn(runs)
+    assert done.returncode == 3
+    assert 'runs.jsonl:2: success is "true": write true, false, or null' in done.stderr
+    assert "1 runs read: 1 failure" in done.stdout
+
+
+def test_graded_rewards_are_counted_and_the_threshold_can_be_set(runs: Path) -> None:
+    write(runs, [{**r, "success": None, "reward": reward} for r, reward in zip(RUNS, (0.9, 0.4, 1.0, 0), strict=True)])
+    done = learn(runs)
+    assert done.returncode == 0, done.stderr
+    assert "3 failure, 1 success" in done.stdout
+    assert "2 rewards are neither 0 nor 1 and were taken 2 for failure: --success-at changes that" in done.stderr
+    (runs.parent / "bank.db").unlink()
+    done = learn(runs, "--success-at", "0.5")
+    assert "2 failure, 2 success" in done.stdout
+    assert "taken 1 for failure and 1 for success" in done.stderr
+
+
+def test_a_stated_success_beside_a_graded_reward_is_no_contradiction(runs: Path) -> None:
+    write(runs, [{**RUNS[1], "success": True, "reward": 0.9}])
+    done = learn(runs)
+    assert done.returncode == 0, done.stderr
+    assert "1 runs read: 1 success" in done.stdout
+
+
 def test_no_readable_file_at_all_is_an_error(runs: Path) -> None:
     for name in ("one.json", "two.json"):
         (runs.parent / name).write_text("nothing", encoding="utf-8")
