@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import FormatError
-from lessonbank.messages import to_messages, trajectory_from
+from lessonbank.messages import first_request, to_messages, trajectory_from
 from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 CHAT: list[dict[str, Any]] = [
@@ -631,3 +631,95 @@ def test_tens_of_thousands_of_fragments_of_one_turn_take_linear_time() -> None:
     run = trajectory_from([{"role": "user", "content": "go"}, *[thought] * many, *[call] * many])
     assert len(run.steps[1].action.calls) == many
     assert time.process_time() - start < seconds
+
+
+GREETINGS = [
+    "Hi",
+    "hello!",
+    "Heyyy 👋",
+    "Hi there, good morning.",
+    "Thanks a lot!",
+    "OK, great",
+    "👍",
+    "...",
+    "Guten Tag",
+    "Grüß Gott",
+    "Bonjour !",
+    "¡Hola, buenos días!",
+    "Olá, bom dia",
+    "Cześć",
+    "Dzień dobry",
+    "Здравствуйте!",
+    "Merhaba",
+    "Γεια σας",
+    "مرحبا، صباح الخير",
+    "नमस्ते",
+    "你好，谢谢！",
+    "こんにちは。",
+    "안녕하세요",
+]
+ASKING = [
+    "Hi, where is my parcel?",
+    "Hello?",
+    "Hi, cancel order W123",
+    "cancel",
+    "Hi 123",
+    "Thanks for /etc/hosts",
+    "Good day sale",
+    "Hallo Welt",
+    "[image]",
+    "Hello World",
+    "你好，取消订单",
+    "ok go on",
+    "hi " * 30,
+]
+
+
+def greeted(*said: str) -> list[dict[str, Any]]:
+    turns = [[{"role": "user", "content": text}, {"role": "assistant", "content": "How can I help?"}] for text in said]
+    return [message for turn in turns for message in turn]
+
+
+@pytest.mark.parametrize("greeting", GREETINGS)
+def test_a_turn_that_only_greets_is_not_the_task(greeting: str) -> None:
+    run = trajectory_from(greeted("  ", greeting, "Cancel my order", "Thanks"))
+    assert run.task == "Cancel my order"
+    assert to_messages(run) == greeted("  ", greeting, "Cancel my order", "Thanks")
+
+
+@pytest.mark.parametrize("asking", ASKING)
+def test_a_first_turn_that_may_ask_for_something_is_the_task(asking: str) -> None:
+    assert trajectory_from(greeted(asking, "Cancel my order")).task == asking.strip()
+
+
+def test_the_task_that_is_passed_always_wins() -> None:
+    assert trajectory_from(greeted("Cancel my order"), task="Hi").task == "Hi"
+    assert trajectory_from({"messages": greeted("Cancel my order"), "task": "Hi"}).task == "Hi"
+
+
+@pytest.mark.parametrize("greeting", GREETINGS)
+def test_where_all_turns_greet_the_first_is_the_task(greeting: str) -> None:
+    assert trajectory_from(greeted(greeting, "Thanks")).task == greeting
+
+
+@given(st.lists(st.one_of(st.sampled_from(GREETINGS), st.text(max_size=80)), max_size=6))
+def test_the_request_is_one_of_the_turns_and_only_greetings_come_before_it(texts: list[str]) -> None:
+    spoken = [text for text in texts if text.strip()]
+    found = first_request(texts)
+    if not spoken:
+        assert found is None
+        return
+    assert found in spoken
+    before = spoken[: spoken.index(found)]
+    assert all(first_request([text, "Cancel my order"]) == "Cancel my order" for text in before)
+
+
+@given(st.sampled_from(GREETINGS), st.sampled_from(["?", "7", "#", "_", "` `", "cancel"]))
+def test_a_greeting_with_anything_that_may_ask_is_the_request(greeting: str, sign: str) -> None:
+    assert first_request([f"{greeting} {sign}", "Cancel my order"]) == f"{greeting} {sign}"
+
+
+def test_a_long_turn_is_not_looked_through() -> None:
+    began = time.perf_counter()
+    assert first_request(["hi " * 1_000_000]) is not None
+    assert time.perf_counter() - began < 0.5

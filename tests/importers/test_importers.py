@@ -290,6 +290,28 @@ def test_a_claude_code_session_is_one_run_and_its_sub_agent_another() -> None:
     ]
 
 
+def test_a_greeting_is_not_the_task_of_an_imported_run(tmp_path: Path) -> None:
+    said = [("user", "Hi there!"), ("assistant", "Hello."), ("user", "Cancel my order"), ("assistant", "Done.")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    files: dict[str, Any] = {
+        "list.json": messages,
+        "session.jsonl": [
+            {"type": role, "sessionId": "s", "uuid": str(n), "message": message}
+            for n, (role, message) in enumerate(zip((r for r, _ in said), messages, strict=True))
+        ],
+    }
+    for name, content in files.items():
+        lines = content if name.endswith(".jsonl") else [content]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        (entry,) = read(tmp_path / name)
+        assert isinstance(entry, Imported), entry
+        assert entry.trajectory.task == "Cancel my order", name
+    (tmp_path / "named.jsonl").write_text(json.dumps({"task": "Hi", "messages": messages}), encoding="utf-8")
+    (entry,) = read(tmp_path / "named.jsonl")
+    assert isinstance(entry, Imported)
+    assert entry.trajectory.task == "Hi"
+
+
 def test_a_claude_code_session_that_ended_in_an_api_error_says_so() -> None:
     (entry,) = runs("claude_code_flat.jsonl")
     assert entry.trajectory.task == "Bake a cake"

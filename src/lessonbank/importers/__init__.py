@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -75,9 +76,9 @@ def read(path: str | os.PathLike[str], /, *, format: str = "auto", success_at: f
     place, success_at = Path(path), checked_threshold(success_at)
     if format != "auto" and format not in _BY_NAME:
         raise FormatError(f"there is no format {format!r}: use auto or one of {', '.join(_BY_NAME)}")
-    if not os.path.exists(place):  # unlike Path.exists it never raises
+    if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {str(place)!r}")
-    if place.is_dir() and not _is_result(place):
+    if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
         return _folder(place, format, success_at)
     _check_regular(place)
     chosen = detect(place) if format == "auto" else format
@@ -92,7 +93,7 @@ def detect(path: str | os.PathLike[str], /) -> str:
     """
     place = Path(path)
     if place.is_dir():
-        if _is_result(place):
+        if _holds(lambda: browsergym.is_run(place)):
             return browsergym.NAME
         raise FormatError(f"{str(place)!r} is a folder of files, not a run: detect its files one by one")
     if not place.exists():
@@ -175,7 +176,7 @@ def _places(folder: Path) -> Iterator[Path | Skipped]:
     closed: list[OSError] = []
     for here, below, files in os.walk(folder, onerror=closed.append):
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if _is_result(Path(here)):
+        if _holds(partial(browsergym.is_run, Path(here))):
             below.clear()
             yield Path(here)
             continue
@@ -186,11 +187,12 @@ def _places(folder: Path) -> Iterator[Path | Skipped]:
         yield Skipped(Path(error.filename or folder), 1, f"the folder cannot be read: {error.strerror or error}")
 
 
-def _is_result(folder: Path) -> bool:
+def _holds(check: Callable[[], bool], /) -> bool:
+    """What a check of a path says; `False` where nobody may look. What cannot be read is named later."""
     try:
-        return browsergym.is_run(folder)
+        return check()
     except OSError:
-        return False  # its files are then named one by one as files that cannot be read
+        return False
 
 
 def _format_of(place: Path | Skipped) -> Format | Skipped:

@@ -12,9 +12,10 @@ from ._assembly import assemble
 from ._dialects import turns_of
 from ._plain import plain, same
 from ._rebuild import rebuild
+from ._requests import first_request
 from ._turns import Turn, text_of
 
-__all__ = ["to_messages", "trajectory_from"]
+__all__ = ["first_request", "to_messages", "trajectory_from"]
 
 _SHAPES = "a Trajectory, the answer as text, or a list of messages"
 
@@ -31,7 +32,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
 
     Args:
         source: The run, in any of the shapes above.
-        task: What the agent was asked. Without it, the `task` of the mapping, or the first user message.
+        task: What the agent was asked. Without it, the `task` of the mapping, or the first turn of the user that asks
+            for something: a turn that only greets, thanks or agrees is passed over, if another one follows.
 
     Returns:
         A trajectory with a fresh id. `answer` is the last thing the agent said, unless that turn made calls. Code
@@ -80,7 +82,7 @@ def _build(messages: list[object], *, system: str, task: str | None) -> Trajecto
         turns.insert(0, Turn("instructions", system))
     story = assemble(turns)
     trajectory = Trajectory(
-        task=_checked(story.first_request if task is None else task, "no user message says it"),
+        task=_checked(story.request if task is None else task, "no user message says it"),
         instructions=story.instructions,
         steps=story.steps,
         answer=story.answer,
