@@ -89,10 +89,11 @@ class AsyncReasoningBank(Scaling):
     ) -> Learned:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
-        `outcome` or `reward` (success from the bank's `success_at` on) is ground truth and beats the judge. `recall` settles its receipt.
-        The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
-        pending and `notes` says why. A run learned before adds no lesson; a truth told later corrects its verdict and
-        receipt. A run that waits takes along those that wait with it. Raises UsageError, FormatError, StoreError.
+        `outcome` or `reward` (a success from `success_at` on) is ground truth and beats the judge. `recall` settles
+        its receipt. The runs are on disk before any model is asked. A model that fails costs the lesson, not the run:
+        it stays pending, `notes` says why and `errors` has the codes. A run learned before adds no lesson; a truth told
+        later corrects its verdict and receipt. A run that waits takes along those that wait with it. Raises UsageError,
+        FormatError, StoreError.
         """
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
@@ -109,7 +110,7 @@ class AsyncReasoningBank(Scaling):
         extraction, failed = await self._extract_or_keep(attempts, shown=receipt.text if receipt else "")
         paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
         drawn = settling.Drawn(
-            before, truths, receipt, attempts, extraction, scope=where, pending=failed, usage=paid, graded=graded
+            before, truths, receipt, attempts, extraction, scope=where, failed=failed, usage=paid, graded=graded
         )
         async with self._turn:
             learned, settlement = await Deciding(self._consolidator).until(partial(self._take_in, drawn))
@@ -149,16 +150,18 @@ class AsyncReasoningBank(Scaling):
         self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
         return extraction
 
-    async def _extract_or_keep(self, attempts: Sequence[Run], *, shown: str) -> tuple[Extraction, bool]:
-        """The extraction, and whether it failed and is to be tried again."""
+    async def _extract_or_keep(
+        self, attempts: Sequence[Run], *, shown: str
+    ) -> tuple[Extraction, ExtractionError | ModelError | None]:
+        """The extraction, and why it failed and is to be tried again, if it did."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
-            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False
+            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._extract(attempts, shown=shown), False
+            return await self._extract(attempts, shown=shown), None
         except (ExtractionError, ModelError) as error:
             nothing = settling.nothing_drawn(error)
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=nothing.notes)
-            return nothing, True
+            return nothing, error
 
     async def _take_in(self, new: settling.Drawn, deciding: Deciding) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed."""

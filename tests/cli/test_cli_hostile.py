@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from running import COMMAND, RUNS, learn, lessonbank_cli, lessonbank_process
 
+import lessonbank
 from lessonbank import importers
 from lessonbank.testing import ModelServer
+from lessonbank.testing.model_server import refusal
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 
@@ -101,6 +103,66 @@ def test_a_stated_success_beside_a_graded_reward_is_no_contradiction(runs: Path)
     done = learn(runs)
     assert done.returncode == 0, done.stderr
     assert "1 runs read: 1 success" in done.stdout
+
+
+def many(path: Path, count: int) -> Path:
+    row = {**RUNS[0], "success": None, "reward": None}
+    return write(path, [{**row, "run_id": f"many {n}"} for n in range(count)])
+
+
+@pytest.mark.parametrize("how", [("--judge",), ("--outcome", "failure")], ids=["judge", "extractor"])
+def test_a_model_that_refuses_the_key_stops_the_import_after_three_runs_and_they_wait(
+    runs: Path, how: tuple[str, ...]
+) -> None:
+    many(runs, 40)
+    with ModelServer(default=refusal("no such key", status=401)) as server:
+        asked = ("--model", "desk", "--base-url", server.base_url, "--jobs", "1", *how)
+        done = learn(runs, *asked)
+        requests = len(server.requests)
+    assert done.returncode == 1
+    assert requests == 3
+    (sentence,) = [line for line in done.stderr.splitlines() if line.strip()]
+    assert sentence.startswith("lessonbank: stopped, because the model cannot be used (")
+    assert "HTTP 401 (check the API key" in sentence
+    assert sentence.endswith("3 runs are kept and wait: the same command goes on from there [model_unavailable]")
+    with lessonbank.connect(runs.parent / "bank.db", scope="t") as bank:
+        assert len(bank.pending()) == 3
+
+
+def test_an_answer_in_between_keeps_an_import_going(runs: Path) -> None:
+    many(runs, 8)
+    no = refusal("no such key", status=401)
+    with ModelServer(no, no, "nothing readable", no, no, "nothing readable", default=no) as server:
+        done = learn(runs, "--model", "desk", "--base-url", server.base_url, "--jobs", "1", "--judge")
+        assert len(server.requests) == 8
+    assert done.returncode == 3
+
+
+def test_other_failures_of_a_model_stop_nothing(runs: Path) -> None:
+    many(runs, 5)
+    with ModelServer(default=refusal("too long", status=400)) as server:
+        done = learn(runs, "--model", "desk", "--base-url", server.base_url, "--judge", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["waiting"] == 5
+
+
+def test_a_blank_key_is_one_sentence(runs: Path) -> None:
+    done = lessonbank_cli(
+        "learn",
+        runs,
+        "--bank",
+        "bank.db",
+        "--scope",
+        "t",
+        "--model",
+        "openai:gpt-5",
+        cwd=runs.parent,
+        OPENAI_API_KEY="",
+    )
+    assert done.returncode == 2
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set and blank")
+    assert not (runs.parent / "bank.db").exists()
 
 
 def test_no_readable_file_at_all_is_an_error(runs: Path) -> None:

@@ -215,8 +215,9 @@ async def test_an_sdks_rate_limit_keeps_its_retry_after() -> None:
 @ASYNC
 @pytest.mark.parametrize("error", [ConnectionResetError("reset"), TimeoutError("slow")])
 async def test_a_lost_connection_is_worth_another_try(error: Exception) -> None:
-    with pytest.raises(TransientModelError):
+    with pytest.raises(TransientModelError) as caught:
         await FunctionModel(lambda prompt: _raise(error)).generate(ASKED)
+    assert isinstance(caught.value, ModelUnavailable) == isinstance(error, ConnectionError)
 
 
 @ASYNC

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lessonbank.errors import ModelUnavailable
 from lessonbank.importers import Skipped
 from lessonbank.types import Learned, Lesson
 
@@ -18,6 +19,8 @@ FILES = 12
 NARROWEST, WIDEST = 12, 40
 """Columns of a file's name."""
 NOTES = 5
+UNANSWERED = 3
+"""Runs in a row without an answer of the model, after which `learn` stops."""
 _OUTCOMES = ("success", "failure", "unknown")
 _COLUMNS = ("runs", *_OUTCOMES, "known", "lessons", "skipped")
 _ALWAYS = ("runs", *_OUTCOMES, "lessons")
@@ -30,6 +33,10 @@ class Report:
     started: int = 0
     waiting: int = 0
     stopped: bool = False
+    unanswered: int = 0
+    """Runs in a row for which the model was not to be had."""
+    unavailable: str = ""
+    """What was said of the last of them."""
     files: dict[Path, Counter[str]] = field(default_factory=dict[Path, Counter[str]])
     lessons: list[Lesson] = field(default_factory=list[Lesson])
     notes: Counter[str] = field(default_factory=Counter[str])
@@ -51,9 +58,17 @@ class Report:
         unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
         self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
         self.lessons.extend(learned.lessons)
+        self._count_unanswered(learned)
         self.notes.update(learned.notes)
         self.tokens += learned.usage.input_tokens + learned.usage.output_tokens
         self.cost += learned.usage.cost or 0.0
+
+    def _count_unanswered(self, learned: Learned) -> None:
+        if ModelUnavailable.code in learned.errors:
+            self.unanswered += 1
+            self.unavailable = learned.notes[0].partition(": ")[2] or learned.notes[0]
+        elif not learned.known:
+            self.unanswered = 0
 
     def note(self, entry: Skipped, /) -> None:
         """Note what gave no run. A sound file in a folder without runs, such as one of settings, is nothing amiss."""
@@ -66,6 +81,11 @@ class Report:
         """Note a line, or a whole file, that holds no readable run."""
         self.files.setdefault(file, Counter())["skipped"] += 1
         self.skipped.append(f"{file}: {reason}" if line is None else f"{file}:{line}: {reason}")
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the model was not to be had for so many runs in a row that further ones would fare no better."""
+        return self.unanswered >= UNANSWERED
 
     @property
     def total(self) -> Counter[str]:
@@ -157,16 +177,16 @@ def _show_lessons(lessons: list[Lesson], bank: Path, scope: str) -> None:
 
 
 def _warn_of(report: Report) -> None:
-    if report.stopped:
+    if report.stopped and not report.gave_up:
         warn("stopped: what was learned so far is kept, and the same command goes on from there")
-    if report.waiting:
+    if report.waiting and not report.gave_up:
         warn(
             f"{report.waiting} runs wait for a verdict or another try: run the command again with a model or --outcome"
         )
     if report.graded:
         taken = " and ".join(f"{report.graded[o]} for {o}" for o in sorted(report.graded))
         warn(f"{report.graded.total()} rewards are neither 0 nor 1 and were taken {taken}: --success-at changes that")
-    for note, times in report.notes.most_common(NOTES):
+    for note, times in () if report.gave_up else report.notes.most_common(NOTES):
         warn(f"{times} × {note}")
     if report.passed_over:
         warn(f"no runs in {_few(report.passed_over)}")

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lessonbank import importers
 from lessonbank._concurrency import gather
-from lessonbank.errors import FormatError
+from lessonbank.errors import FormatError, ModelUnavailable
 from lessonbank.types import Outcome
 
 from . import _options as options
@@ -116,10 +116,17 @@ def learn(
     if report.skipped and not report.total["runs"] and not report.stopped:
         raise FormatError(f"none of the files holds a run that can be read: {report.skipped[0]}")
     show(report, bank=bank, scope=scope, as_json=as_json)
+    if report.gave_up:
+        raise ModelUnavailable(_given_up(report))
     if report.stopped:
         raise typer.Exit(INTERRUPTED)
     if report.skipped or report.waiting:
         raise typer.Exit(3)
+
+
+def _given_up(report: Report) -> str:
+    kept = f"{report.waiting} runs are kept and wait: the same command goes on from there"
+    return f"stopped, because the model cannot be used ({report.unavailable}). {kept}"
 
 
 def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bool, model: str | None) -> None:
@@ -151,7 +158,7 @@ async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any
             for file in plan.files:
                 bar.update(row, description=f"learning {file.name}")
                 runs = plan.runs(file, report)
-                while (room := plan.room(report)) and (batch := list(islice(runs, room))):
+                while not report.gave_up and (room := plan.room(report)) and (batch := list(islice(runs, room))):
                     await _learn_batch(bank, batch, plan, report)
                     bar.advance(row, len(batch))
 

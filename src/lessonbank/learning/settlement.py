@@ -154,8 +154,8 @@ class Drawn:
     extraction: Extraction
     _: KW_ONLY
     scope: str
-    pending: bool
-    """Whether the extraction failed and is to be tried again."""
+    failed: ExtractionError | ModelError | None
+    """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
     graded: tuple[str, ...] = ()
@@ -178,10 +178,16 @@ class Drawn:
             self.extraction,
             scope=self.scope,
             writer=writer,
-            pending=self.pending,
+            pending=self.failed is not None,
             earlier=earlier,
             recall=self.receipt,
         )
+
+    @property
+    def _errors(self) -> tuple[str, ...]:
+        """The codes of what went wrong, each once."""
+        codes = [attempt.verdict.error for attempt in self.attempts]
+        return tuple(dict.fromkeys(code for code in (*codes, self.failed and self.failed.code) if code))
 
     def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
         """How its receipt is closed, where there is one; `others` are the runs that count besides."""
@@ -199,6 +205,7 @@ class Drawn:
             usage=self.usage + cost,
             known=self.before.known,
             notes=(*self.graded, *self.extraction.notes, *self.before.contradictions(self.truths), *notes),
+            errors=self._errors,
         )
 
 
