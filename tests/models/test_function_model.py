@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.models.function import FunctionModel
 from lessonbank.models.wrappers import TimeLimited, standard
 from lessonbank.protocols import Completion, LanguageModel, Message

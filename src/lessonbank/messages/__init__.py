@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from lessonbank.errors import FormatError
+from lessonbank.guard.quoting import quoted
 from lessonbank.types import Json, Trajectory
 
 from ._assembly import assemble
@@ -40,7 +41,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         points that are no text (lone surrogates) are replaced, because no store could keep them.
 
     Raises:
-        FormatError: the messages have no known shape (the sentence names the index), or no task can be found.
+        FormatError: the messages have no known shape, or cannot be read (the sentence names the index and what is
+            there), or no task can be found.
     """
     if isinstance(source, Trajectory):
         return _retitled(source, task)
@@ -48,8 +50,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
     if isinstance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if isinstance(source, Iterable):
-        return _build(list(cast("Iterable[object]", source)), system="", task=task)
+    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | memoryview):
+        return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
 
@@ -65,13 +67,34 @@ def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
 
 
 def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
-    messages = source.get("messages")
-    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise FormatError(f"a mapping needs its list of messages under 'messages': pass {_SHAPES}")
-    named = source.get("task")
-    system = text_of(plain(source.get("system")))
+    messages, named = _field(source, "messages"), _field(source, "task")
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        if isinstance(_field(source, "role"), str):
+            raise FormatError("this is one message, not a run: pass a list of messages")
+        found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
+        raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
+    try:
+        system = text_of(plain(_field(source, "system")))
+    except FormatError as error:
+        raise FormatError(f"'system' {error}") from None
     task = task if task is not None or not isinstance(named, str) or not named.strip() else named
-    return _build(list(cast("Iterable[object]", messages)), system=system, task=task)
+    return _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+
+
+def _field(source: Mapping[str, object], key: str) -> object:
+    try:
+        return source.get(key)
+    except Exception as error:
+        raise FormatError(f"{_kind(source)} could not be read at {key!r}: {_raised(error)}") from error
+
+
+def _listed(messages: Iterable[object]) -> list[object]:
+    found: list[object] = []
+    try:
+        found.extend(messages)  # what came before an error stays, so that its length says where it was
+    except Exception as error:
+        raise FormatError(f"messages[{len(found)}] could not be read: {_raised(error)}") from error
+    return found
 
 
 def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
@@ -101,17 +124,21 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
             turns.extend(turns_of(data[-1]))
         except FormatError as error:
             raise FormatError(f"messages[{index}] {error}") from None
+        except Exception as error:
+            raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
     return data, turns
 
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
-    if task is None or task.strip() == trajectory.task:
+    if task is None or (isinstance(task, str) and task.strip() == trajectory.task):
         return trajectory
     return trajectory.model_copy(update={"task": _checked(task, "it is blank")})
 
 
 def _checked(task: str | None, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
+    if not isinstance(task, str | None):
+        raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
     found = _text(task or "").strip()
     if not found:
         raise FormatError(f"what was the task? {why}: pass task=")
@@ -120,6 +147,14 @@ def _checked(task: str | None, why: str) -> str:
 
 def _text(value: str) -> str:
     return cast("str", plain(value))
+
+
+def _raised(error: Exception) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - then its type has to do
+        said = ""
+    return quoted(f"{type(error).__name__}: {said}".rstrip(": "), limit=200)
 
 
 def _kind(value: object) -> str:
