@@ -148,8 +148,7 @@ _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
 def _folder(folder: Path, wanted: str, success_at: float) -> Iterator[Entry]:
     outcomes = Outcomes()
     found, unreadable = False, list[Skipped]()
-    for place in _places(folder):
-        chosen = _format_of(place)
+    for chosen, place in _recognised_below(folder):
         if isinstance(chosen, Skipped):
             unreadable += [] if chosen.unknown else [chosen]
             if wanted == "auto" or not chosen.unknown:
@@ -159,6 +158,11 @@ def _folder(folder: Path, wanted: str, success_at: float) -> Iterator[Entry]:
             yield from _with_outcomes(chosen, Source(place, success_at=success_at), outcomes)
     if not found:
         raise FormatError(_nothing_in(folder, wanted, unreadable))
+
+
+def _recognised_below(folder: Path) -> Iterator[tuple[Format | Skipped, Path]]:
+    for place in _places(folder):
+        yield (place, place.path) if isinstance(place, Skipped) else (_format_of(place), place)
 
 
 def _nothing_in(folder: Path, wanted: str, unreadable: list[Skipped]) -> str:
@@ -195,10 +199,8 @@ def _holds(check: Callable[[], bool], /) -> bool:
         return False
 
 
-def _format_of(place: Path | Skipped) -> Format | Skipped:
+def _format_of(place: Path) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    if isinstance(place, Skipped):
-        return place
     try:
         mode = place.stat().st_mode
     except OSError as error:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import cast
 
 from lessonbank.errors import FormatError
-from lessonbank.guard.quoting import quoted
 from lessonbank.types import Json, Trajectory
 
 from ._assembly import assemble
@@ -18,6 +17,8 @@ from ._turns import Turn, text_of
 
 __all__ = ["first_request", "to_messages", "trajectory_from"]
 
+_SAID = 160
+"""Characters of somebody else's error that ours repeats."""
 _SHAPES = "a Trajectory, the answer as text, or a list of messages"
 
 
@@ -50,7 +51,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
     if isinstance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray | memoryview):
+    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
         return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
@@ -130,14 +131,13 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
 
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
-    if task is None or (isinstance(task, str) and task.strip() == trajectory.task):
-        return trajectory
-    return trajectory.model_copy(update={"task": _checked(task, "it is blank")})
+    asked = trajectory.task if task is None else _checked(task, "it is blank")
+    return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})
 
 
-def _checked(task: str | None, why: str) -> str:
+def _checked(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
-    if not isinstance(task, str | None):
+    if task is not None and not isinstance(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
     found = _text(task or "").strip()
     if not found:
@@ -154,7 +154,8 @@ def _raised(error: Exception) -> str:
         said = str(error)
     except Exception:  # noqa: BLE001 - then its type has to do
         said = ""
-    return quoted(f"{type(error).__name__}: {said}".rstrip(": "), limit=200)
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in said[:_SAID]).split())
+    return f"{type(error).__name__}: {line}".rstrip(": ")
 
 
 def _kind(value: object) -> str:
