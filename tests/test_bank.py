@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,7 +13,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Extraction, Lesson, Run, Step, Trajectory, Verdict
-from lessonbank.errors import Conflict, FormatError, ModelError, NotFound, UsageError
+from lessonbank.errors import Conflict, FormatError, ModelError, ModelUnavailable, NotFound, UsageError
 from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
 from lessonbank.protocols import Message
 from lessonbank.retrieving import DenseRetriever
@@ -431,3 +432,95 @@ async def test_trying_again_without_anything_new_changes_nothing(bank: AsyncReas
     before = [e.sequence async for e in bank.store.journal(scope="t")]
     assert (await bank.learn(trajectory)).changes == ()
     assert [e.sequence async for e in bank.store.journal(scope="t")] == before
+
+
+GRADED = [
+    (0.9, 1.0, "failure", "the reward 0.9 was taken for a failure: success starts at 1, and success_at= changes that"),
+    (
+        0.9,
+        0.5,
+        "success",
+        "the reward 0.9 was taken for a success: success starts at 0.5, and success_at=",
+    ),
+    (2.5, 1.0, "success", "the reward 2.5 was taken for a success"),
+    (-1, 1.0, "failure", "the reward -1 was taken for a failure"),
+    (1.0, 0.5, "success", ""),
+    (0.0, 0.5, "failure", ""),
+    (0.1 * 3 + 0.7, 1.0, "success", ""),
+    (sum([0.1] * 10), 1.0, "success", ""),
+]
+
+
+@pytest.mark.parametrize(("reward", "success_at", "outcome", "said"), GRADED)
+async def test_a_graded_reward_is_read_by_the_threshold_and_the_notes_say_so(
+    reward: float, success_at: float, outcome: str, said: str
+) -> None:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", holdout=None, success_at=success_at
+    ) as bank:
+        one = run()
+        learned = await bank.learn(one, reward=reward)
+        again = await bank.learn(one, reward=reward)
+        async with bank.attempt("find the invoice") as attempt:
+            finished = await attempt.finish(run(), reward=reward)
+        judged = await bank.judge(run(), reward=reward)
+        score = max(0.0, min(reward, 1.0))  # what a verifier may say
+        scaled = await bank.scale("find the invoice", lambda task, memory: run(), k=1, outcome=lambda run: score)
+    assert learned.verdicts[0].outcome == finished.verdicts[0].outcome == judged.outcome == outcome
+    assert scaled.attempts[0].verdict.outcome == outcome
+    for notes in (learned.notes, again.notes, finished.notes):
+        graded = [note for note in notes if "was taken for" in note]
+        assert len(graded) == bool(said)
+        assert all(note.startswith(said) for note in graded)
+
+
+async def test_graded_rewards_of_several_runs_are_one_note_and_a_stated_outcome_needs_none(
+    bank: AsyncReasoningBank,
+) -> None:
+    several = await bank.learn([run(), run(), run(), run()], reward=[0.2, 0.9, 1.0, 1.5])
+    assert several.notes[0] == (
+        "the rewards 0.2, 0.9 were taken for failures and the reward 1.5 was taken for a success: "
+        "success starts at 1, and success_at= changes that"
+    )
+    stated = await bank.learn(run(), outcome="failure", reward=0.9)
+    assert not any("taken" in note for note in stated.notes)
+
+
+@pytest.mark.parametrize("threshold", ["0.5", None, True, float("nan"), float("inf")])
+async def test_a_threshold_that_is_no_number_is_refused(threshold: Any) -> None:
+    with pytest.raises(UsageError, match="success_at is the reward"):
+        await lessonbank.connect_async(":memory:", scope="t", success_at=threshold)
+
+
+@pytest.mark.parametrize("given", [{}, {"outcome": "success"}], ids=["judge", "extractor"])
+async def test_a_model_that_is_not_to_be_had_is_named_by_its_code_and_the_run_waits(given: dict[str, Any]) -> None:
+    async with await open_with(
+        ScriptedModel([ModelUnavailable("desk could not be reached"), some_lessons(LESSON)])
+    ) as bank:
+        one = run()
+        learned = await bank.learn(one, **given)
+        assert learned.errors == ("model_unavailable",)
+        assert "desk could not be reached" in learned.notes[0]
+        assert [waiting.id for waiting in await bank.pending()] == [one.id]
+        again = await bank.learn(one, outcome="success")
+        assert again.errors == ()
+        assert len(again.lessons) == 1
+
+
+async def test_a_function_whose_key_is_refused_is_a_model_that_is_not_to_be_had() -> None:
+    class RefusedError(Exception):
+        status_code = 401
+
+    def model(prompt: str) -> str:
+        raise RefusedError("no such key")
+
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", holdout=None, model=model
+    ) as bank:
+        assert (await bank.learn(run())).errors == ("model_unavailable",)
+
+
+async def test_a_blank_key_is_one_sentence_and_makes_no_bank(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="api_key is blank"):
+        await lessonbank.connect_async(tmp_path / "bank.db", scope="t", model="openai:gpt-5", api_key="")
+    assert not (tmp_path / "bank.db").exists()

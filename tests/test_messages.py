@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.errors import FormatError
-from lessonbank.messages import to_messages, trajectory_from
+from lessonbank.messages import first_request, to_messages, trajectory_from
 from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
 
 CHAT: list[dict[str, Any]] = [
@@ -467,7 +468,8 @@ def test_a_user_with_tools_of_their_own_is_shown_with_the_calls() -> None:
         ([{"role": "assistant", "tool_calls": "x"}], r"messages\[0\] has tool_calls that are not a list"),
         ([{"role": "assistant", "tool_calls": [{"id": "1"}]}], r"messages\[0\] has a tool call without a name"),
         ([], "the list of messages is empty"),
-        ({"role": "user", "content": "x"}, "needs its list of messages under 'messages'"),
+        ({"role": "user", "content": "x"}, "this is one message, not a run: pass a list"),
+        ({"messages": "x"}, "needs its list of messages under 'messages'"),
         (5, "cannot read a run from an int"),
         ([{"role": "assistant", "content": "x"}], "pass task="),
         ([{"role": "user", "content": "  "}], "pass task="),
@@ -631,3 +633,162 @@ def test_tens_of_thousands_of_fragments_of_one_turn_take_linear_time() -> None:
     run = trajectory_from([{"role": "user", "content": "go"}, *[thought] * many, *[call] * many])
     assert len(run.steps[1].action.calls) == many
     assert time.process_time() - start < seconds
+
+
+GREETINGS = [
+    "Hi",
+    "hello!",
+    "Heyyy 👋",
+    "Hi there, good morning.",
+    "Thanks a lot!",
+    "OK, great",
+    "👍",
+    "...",
+    "Guten Tag",
+    "Grüß Gott",
+    "Bonjour !",
+    "¡Hola, buenos días!",
+    "Olá, bom dia",
+    "Cześć",
+    "Dzień dobry",
+    "Здравствуйте!",
+    "Merhaba",
+    "Γεια σας",
+    "مرحبا، صباح الخير",
+    "नमस्ते",
+    "你好，谢谢！",
+    "こんにちは。",
+    "안녕하세요",
+]
+ASKING = [
+    "Hi, where is my parcel?",
+    "Hello?",
+    "Hi, cancel order W123",
+    "cancel",
+    "Hi 123",
+    "Thanks for /etc/hosts",
+    "Good day sale",
+    "Hallo Welt",
+    "[image]",
+    "Hello World",
+    "你好，取消订单",
+    "ok go on",
+    "hi " * 30,
+]
+
+
+def greeted(*said: str) -> list[dict[str, Any]]:
+    turns = [[{"role": "user", "content": text}, {"role": "assistant", "content": "How can I help?"}] for text in said]
+    return [message for turn in turns for message in turn]
+
+
+@pytest.mark.parametrize("greeting", GREETINGS)
+def test_a_turn_that_only_greets_is_not_the_task(greeting: str) -> None:
+    run = trajectory_from(greeted("  ", greeting, "Cancel my order", "Thanks"))
+    assert run.task == "Cancel my order"
+    assert to_messages(run) == greeted("  ", greeting, "Cancel my order", "Thanks")
+
+
+@pytest.mark.parametrize("asking", ASKING)
+def test_a_first_turn_that_may_ask_for_something_is_the_task(asking: str) -> None:
+    assert trajectory_from(greeted(asking, "Cancel my order")).task == asking.strip()
+
+
+def test_the_task_that_is_passed_always_wins() -> None:
+    assert trajectory_from(greeted("Cancel my order"), task="Hi").task == "Hi"
+    assert trajectory_from({"messages": greeted("Cancel my order"), "task": "Hi"}).task == "Hi"
+
+
+@pytest.mark.parametrize("greeting", GREETINGS)
+def test_where_all_turns_greet_the_first_is_the_task(greeting: str) -> None:
+    assert trajectory_from(greeted(greeting, "Thanks")).task == greeting
+
+
+@given(st.lists(st.one_of(st.sampled_from(GREETINGS), st.text(max_size=80)), max_size=6))
+def test_the_request_is_one_of_the_turns_and_only_greetings_come_before_it(texts: list[str]) -> None:
+    spoken = [text for text in texts if text.strip()]
+    found = first_request(texts)
+    if not spoken:
+        assert found is None
+        return
+    assert found in spoken
+    before = spoken[: spoken.index(found)]
+    assert all(first_request([text, "Cancel my order"]) == "Cancel my order" for text in before)
+
+
+@given(st.sampled_from(GREETINGS), st.sampled_from(["?", "7", "#", "_", "` `", "cancel"]))
+def test_a_greeting_with_anything_that_may_ask_is_the_request(greeting: str, sign: str) -> None:
+    assert first_request([f"{greeting} {sign}", "Cancel my order"]) == f"{greeting} {sign}"
+
+
+def test_a_long_turn_is_not_looked_through() -> None:
+    began = time.perf_counter()
+    assert first_request(["hi " * 1_000_000]) is not None
+    assert time.perf_counter() - began < 0.5
+
+
+class Raising:
+    """Looks like a message until one looks closer."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("gone")
+
+
+class RaisingMapping(dict[str, Any]):
+    def get(self, key: str, default: Any = None) -> Any:
+        raise RuntimeError("gone")
+
+    def items(self) -> Any:
+        raise RuntimeError("gone")
+
+
+def breaks_off() -> Iterator[dict[str, Any]]:
+    yield USER
+    raise ValueError("connection lost")
+
+
+USER = {"role": "user", "content": "Where is my parcel?"}
+CIRCLE: dict[str, Any] = {"role": "user"}
+CIRCLE["content"] = CIRCLE
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (None, "cannot read a run from a NoneType: pass"),
+        (3, "cannot read a run from an int: pass"),
+        (b"x", "cannot read a run from a bytes: pass"),
+        ([], "the list of messages is empty"),
+        ({}, "has no 'messages': pass"),
+        (USER, "this is one message, not a run"),
+        ({"messages": 5}, "has an int under 'messages'"),
+        ({"choices": [{"message": USER}]}, "has no 'messages'"),
+        ([USER, None], "messages[1] is null, not a message"),
+        ([USER, [USER]], "messages[1] is [{"),
+        ([USER, {"text": "x", "by": "me"}], "messages[1] has no role, only 'text', 'by': each message needs"),
+        ([USER, {}], "messages[1] has no role, only nothing"),
+        ([USER, CIRCLE], "messages[1] is nested more than 100 levels deep"),
+        ([USER, Raising()], "messages[1] is a Raising that cannot be read: RuntimeError: gone"),
+        ([USER, RaisingMapping(role="user")], "messages[1] is a RaisingMapping that cannot be read: RuntimeError"),
+        ([USER, {"role": "user", "content": Raising()}], "messages[1] is a dict that cannot be read"),
+        (RaisingMapping(role="user"), "a RaisingMapping could not be read at 'messages': RuntimeError: gone"),
+        (breaks_off(), "messages[1] could not be read: ValueError: connection lost"),
+        ({"messages": breaks_off()}, "messages[1] could not be read: ValueError: connection lost"),
+        ({"messages": [USER], "system": CIRCLE}, "'system' is nested more than 100 levels deep"),
+        ([USER, {"role": "assistant", "tool_calls": [None]}], "messages[1] has a tool call that is not a mapping"),
+        ([{"role": "assistant", "content": "x"}], "what was the task? no user message says it: pass task="),
+    ],
+)
+def test_messages_that_cannot_be_read_are_one_error_that_names_shape_and_place(source: Any, said: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        trajectory_from(source)
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("task", [5, b"x", ["a"]])
+def test_a_task_that_is_no_text_is_refused(task: Any) -> None:
+    for source in ([USER], "the answer", Trajectory(task="t")):
+        with pytest.raises(FormatError, match="the task is text, not a"):
+            trajectory_from(source, task=task)

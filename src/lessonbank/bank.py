@@ -13,7 +13,7 @@ from .evidence.ledger import Ledger, Unmeasured
 from .guard.entering import Entrance
 from .learning import settlement as settling
 from .learning.consolidation.decision import Deciding
-from .learning.judging import error_verdict, judged, truth_verdict
+from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
 from .learning.prior_runs import Standing, Verdicts, receipt_of, settled_with, standing
 from .matts.scaler import Scaler
 from .messages import trajectory_from
@@ -44,6 +44,7 @@ class AsyncReasoningBank(Scaling):
         hooks: Sequence[Hook] = (),
         entrance: Entrance | None = None,
         scaler: Scaler | None = None,
+        success_at: float = SUCCESS_AT,
         parts: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(store, retriever=retriever, scope=scope, writer=writer)
@@ -51,6 +52,7 @@ class AsyncReasoningBank(Scaling):
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
         self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
         self._entrance, self._scaler = entrance or Entrance(), scaler or Scaler()
+        self._success_at = checked_threshold(success_at)
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.
@@ -87,26 +89,29 @@ class AsyncReasoningBank(Scaling):
     ) -> Learned:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
-        `outcome` or `reward` (success from 1.0) is ground truth and beats the judge. `recall` settles its receipt.
-        The runs are on disk before any model is asked. A model that fails costs the lesson, not the run: it stays
-        pending and `notes` says why. A run learned before adds no lesson; a truth told later corrects its verdict and
-        receipt. A run that waits takes along those that wait with it. Raises UsageError, FormatError, StoreError.
+        `outcome` or `reward` (a success from `success_at` on) is ground truth and beats the judge. `recall` settles
+        its receipt. The runs are on disk before any model is asked. A model that fails costs the lesson, not the run:
+        it stays pending, `notes` says why and `errors` has the codes. A run learned before adds no lesson; a truth told
+        later corrects its verdict and receipt. A run that waits takes along those that wait with it. Raises UsageError,
+        FormatError, StoreError.
         """
         where = self._within(scope)
         receipt = await receipt_of(self.store, recall, scope=where)
         runs = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths = settling.truths_of(runs, outcome=outcome, reward=reward)
+        truths, graded = settling.truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         before = await standing(self.store, runs, scope=where)
         receipt = receipt or before.recall
         if not before.new:
-            return await self._correct(before, receipt, truths, where)
+            return await self._correct(before, receipt, truths, where, graded)
         new = await self._entrance.runs(before.new)
         await self.store.keep(new, scope=where)
         decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in new}
         attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in new)
         extraction, failed = await self._extract_or_keep(attempts, shown=receipt.text if receipt else "")
         paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        drawn = settling.Drawn(before, truths, receipt, attempts, extraction, scope=where, pending=failed, usage=paid)
+        drawn = settling.Drawn(
+            before, truths, receipt, attempts, extraction, scope=where, failed=failed, usage=paid, graded=graded
+        )
         async with self._turn:
             learned, settlement = await Deciding(self._consolidator).until(partial(self._take_in, drawn))
         return await self._acted(learned, settlement)
@@ -116,7 +121,8 @@ class AsyncReasoningBank(Scaling):
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
         run = (await self._entrance.runs([trajectory_from(source, task=task)]))[0]
-        return (await self._attempt(run, truth_verdict(outcome=outcome, reward=reward))).verdict
+        truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
+        return (await self._attempt(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
@@ -144,16 +150,18 @@ class AsyncReasoningBank(Scaling):
         self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
         return extraction
 
-    async def _extract_or_keep(self, attempts: Sequence[Run], *, shown: str) -> tuple[Extraction, bool]:
-        """The extraction, and whether it failed and is to be tried again."""
+    async def _extract_or_keep(
+        self, attempts: Sequence[Run], *, shown: str
+    ) -> tuple[Extraction, ExtractionError | ModelError | None]:
+        """The extraction, and why it failed and is to be tried again, if it did."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
-            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), False
+            return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._extract(attempts, shown=shown), False
+            return await self._extract(attempts, shown=shown), None
         except (ExtractionError, ModelError) as error:
             nothing = settling.nothing_drawn(error)
             self._emit(ExtractionFailed(attempts=attempts, error=error), notes=nothing.notes)
-            return nothing, True
+            return nothing, error
 
     async def _take_in(self, new: settling.Drawn, deciding: Deciding) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed."""
@@ -190,10 +198,13 @@ class AsyncReasoningBank(Scaling):
         self._emit(Consolidated(experience=experience, changes=changes), notes=notes)
         return changes, notes
 
-    async def _correct(self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str) -> Learned:
+    async def _correct(
+        self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str, graded: tuple[str, ...]
+    ) -> Learned:
         changes = settling.corrected(before.experience, truths)
         settled, counted = await settled_with(self.store, receipt, before, truths)
         settlement = settling.settled_anew(settled, receipt, before.experience, counted)
         await self.store.apply(changes, scope=scope, writer=self.writer, settlement=settlement)
-        learned = Learned(known=before.known, changes=tuple(changes), notes=before.contradictions(truths))
+        notes = (*graded, *before.contradictions(truths))
+        learned = Learned(known=before.known, changes=tuple(changes), notes=notes)
         return await self._acted(learned, settlement)

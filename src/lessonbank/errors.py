@@ -6,8 +6,10 @@ LessonbankError
 │  ├─ PromptError            a prompt file has a missing, unused or malformed slot
 │  └─ FormatError            a file or message list is in no known format
 ├─ ModelError                the model or embedding service failed
-│  └─ TransientModelError    try again (after `retry_after` seconds, where the service said so)
-│     └─ ModelTimeout        no answer within the time allowed
+│  ├─ TransientModelError    try again (after `retry_after` seconds, where the service said so)
+│  │  ├─ ModelTimeout        no answer within the time allowed
+│  │  └─ ModelUnreachable    no connection; also a ModelUnavailable
+│  └─ ModelUnavailable       no other request will do better: check the server, the key and the model's name
 ├─ OutputError               the model answered, but not in the agreed form
 │  ├─ JudgeError
 │  └─ ExtractionError
@@ -82,6 +84,18 @@ class ModelTimeout(TransientModelError):  # noqa: N818
     """No answer within the time allowed."""
 
     code = "model_timeout"
+
+
+class ModelUnavailable(ModelError):  # noqa: N818
+    """No request can be answered: there is no connection, or the service refuses the key, the account or the model."""
+
+    code = "model_unavailable"
+
+
+class ModelUnreachable(TransientModelError, ModelUnavailable):  # noqa: N818
+    """There is no connection to the service, for now."""
+
+    code = "model_unavailable"
 
 
 class OutputError(LessonbankError):

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from running import COMMAND, RUNS, learn, lessonbank_cli, lessonbank_process
 
+import lessonbank
 from lessonbank import importers
 from lessonbank.testing import ModelServer
+from lessonbank.testing.model_server import refusal
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 
@@ -39,6 +41,128 @@ def test_a_file_nobody_can_read_costs_no_other_file_its_runs(runs: Path) -> None
     assert report["runs"] == 8
     assert len(report["skipped"]) == 1
     assert "cut.json" in report["skipped"][0]
+
+
+def test_files_in_a_folder_that_cannot_be_read_are_counted_and_named_and_the_exit_code_says_so(runs: Path) -> None:
+    folder = runs.parent / "folder"
+    folder.mkdir()
+    runs.rename(folder / "runs.jsonl")
+    (folder / "settings.json").write_text('{"verbose": true}', encoding="utf-8")
+    sound = learn(folder)
+    assert sound.returncode == 0, sound.stderr
+    assert "no runs in" in sound.stderr
+    assert "settings.json" in sound.stderr
+    (folder / "cut.json").write_text('[{"task": "x", "mess', encoding="utf-8")
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere")
+    done = learn(folder)
+    assert done.returncode == 3, done.stderr
+    assert "cut.json:1: not valid JSON" in done.stderr
+    assert "gone.jsonl:1: the file cannot be read: No such file" in done.stderr
+    report = json.loads(learn(folder, "--json").stdout)
+    assert report["runs"] == 4
+    assert [Path(line.split(":")[0]).name for line in report["skipped"]] == ["cut.json", "gone.jsonl"]
+    assert [Path(name).name for name in report["passed_over"]] == ["settings.json"]
+    assert {Path(row["file"]).name: row["skipped"] for row in report["files"]} == {
+        "runs.jsonl": 0,
+        "cut.json": 1,
+        "gone.jsonl": 1,
+    }
+
+
+def test_a_folder_of_broken_files_alone_fails_as_a_broken_file_does(runs: Path) -> None:
+    folder = runs.parent / "folder"
+    folder.mkdir()
+    (folder / "cut.json").write_text('[{"task": "x", "mess', encoding="utf-8")
+    done = learn(folder)
+    assert done.returncode == 2
+    assert "cut.json" in done.stderr
+
+
+def test_an_outcome_in_words_is_an_error_that_names_file_line_and_value(runs: Path) -> None:
+    write(runs, [RUNS[0], {**RUNS[1], "success": "true"}])
+    done = learn(runs)
+    assert done.returncode == 3
+    assert 'runs.jsonl:2: success is "true": write true, false, or null' in done.stderr
+    assert "1 runs read: 1 failure" in done.stdout
+
+
+def test_graded_rewards_are_counted_and_the_threshold_can_be_set(runs: Path) -> None:
+    write(runs, [{**r, "success": None, "reward": reward} for r, reward in zip(RUNS, (0.9, 0.4, 1.0, 0), strict=True)])
+    done = learn(runs)
+    assert done.returncode == 0, done.stderr
+    assert "3 failure, 1 success" in done.stdout
+    assert "2 rewards are neither 0 nor 1 and were taken 2 for failure: --success-at changes that" in done.stderr
+    (runs.parent / "bank.db").unlink()
+    done = learn(runs, "--success-at", "0.5")
+    assert "2 failure, 2 success" in done.stdout
+    assert "taken 1 for failure and 1 for success" in done.stderr
+
+
+def test_a_stated_success_beside_a_graded_reward_is_no_contradiction(runs: Path) -> None:
+    write(runs, [{**RUNS[1], "success": True, "reward": 0.9}])
+    done = learn(runs)
+    assert done.returncode == 0, done.stderr
+    assert "1 runs read: 1 success" in done.stdout
+
+
+def many(path: Path, count: int) -> Path:
+    row = {**RUNS[0], "success": None, "reward": None}
+    return write(path, [{**row, "run_id": f"many {n}"} for n in range(count)])
+
+
+@pytest.mark.parametrize("how", [("--judge",), ("--outcome", "failure")], ids=["judge", "extractor"])
+def test_a_model_that_refuses_the_key_stops_the_import_after_three_runs_and_they_wait(
+    runs: Path, how: tuple[str, ...]
+) -> None:
+    many(runs, 40)
+    with ModelServer(default=refusal("no such key", status=401)) as server:
+        asked = ("--model", "desk", "--base-url", server.base_url, "--jobs", "1", *how)
+        done = learn(runs, *asked)
+        requests = len(server.requests)
+    assert done.returncode == 1
+    assert requests == 3
+    (sentence,) = [line for line in done.stderr.splitlines() if line.strip()]
+    assert sentence.startswith("lessonbank: stopped, because the model cannot be used (")
+    assert "HTTP 401 (check the API key" in sentence
+    assert sentence.endswith("3 runs are kept and wait: the same command goes on from there [model_unavailable]")
+    with lessonbank.connect(runs.parent / "bank.db", scope="t") as bank:
+        assert len(bank.pending()) == 3
+
+
+def test_an_answer_in_between_keeps_an_import_going(runs: Path) -> None:
+    many(runs, 8)
+    no = refusal("no such key", status=401)
+    with ModelServer(no, no, "nothing readable", no, no, "nothing readable", default=no) as server:
+        done = learn(runs, "--model", "desk", "--base-url", server.base_url, "--jobs", "1", "--judge")
+        assert len(server.requests) == 8
+    assert done.returncode == 3
+
+
+def test_other_failures_of_a_model_stop_nothing(runs: Path) -> None:
+    many(runs, 5)
+    with ModelServer(default=refusal("too long", status=400)) as server:
+        done = learn(runs, "--model", "desk", "--base-url", server.base_url, "--judge", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["waiting"] == 5
+
+
+def test_a_blank_key_is_one_sentence(runs: Path) -> None:
+    done = lessonbank_cli(
+        "learn",
+        runs,
+        "--bank",
+        "bank.db",
+        "--scope",
+        "t",
+        "--model",
+        "openai:gpt-5",
+        cwd=runs.parent,
+        OPENAI_API_KEY="",
+    )
+    assert done.returncode == 2
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set and blank")
+    assert not (runs.parent / "bank.db").exists()
 
 
 def test_no_readable_file_at_all_is_an_error(runs: Path) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
+import os
 import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -286,6 +290,28 @@ def test_a_claude_code_session_is_one_run_and_its_sub_agent_another() -> None:
     ]
 
 
+def test_a_greeting_is_not_the_task_of_an_imported_run(tmp_path: Path) -> None:
+    said = [("user", "Hi there!"), ("assistant", "Hello."), ("user", "Cancel my order"), ("assistant", "Done.")]
+    messages = [{"role": role, "content": text} for role, text in said]
+    files: dict[str, Any] = {
+        "list.json": messages,
+        "session.jsonl": [
+            {"type": role, "sessionId": "s", "uuid": str(n), "message": message}
+            for n, (role, message) in enumerate(zip((r for r, _ in said), messages, strict=True))
+        ],
+    }
+    for name, content in files.items():
+        lines = content if name.endswith(".jsonl") else [content]
+        (tmp_path / name).write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        (entry,) = read(tmp_path / name)
+        assert isinstance(entry, Imported), entry
+        assert entry.trajectory.task == "Cancel my order", name
+    (tmp_path / "named.jsonl").write_text(json.dumps({"task": "Hi", "messages": messages}), encoding="utf-8")
+    (entry,) = read(tmp_path / "named.jsonl")
+    assert isinstance(entry, Imported)
+    assert entry.trajectory.task == "Hi"
+
+
 def test_a_claude_code_session_that_ended_in_an_api_error_says_so() -> None:
     (entry,) = runs("claude_code_flat.jsonl")
     assert entry.trajectory.task == "Bake a cake"
@@ -379,6 +405,68 @@ def test_a_folder_is_walked_and_what_holds_no_runs_is_passed_over(tmp_path: Path
     assert sum(isinstance(entry, Imported) for entry in read(tmp_path / "all")) == expected
     only = [entry for entry in read(tmp_path / "all", format="tau2") if isinstance(entry, Imported)]
     assert len(only) == 2
+
+
+def test_what_cannot_be_read_in_a_folder_is_named_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    shutil.copy(FIXTURES / "neutral.jsonl", tmp_path / "good.jsonl")
+    (tmp_path / "broken.json").write_text('[{"task": "x", "mess', encoding="utf-8")
+    (tmp_path / "sub" / "text.jsonl").write_text("nothing\nat all\n", encoding="utf-8")
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"task": "t"}' * 500)[:40])
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "settings.json").write_text('{"name": "x"}', encoding="utf-8")
+    (tmp_path / "empty.jsonl").touch()
+    for format in ("auto", "neutral"):
+        entries = list(read(tmp_path, format=format))
+        broken = {
+            e.path.name: e.reason
+            for e in entries
+            if isinstance(e, Skipped) and not e.unknown and e.path.name != "good.jsonl"
+        }
+        assert broken.keys() == {"broken.json", "text.jsonl", "cut.jsonl.gz", "gone.jsonl"}
+        assert "not valid JSON" in broken["text.jsonl"]
+        assert "cannot be read further" in broken["cut.jsonl.gz"]
+        assert "No such file" in broken["gone.jsonl"]
+        assert sum(isinstance(entry, Imported) for entry in entries) == 3
+    unknown = {e.path.name: e.reason for e in read(tmp_path) if isinstance(e, Skipped) and e.unknown}
+    assert unknown.keys() == {"settings.json", "empty.jsonl"}
+    assert "is in no known format" in unknown["settings.json"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a file of Linux that opens and cannot be read")
+def test_a_file_that_opens_and_cannot_be_read_is_named(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "neutral.jsonl", tmp_path / "good.jsonl")
+    (tmp_path / "sick.jsonl").symlink_to("/proc/self/mem")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    found = {e.path.name: e.reason for e in read(tmp_path) if isinstance(e, Skipped)}
+    assert "the file cannot be read further" in found["sick.jsonl"]
+    assert "is not a regular file" in found["pipe.jsonl"]
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may read everything")
+def test_what_one_may_not_read_is_named(tmp_path: Path) -> None:
+    for name in ("closed", "locked"):
+        (tmp_path / name).mkdir()
+        shutil.copy(FIXTURES / "neutral.jsonl", tmp_path / name / "runs.jsonl")
+    shutil.copy(FIXTURES / "neutral.jsonl", tmp_path / "good.jsonl")
+    (tmp_path / "secret.jsonl").touch(mode=0o000)
+    (tmp_path / "closed").chmod(0o000)
+    (tmp_path / "locked").chmod(0o600)
+    found = {str(e.path.relative_to(tmp_path)): e.reason for e in read(tmp_path) if isinstance(e, Skipped)}
+    (tmp_path / "closed").chmod(0o700), (tmp_path / "locked").chmod(0o700)
+    assert all("Permission denied" in found[name] for name in ("secret.jsonl", "closed", "locked/runs.jsonl"))
+
+
+def test_a_folder_of_nothing_but_broken_files_says_so_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "broken.jsonl").write_text("nothing", encoding="utf-8")
+    with pytest.raises(FormatError, match=r"is a run .*, and 1 files or folders cannot be read: .*broken\.jsonl"):
+        list(read(tmp_path))
+
+
+def test_a_report_that_is_a_link_to_nothing_costs_no_run(tmp_path: Path) -> None:
+    shutil.copy(FIXTURES / "mini/bare.traj.json", tmp_path)
+    (tmp_path / "report.json").symlink_to(tmp_path / "nowhere")
+    assert any(isinstance(entry, Imported) for entry in read(tmp_path / "bare.traj.json"))
 
 
 def test_what_cannot_be_imported_at_all_is_one_sentence(tmp_path: Path) -> None:
@@ -479,11 +567,84 @@ def test_a_number_of_thousands_of_digits_is_named_in_plain_words(tmp_path: Path)
     assert skipped.reason == "not valid JSON: a number of thousands of digits"
 
 
-@pytest.mark.parametrize(("success", "outcome"), [(1, "success"), (0, "failure"), (1.0, "success"), (0.5, None)])
+ROW: dict[str, Any] = {"task": "t", "messages": [{"role": "user", "content": "q"}]}
+
+
+def one(path: Path, row: dict[str, Any], **how: Any) -> Imported | Skipped:
+    """What a file of a line that is not JSON and then `row` gives for `row`."""
+    path.write_text("cut off {\n" + json.dumps({**ROW, **row}), encoding="utf-8")
+    _, entry = read(path, **how)
+    return entry
+
+
+@pytest.mark.parametrize(
+    ("success", "outcome"), [(1, "success"), (0, "failure"), (1.0, "success"), (None, None), (math.nan, None)]
+)
 def test_success_may_be_written_as_one_or_zero(success: float, outcome: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    row = {"task": "t", "messages": [{"role": "user", "content": "q"}], "success": success}
-    path.write_text(json.dumps(row), encoding="utf-8")
-    entry = next(read(path))
+    entry = one(tmp_path / "runs.jsonl", {"success": success})
     assert isinstance(entry, Imported)
     assert (entry.verdict.outcome if entry.verdict else None) == outcome
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"success": "true"}, 'success is "true": write true, false, or null'),
+        ({"success": "yes"}, 'success is "yes": write'),
+        ({"success": ""}, 'success is "": write'),
+        ({"success": 2}, "success is 2: write"),
+        ({"success": 0.5}, "success is 0.5: write"),
+        ({"success": ["true"]}, "success is a list: write"),
+        ({"success": {}}, "success is an object: write"),
+        ({"reward": "0.9"}, 'reward is "0.9": write a finite number, or null'),
+        ({"reward": True}, "reward is true: write"),
+        ({"reward": math.inf}, "reward is Infinity: write"),
+        ({"success": True, "reward": "1"}, 'reward is "1": write'),
+        ({"success": "x" * 100_000}, 'success is "xxx'),
+    ],
+)
+@pytest.mark.parametrize("format", ["neutral", "messages"])
+def test_an_outcome_of_another_type_is_an_error_that_names_file_line_and_value(
+    row: dict[str, Any], said: str, format: str, tmp_path: Path
+) -> None:
+    entry = one(tmp_path / "runs.jsonl", row, format=format)
+    assert isinstance(entry, Skipped)
+    assert (entry.path, entry.line) == (tmp_path / "runs.jsonl", 2)
+    assert entry.reason.startswith(said)
+    assert len(entry.reason) < 200
+
+
+def test_an_openhands_result_of_another_type_is_an_error(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (FIXTURES / "openhands/resolver_output.jsonl").read_text().splitlines()]
+    path = tmp_path / "output.jsonl"
+    path.write_text(json.dumps({**rows[0], "success": "true"}), encoding="utf-8")
+    (entry,) = read(path)
+    assert isinstance(entry, Skipped)
+    assert entry.reason.startswith('success is "true"')
+
+
+@pytest.mark.parametrize(
+    ("row", "success_at", "outcome", "reward"),
+    [
+        ({"reward": 0.9}, 1.0, "failure", 0.9),
+        ({"reward": 0.9}, 0.5, "success", 0.9),
+        ({"reward": 10}, 11.0, "failure", 10.0),
+        ({"success": True, "reward": 0.9}, 1.0, "success", None),
+        ({"success": True, "reward": 0.9}, 0.9, "success", 0.9),
+        ({"success": False, "reward": 0.9}, 0.5, "failure", None),
+        ({"success": False, "reward": 0.9}, 1.0, "failure", 0.9),
+    ],
+)
+def test_a_graded_reward_is_read_by_the_threshold_and_never_contradicts_what_the_file_states(
+    row: dict[str, Any], success_at: float, outcome: str, reward: float | None, tmp_path: Path
+) -> None:
+    entry = one(tmp_path / "runs.jsonl", row, success_at=success_at)
+    assert isinstance(entry, Imported)
+    assert entry.verdict is not None
+    assert (entry.verdict.outcome, entry.verdict.reward) == (outcome, reward)
+
+
+def test_rewards_of_benchmarks_are_read_by_the_threshold_too() -> None:
+    for name in ("tau_bench.json", "tau2.json", LAMP):
+        entries = [entry for entry in read(FIXTURES / name, success_at=-1) if isinstance(entry, Imported)]
+        assert [entry.verdict.outcome for entry in entries if entry.verdict] == ["success"] * len(entries)

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.errors import ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.models.function import FunctionModel
 from lessonbank.models.wrappers import TimeLimited, standard
 from lessonbank.protocols import Completion, LanguageModel, Message
@@ -215,8 +215,9 @@ async def test_an_sdks_rate_limit_keeps_its_retry_after() -> None:
 @ASYNC
 @pytest.mark.parametrize("error", [ConnectionResetError("reset"), TimeoutError("slow")])
 async def test_a_lost_connection_is_worth_another_try(error: Exception) -> None:
-    with pytest.raises(TransientModelError):
+    with pytest.raises(TransientModelError) as caught:
         await FunctionModel(lambda prompt: _raise(error)).generate(ASKED)
+    assert isinstance(caught.value, ModelUnavailable) == isinstance(error, ConnectionError)
 
 
 @ASYNC

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, ModelUnavailable, TransientModelError, UsageError
 from lessonbank.models.pydantic_ai import PydanticAIModel
 from lessonbank.models.wrappers import Retrying, TimeLimited, standard
 from lessonbank.protocols import LanguageModel, Message
@@ -142,10 +142,11 @@ async def test_retrying_waits_as_long_as_the_server_asked() -> None:
     [
         (server_error(500), TransientModelError, "HTTP 500"),
         (server_error(529), TransientModelError, "HTTP 529"),
-        (refusal("no such key", status=401), ModelError, r"HTTP 401 \(check the API key"),
-        (refusal("no such model", status=404), ModelError, r"HTTP 404 \(check the model's name"),
+        (refusal("no such key", status=401), ModelUnavailable, r"HTTP 401 \(check the API key"),
+        (refusal("pay first", status=402), ModelUnavailable, "HTTP 402: pay first"),
+        (refusal("no such model", status=404), ModelUnavailable, r"HTTP 404 \(check the model's name"),
         (refusal("too long", status=400), ModelError, "HTTP 400: too long"),
-        (refusal("pay first", status=429, code="insufficient_quota"), ModelError, "pay first"),
+        (refusal("pay first", status=429, code="insufficient_quota"), ModelUnavailable, "pay first"),
         (malformed(), ModelError, "desk"),
         (Fault(body=b"<html>welcome</html>"), ModelError, "desk"),
         (Fault(body=b'{"choices": []}'), ModelError, "desk"),
@@ -157,6 +158,7 @@ async def test_every_fault_is_one_clear_error_of_the_right_kind(fault: Fault, ki
     with ModelServer(default=fault) as server, pytest.raises(ModelError, match=said) as caught:
         await PydanticAIModel("desk", base_url=server.base_url).generate(ASKED)
     assert isinstance(caught.value, TransientModelError) == (kind is TransientModelError)
+    assert isinstance(caught.value, ModelUnavailable) == (kind is ModelUnavailable)
     assert len(str(caught.value)) < 600
     assert "\x1b" not in str(caught.value)
 
@@ -165,8 +167,43 @@ async def test_every_fault_is_one_clear_error_of_the_right_kind(fault: Fault, ki
 async def test_a_server_that_is_not_there_is_transient() -> None:
     with ModelServer() as server:
         url = server.base_url
-    with pytest.raises(TransientModelError, match="could not be reached"):
+    with pytest.raises(TransientModelError, match="could not be reached") as caught:
         await PydanticAIModel("desk", base_url=url).generate(ASKED)
+    assert isinstance(caught.value, ModelUnavailable)
+    assert caught.value.code == "model_unavailable"
+
+
+@ASYNC
+async def test_a_server_that_is_still_not_there_when_the_tries_are_used_up_is_unavailable() -> None:
+    async def nap(seconds: float) -> None:
+        naps.append(seconds)
+
+    naps: list[float] = []
+    with ModelServer() as server:
+        url = server.base_url
+    with pytest.raises(ModelUnavailable, match="could not be reached"):
+        await Retrying(PydanticAIModel("desk", base_url=url), sleep=nap).generate(ASKED)
+    assert len(naps) == 3
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-5", "openai-chat:gpt-5", "anthropic:claude-sonnet-4-5", "openai/gpt-5"])
+@pytest.mark.parametrize("key", ["", "  ", "\n"])
+def test_a_blank_key_is_refused_at_once_in_one_sentence(name: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="api_key is blank: pass the key"):
+        PydanticAIModel(name, api_key=key)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", key)
+    with pytest.raises(UsageError, match="_API_KEY is set and blank"):
+        PydanticAIModel(name)
+
+
+@ASYNC
+async def test_a_server_of_ones_own_needs_no_key_even_where_the_environment_has_a_blank_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    with ModelServer("hello") as server:
+        assert (await PydanticAIModel("desk", base_url=server.base_url).generate(ASKED)).text == "hello"
 
 
 @ASYNC

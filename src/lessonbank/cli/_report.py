@@ -7,6 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lessonbank.errors import ModelUnavailable
+from lessonbank.importers import Skipped
 from lessonbank.types import Learned, Lesson
 
 from ._output import GAP, console, show_json, show_table, warn
@@ -17,6 +19,8 @@ FILES = 12
 NARROWEST, WIDEST = 12, 40
 """Columns of a file's name."""
 NOTES = 5
+UNANSWERED = 3
+"""Runs in a row without an answer of the model, after which `learn` stops."""
 _OUTCOMES = ("success", "failure", "unknown")
 _COLUMNS = ("runs", *_OUTCOMES, "known", "lessons", "skipped")
 _ALWAYS = ("runs", *_OUTCOMES, "lessons")
@@ -29,30 +33,59 @@ class Report:
     started: int = 0
     waiting: int = 0
     stopped: bool = False
+    unanswered: int = 0
+    """Runs in a row for which the model was not to be had."""
+    unavailable: str = ""
+    """What was said of the last of them."""
     files: dict[Path, Counter[str]] = field(default_factory=dict[Path, Counter[str]])
     lessons: list[Lesson] = field(default_factory=list[Lesson])
     notes: Counter[str] = field(default_factory=Counter[str])
     skipped: list[str] = field(default_factory=list[str])
+    graded: Counter[str] = field(default_factory=Counter[str])
+    """Runs with a reward that is neither 0 nor 1, by what it was taken for."""
+    passed_over: list[str] = field(default_factory=list[str])
+    """Files in folders that hold no runs."""
     tokens: int = 0
     cost: float = 0.0
 
-    def add(self, learned: Learned, /, *, file: Path) -> None:
+    def add(self, learned: Learned, /, *, file: Path, reward: float | None = None) -> None:
         """Count one call of `learn`; a run known already does not count against the bound on new ones."""
         counts = self.files.setdefault(file, Counter())
         counts.update(runs=1, known=len(learned.known), lessons=len(learned.lessons))
         counts.update(v.outcome for v in learned.verdicts)
+        self.graded.update(v.outcome for v in learned.verdicts if reward not in (None, 0.0, 1.0))
         self.started -= len(learned.known)
         unsettled = bool(learned.experience and learned.experience.metadata.get("pending"))
         self.waiting += unsettled or any(v.outcome == "unknown" for v in learned.verdicts)
         self.lessons.extend(learned.lessons)
+        self._count_unanswered(learned)
         self.notes.update(learned.notes)
         self.tokens += learned.usage.input_tokens + learned.usage.output_tokens
         self.cost += learned.usage.cost or 0.0
+
+    def _count_unanswered(self, learned: Learned) -> None:
+        if ModelUnavailable.code in learned.errors:
+            self.unanswered += 1
+            self.unavailable = learned.notes[0].partition(": ")[2] or learned.notes[0]
+        elif not learned.known:
+            self.unanswered = 0
+
+    def note(self, entry: Skipped, /) -> None:
+        """Note what gave no run. A sound file in a folder without runs, such as one of settings, is nothing amiss."""
+        if entry.unknown:
+            self.passed_over.append(str(entry.path))
+        else:
+            self.skip(entry.path, entry.reason, line=entry.line)
 
     def skip(self, file: Path, reason: str, /, *, line: int | None = None) -> None:
         """Note a line, or a whole file, that holds no readable run."""
         self.files.setdefault(file, Counter())["skipped"] += 1
         self.skipped.append(f"{file}: {reason}" if line is None else f"{file}:{line}: {reason}")
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether the model was not to be had for so many runs in a row that further ones would fare no better."""
+        return self.unanswered >= UNANSWERED
 
     @property
     def total(self) -> Counter[str]:
@@ -70,8 +103,10 @@ class Report:
             "outcomes": {outcome: total[outcome] for outcome in sorted(_OUTCOMES) if total[outcome]},
             "files": [{"file": str(file), **{c: counts[c] for c in _COLUMNS}} for file, counts in self.files.items()],
             "lessons": [lesson.model_dump(mode="json") for lesson in self.lessons],
+            "graded": dict(self.graded),
             "notes": dict(self.notes),
             "skipped": self.skipped,
+            "passed_over": self.passed_over,
             "tokens": self.tokens,
             "cost": self.cost,
         }
@@ -96,6 +131,11 @@ def _summary(report: Report) -> str:
     total = report.total
     counted = ", ".join(f"{total[o]} {o}" for o in sorted(_OUTCOMES) if total[o]) or "none new"
     return f"{total['runs']} runs read: {counted}; {total['known']} known already; {total['lessons']} new lessons"
+
+
+def _few(names: list[str]) -> str:
+    rest = len(names) - NOTES
+    return ", ".join(names[:NOTES]) + (f" and {rest} more files" if rest > 0 else "")
 
 
 def _show_files(files: dict[Path, Counter[str]]) -> None:
@@ -137,14 +177,19 @@ def _show_lessons(lessons: list[Lesson], bank: Path, scope: str) -> None:
 
 
 def _warn_of(report: Report) -> None:
-    if report.stopped:
+    if report.stopped and not report.gave_up:
         warn("stopped: what was learned so far is kept, and the same command goes on from there")
-    if report.waiting:
+    if report.waiting and not report.gave_up:
         warn(
             f"{report.waiting} runs wait for a verdict or another try: run the command again with a model or --outcome"
         )
-    for note, times in report.notes.most_common(NOTES):
+    if report.graded:
+        taken = " and ".join(f"{report.graded[o]} for {o}" for o in sorted(report.graded))
+        warn(f"{report.graded.total()} rewards are neither 0 nor 1 and were taken {taken}: --success-at changes that")
+    for note, times in () if report.gave_up else report.notes.most_common(NOTES):
         warn(f"{times} × {note}")
+    if report.passed_over:
+        warn(f"no runs in {_few(report.passed_over)}")
     for line in report.skipped[:NOTES]:
         warn(f"skipped {line}")
     if len(report.skipped) > NOTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -13,7 +14,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lessonbank import importers
-from lessonbank.errors import FormatError
+from lessonbank._concurrency import gather
+from lessonbank.errors import FormatError, ModelUnavailable
 from lessonbank.types import Outcome
 
 from . import _options as options
@@ -37,12 +39,13 @@ class Plan:
     judge_all: bool
     jobs: int
     most: int | None
+    success_at: float
 
     def runs(self, file: Path, report: Report) -> Iterator[Imported]:
         """The runs of a file, as they are read; what cannot be read is noted in `report`."""
         for entry in self._entries(file, report):
             if isinstance(entry, importers.Skipped):
-                report.skip(entry.path, entry.reason, line=entry.line)
+                report.note(entry)
                 continue
             report.started += 1
             yield entry
@@ -54,7 +57,7 @@ class Plan:
     def _entries(self, file: Path, report: Report) -> Iterator[importers.Entry]:
         """One file among several that holds no run costs the others nothing."""
         try:
-            yield from importers.read(file, format=self.format)
+            yield from importers.read(file, format=self.format, success_at=self.success_at)
         except FormatError as error:
             if len(self.files) == 1:
                 raise
@@ -69,6 +72,7 @@ def learn(
     outcome: Annotated[
         str | None, typer.Option("--outcome", help="success or failure, where there is no label.")
     ] = None,
+    success_at: Annotated[float, typer.Option("--success-at", help="The reward from which a run is a success.")] = 1.0,
     judge_all: Annotated[
         bool, typer.Option("--judge", help="Let the model judge; ignore labels in the files.")
     ] = False,
@@ -93,10 +97,16 @@ def learn(
     _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
     settings: dict[str, Any] = {
         "scope": scope, "model": model, "base_url": base_url, "timeout": timeout,
-        "domain": domain, "profile": profile, "embedder": embedder,
+        "domain": domain, "profile": profile, "embedder": embedder, "success_at": success_at,
     }  # fmt: skip
     plan = Plan(
-        files, format=format, outcome=cast("Outcome | None", outcome), judge_all=judge_all, jobs=jobs, most=most
+        files,
+        format=format,
+        outcome=cast("Outcome | None", outcome),
+        judge_all=judge_all,
+        jobs=jobs,
+        most=most,
+        success_at=success_at,
     )
     report = Report()
     try:
@@ -106,10 +116,17 @@ def learn(
     if report.skipped and not report.total["runs"] and not report.stopped:
         raise FormatError(f"none of the files holds a run that can be read: {report.skipped[0]}")
     show(report, bank=bank, scope=scope, as_json=as_json)
+    if report.gave_up:
+        raise ModelUnavailable(_given_up(report))
     if report.stopped:
         raise typer.Exit(INTERRUPTED)
     if report.skipped or report.waiting:
         raise typer.Exit(3)
+
+
+def _given_up(report: Report) -> str:
+    kept = f"{report.waiting} runs are kept and wait: the same command goes on from there"
+    return f"stopped, because the model cannot be used ({report.unavailable}). {kept}"
 
 
 def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bool, model: str | None) -> None:
@@ -141,19 +158,18 @@ async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any
             for file in plan.files:
                 bar.update(row, description=f"learning {file.name}")
                 runs = plan.runs(file, report)
-                while (room := plan.room(report)) and (batch := list(islice(runs, room))):
+                while not report.gave_up and (room := plan.room(report)) and (batch := list(islice(runs, room))):
                     await _learn_batch(bank, batch, plan, report)
                     bar.advance(row, len(batch))
 
 
 async def _learn_batch(bank: AsyncReasoningBank, batch: list[Imported], plan: Plan, report: Report) -> None:
-    async with anyio.create_task_group() as tasks:
-        for run in batch:
-            tasks.start_soon(_learn_one, bank, run, plan, report)
+    await gather([partial(_learn_one, bank, run, plan, report) for run in batch], limit=len(batch))
 
 
 async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report: Report) -> None:
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
     outcome = label.outcome if label else plan.outcome
-    learned = await bank.learn(run.trajectory, outcome=outcome, reward=label.reward if label else None)
-    report.add(learned, file=run.path)
+    reward = label.reward if label else None
+    learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward)
+    report.add(learned, file=run.path, reward=reward)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, Literal, cast
@@ -10,7 +11,16 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
+from lessonbank.errors import (
+    LessonbankError,
+    MissingExtra,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    ModelUnreachable,
+    TransientModelError,
+    UsageError,
+)
 from lessonbank.guard import one_line
 from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Vectors
@@ -28,6 +38,7 @@ except ImportError as missing:
 _COMPATIBLE = frozenset({"openai", "openai-chat", "ollama", "vllm", "litellm"})
 _OUR_EXTRAS = frozenset({"openai", "google"})
 _AGAIN = frozenset({408, 409, 425, 429})
+_FOR_GOOD = frozenset({401, 402, 403, 404})
 # What each model gives when no other length is asked for: the space is named before the first vector is there.
 _NATIVE = {
     "text-embedding-3-small": 1536,
@@ -71,6 +82,8 @@ class PydanticAIEmbedder:
     ) -> None:
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise UsageError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+        if api_key is not None and not api_key.strip():
+            raise UsageError("api_key is blank: pass the key, or leave api_key out to use the environment's")
         self._source = _model_id(model, base_url) if isinstance(model, str) else model
         self._base_url = base_url
         self._api_key = api_key
@@ -154,6 +167,11 @@ class PydanticAIEmbedder:
             raise _missing(self._source, error) from error
         except (UserError, ValueError) as error:
             raise UsageError(f"the embedder {self._source!r} cannot be used: {_first_sentence(error)}") from error
+        except LessonbankError:
+            raise
+        except Exception as error:  # an SDK may raise anything
+            said = quoted(f"{type(error).__name__}: {error}")
+            raise UsageError(f"the embedder {self._source!r} cannot be used: {said}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
         if self._base_url is None and self._api_key is None:
@@ -163,7 +181,9 @@ class PydanticAIEmbedder:
             return provider(api_key=self._api_key)
         limits = httpx2.Limits(max_keepalive_connections=0)
         client = httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(600.0, connect=10.0))
-        return provider(base_url=self._base_url, api_key=self._api_key, http_client=client)
+        # A variable that is set and blank would become a header that no client sends.
+        key = self._api_key or os.environ.get("OPENAI_API_KEY", "").strip() or "no-key"
+        return provider(base_url=self._base_url, api_key=key, http_client=client)
 
 
 def _model_id(model: str, base_url: str | None, /) -> str:
@@ -186,12 +206,14 @@ def _translated(error: ModelAPIError, name: str, /) -> ModelError:
     message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
     said = quoted(str(message or error.message))
     if isinstance(error, ModelConnectionError):
-        return TransientModelError(f"{name} could not be reached: {said}")
+        return ModelUnreachable(f"{name} could not be reached: {said}")
     status: int | None = getattr(error, "status_code", None)
     if status is None:
         return ModelError(f"{name} answered in a form that cannot be read: {said}")
     again = status >= 500 or status in _AGAIN
     said = f"{name} answered HTTP {status}: {said}"
+    if status in _FOR_GOOD:
+        return ModelUnavailable(said)
     return TransientModelError(said, retry_after=error.retry_after) if again else ModelError(said)
 
 

@@ -8,7 +8,8 @@ from typing import Final
 
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
-from ._echo import is_echo, lessons_in
+from ._echo import is_echo
+from ._echo import lessons_in as lessons_in
 from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order

@@ -39,12 +39,19 @@ class Outcomes:
 def _reported(folder: Path) -> dict[str, tuple[bool, str] | None]:
     known: dict[str, tuple[bool, str] | None] = {}
     for path in sorted(folder.glob("*.json")):
-        if not any(word in path.name for word in ("report", "result")) or path.stat().st_size > _LIMIT:
+        if not any(word in path.name for word in ("report", "result")) or not _is_small(path):
             continue
         for instance, solved in _outcomes(path):
             earlier = known.get(instance, (solved, ""))
             known[instance] = (solved, path.name) if earlier and earlier[0] == solved else None
     return known
+
+
+def _is_small(path: Path) -> bool:
+    try:
+        return path.stat().st_size <= _LIMIT
+    except OSError:
+        return False  # a link to nothing, or not ours to read
 
 
 def _outcomes(path: Path) -> Iterator[tuple[str, bool]]:

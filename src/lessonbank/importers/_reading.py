@@ -17,14 +17,17 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from lessonbank.errors import FormatError
+from lessonbank.guard.quoting import quoted
+from lessonbank.learning.judging import SUCCESS_AT, outcome_of
 from lessonbank.messages import trajectory_from
-from lessonbank.types import Json, Trajectory, Usage, Verdict
+from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict
 
 LINE_LIMIT = 64 * 2**20
 """Bytes of one line; a longer one is skipped, because it has to fit in memory several times over."""
 DOCUMENT_LIMIT = 512 * 2**20
 """Bytes (unpacked) of a file that is one JSON value and has to be read whole."""
 _SAMPLE = 20
+_UNREADABLE = "the file cannot be read further"
 # UTF-32's little-endian mark begins with UTF-16's, so it comes first.
 _MARKS = (
     *((mark, "utf-32") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
@@ -48,11 +51,13 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One line or entry that holds no readable run, and why."""
+    """One line, entry or file that gives no run, and why."""
 
     path: Path
     line: int
     reason: str
+    unknown: bool = False
+    """The whole file can be read, and holds no runs in a known format. Only files found in a folder are told so."""
 
 
 Entry: TypeAlias = Imported | Skipped
@@ -99,8 +104,10 @@ class Format:
 class Source:
     """A file, plain or gzipped, as a stream of JSON values. A file that is one value is read once and kept."""
 
-    def __init__(self, path: Path, /) -> None:
+    def __init__(self, path: Path, /, *, success_at: float = SUCCESS_AT) -> None:
         self.path = path
+        self.success_at = success_at
+        """The reward from which a run of this file is a success, where the file does not say so itself."""
         self.name = path.name.removesuffix(".gz")
 
     @property
@@ -138,7 +145,7 @@ class Source:
                     elif raw.strip():
                         yield number, raw
         except (EOFError, OSError, zlib.error) as error:
-            yield number + 1, f"the file cannot be read further: {error}"
+            yield number + 1, f"{_UNREADABLE}: {error}"
 
     def _row(self, number: int, line: bytes | str) -> Row | Skipped:
         if isinstance(line, str):
@@ -154,24 +161,20 @@ class Source:
         first = next(self.lines(), None)
         if first is None or not isinstance(self._row(*first), Skipped):
             return None
-        whole = self._whole()
-        if whole is None:
-            return Skipped(self.path, 1, f"one JSON value of more than {DOCUMENT_LIMIT >> 20} MB")
         try:
+            whole = self._whole()
+            if len(whole) > DOCUMENT_LIMIT:
+                return Skipped(self.path, 1, f"one JSON value of more than {DOCUMENT_LIMIT >> 20} MB")
             return Row(1, parse(whole))
-        except ValueError as error:
+        except (EOFError, OSError, zlib.error, ValueError) as error:
             if any(self._holds_data(line) for _, line in islice(self.lines(), _SAMPLE)):
                 return None
-            line = getattr(error, "lineno", 1)
-            return Skipped(self.path, line, f"not valid JSON: {_one_line(error)}")
+            why = "not valid JSON" if isinstance(error, ValueError) else _UNREADABLE
+            return Skipped(self.path, getattr(error, "lineno", 1), f"{why}: {_one_line(error)}")
 
-    def _whole(self) -> bytes | None:
-        try:
-            with self._open() as file:
-                whole = file.read(DOCUMENT_LIMIT + 1)
-        except (EOFError, OSError, zlib.error):
-            return b""
-        return whole if len(whole) <= DOCUMENT_LIMIT else None
+    def _whole(self) -> bytes:
+        with self._open() as file:
+            return file.read(DOCUMENT_LIMIT + 1)
 
     def _holds_data(self, line: bytes | str) -> bool:
         row = self._row(1, line)
@@ -287,15 +290,54 @@ def _made(run: Run) -> Trajectory:
         raise FormatError("the run does not say what its task was") from None
 
 
-def truth(*, success: Json = None, reward: Json = None, reason: Json = None) -> Verdict | None:
-    """The verdict a file states: `success` where it says so (also as 1 or 0), else full reward (1 or more)."""
-    points = number(reward)
-    if success not in (True, False):
-        if points is None:
-            return None
-        success = points >= 1 - 1e-9
+def truth(
+    *, success: Json = None, reward: Json = None, reason: Json = None, success_at: float = SUCCESS_AT
+) -> Verdict | None:
+    """The verdict a file states: `success` where it says so (also as 1 or 0), else a reward of `success_at` or more.
+
+    A reward that contradicts `success` is left out: the bank would refuse the two together.
+
+    Raises:
+        FormatError: `success` or `reward` is a value of another type.
+    """
+    said, points = stated(success), _reward(reward)
+    if said is None and points is None:
+        return None
+    measured = None if points is None else outcome_of(points, success_at=success_at)
+    outcome = said or measured or "failure"
     why = storable(words(reason))
-    return Verdict(outcome="success" if success else "failure", reward=points, reason=why, source="ground_truth")
+    return Verdict(outcome=outcome, reward=points if measured == outcome else None, reason=why, source="ground_truth")
+
+
+def stated(value: Json, /) -> Outcome | None:
+    """What a field such as `success` says: true or 1, false or 0, or null (some write NaN) for unknown.
+
+    Raises:
+        FormatError: it is anything else.
+    """
+    if _is_missing(value):
+        return None
+    if value not in (True, False):
+        raise FormatError(f"success is {_value(value)}: write true, false, or null where it is not known")
+    return "success" if value else "failure"
+
+
+def _reward(value: Json) -> float | None:
+    points = number(value)
+    if points is None and not _is_missing(value):
+        raise FormatError(f"reward is {_value(value)}: write a finite number, or null where it is not known")
+    return points
+
+
+def _is_missing(value: Json) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _value(value: Json) -> str:
+    """A value as the file writes it, if it is short enough to be one."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return quoted(json.dumps(value[:200] if isinstance(value, str) else value, ensure_ascii=False), limit=60)
 
 
 def storable(text: str, /) -> str:

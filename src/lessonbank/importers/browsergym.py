@@ -68,7 +68,8 @@ def _build(log: Source, folder: Path) -> Run:
     env = _environment(folder)
     crash = words(summary.get("err_msg"))
     messages, goal, failed = _messages(_records(log))
-    verdict = None if crash else truth(reward=summary.get("cum_reward"), reason="BrowserGym cumulative reward")
+    told = "BrowserGym cumulative reward"
+    verdict = None if crash else truth(reward=summary.get("cum_reward"), reason=told, success_at=log.success_at)
     return Run(
         messages=messages,
         source=f"browsergym/{env.split('.')[0]}",
@@ -144,7 +145,7 @@ def is_run(folder: Path, /) -> bool:
 def _read(source: Source) -> Iterator[Entry]:
     """One run. `source` may be the folder or either file in it."""
     folder = source.path if source.path.is_dir() else source.path.parent
-    log = Source(folder / LOG)
+    log = Source(folder / LOG, success_at=source.success_at)
     yield attempt(log, 1, NAME, lambda: _checked(log, folder.resolve()))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.errors import FormatError
-from lessonbank.messages import trajectory_from
+from lessonbank.messages import first_request, trajectory_from
 from lessonbank.types import Json, Usage
 
 from ._reading import Data, Entry, Format, Row, Run, Skipped, Source, at, attempt, count, listing, mapping, words
@@ -127,9 +127,9 @@ def _text(content: Json) -> str:
 
 
 def _task(messages: list[Data]) -> str | None:
-    """The first thing the user wrote themselves; what the program wrapped for them only if there is nothing else."""
+    """The first thing the user asked themselves; what the program wrapped for them only if there is nothing else."""
     said = [text for m in messages if m["role"] == "user" and (text := _text(m["content"]).strip())]
-    return next((text for text in said if not text.startswith(_WRAPPERS)), next(iter(said), None))
+    return first_request(text for text in said if not text.startswith(_WRAPPERS)) or next(iter(said), None)
 
 
 def _run(session: _Session) -> Run:

@@ -63,7 +63,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task=words(row.get("task")).strip() or None,
         system=words(system) or "\n".join(filter(None, parts)),
         model=words(row.get("model")) or None,
-        verdict=truth(success=row.get("success"), reward=row.get("reward")),
+        verdict=truth(success=row.get("success"), reward=row.get("reward"), success_at=source.success_at),
         verbatim=True,
     )
 

@@ -7,8 +7,8 @@ One JSON object a line (gzip is fine):
 | `messages` | the run, `[{role, content, tool_calls?, tool_call_id?, name?}]`, in the shape of any SDK | yes |
 | `task` | what the agent was asked, as text | yes |
 | `source`, `run_id`, `task_id` | who ran it, which run, which task: together they name the run | no |
-| `success` | `true`, `false`, or `null` for unknown: ground truth, never shown to a judge | no |
-| `reward` | a number; without `success`, 1 or more is a success | no |
+| `success` | `true`, `false`, or `null` for unknown: ground truth, never shown to a judge; nothing else | no |
+| `reward` | a number; without `success`, 1 or more (`success_at`) is a success | no |
 | `label_source` | who says so, in words | no |
 | `model` | the model that acted | no |
 | `error` | what stopped the run, if something did | no |
@@ -41,7 +41,12 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
         model=words(row.get("model")) or None,
-        verdict=truth(success=row.get("success"), reward=row.get("reward"), reason=row.get("label_source")),
+        verdict=truth(
+            success=row.get("success"),
+            reward=row.get("reward"),
+            reason=row.get("label_source"),
+            success_at=source.success_at,
+        ),
         error=_error(row),
         verbatim=True,
     )

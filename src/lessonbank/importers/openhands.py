@@ -21,6 +21,7 @@ from ._reading import (
     listing,
     mapping,
     number,
+    stated,
     storable,
     truth,
     words,
@@ -90,13 +91,13 @@ def _task_id(row: Data) -> str:
 def _verdict(row: Data) -> Verdict | None:
     """Tests say so in an evaluation; in the resolver, a model that looked at the run does."""
     for resolved in (at(row, "test_result", "report", "resolved"), at(row, "report", "resolved"), row.get("resolved")):
-        if isinstance(resolved, bool):
+        if resolved is not None:
             return truth(success=resolved, reason="OpenHands evaluation report")
-    success = row.get("success")
-    if not isinstance(success, bool):
+    outcome = stated(row.get("success"))
+    if outcome is None:
         return None
     reason = storable(words(row.get("result_explanation")))
-    return Verdict(outcome="success" if success else "failure", source="judge", reason=reason)
+    return Verdict(outcome=outcome, source="judge", reason=reason)
 
 
 def _usage(row: Data, events: list[Data]) -> Usage:

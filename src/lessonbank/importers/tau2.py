@@ -51,7 +51,11 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task=_task(mapping(entry).get("task")),
         system=words(at(entry, "info", "environment_info", "policy")),
         model=words(at(entry, "info", "agent_info", "llm")) or None,
-        verdict=truth(reward=at(run, "reward_info", "reward"), reason="tau2 environment assertions"),
+        verdict=truth(
+            reward=at(run, "reward_info", "reward"),
+            reason="tau2 environment assertions",
+            success_at=source.success_at,
+        ),
         error=None if not ended or ended in _ENDED else ended,
         usage=_usage(run),
     )

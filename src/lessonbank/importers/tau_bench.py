@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lessonbank.types import Json
+from lessonbank.types import Json, Verdict
 
-from ._reading import Entry, Format, Run, Source, at, each, listing, mapping, truth, without, words
+from ._reading import Data, Entry, Format, Run, Source, at, each, listing, mapping, truth, without, words
 
 NAME = "tau_bench"
 
@@ -30,9 +30,14 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         run_id=f"{source.stem}/trial{words(row.get('trial')) or 0}",
         task_id=words(row.get("task_id")),
         task=words(at(entry, "info", "task", "instruction")).strip() or None,
-        verdict=None if crash else truth(reward=row.get("reward"), reason="tau-bench environment reward"),
+        verdict=None if crash else _verdict(row, source),
         error=crash or None,
     )
+
+
+def _verdict(row: Data, source: Source) -> Verdict | None:
+    reason = "tau-bench environment reward"
+    return truth(reward=row.get("reward"), reason=reason, success_at=source.success_at)
 
 
 def _read(source: Source) -> Iterator[Entry]:

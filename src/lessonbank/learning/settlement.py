@@ -36,7 +36,7 @@ from lessonbank.types import (
     numbers_cited,
 )
 
-from .judging import truth_verdict
+from .judging import graded_notes, truth_verdict
 from .prior_runs import RECALL, Standing, Verdicts
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
@@ -92,17 +92,21 @@ def truths_of(
     *,
     outcome: Outcome | Sequence[Outcome] | None,
     reward: float | Sequence[float] | None,
-) -> dict[str, Verdict | None]:
-    """Ground truth by trajectory id, where the caller gave any.
+    success_at: float,
+) -> tuple[dict[str, Verdict | None], tuple[str, ...]]:
+    """Ground truth by trajectory id, where the caller gave any, and a note on graded rewards that decided alone.
 
     Raises:
         UsageError: not as many values as runs, no outcome of this package, or a reward that contradicts it.
     """
     outcomes, rewards = _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward")
-    return {
-        run.id: truth_verdict(outcome=outcome, reward=reward)
-        for run, outcome, reward in zip(runs, outcomes, rewards, strict=True)
-    }
+    truths = [truth_verdict(outcome=o, reward=r, success_at=success_at) for o, r in zip(outcomes, rewards, strict=True)]
+    alone = [t.reward for t, o in zip(truths, outcomes, strict=True) if t and t.reward is not None and _unstated(o)]
+    return dict(zip((run.id for run in runs), truths, strict=True)), graded_notes(alone, success_at=success_at)
+
+
+def _unstated(outcome: object) -> bool:
+    return outcome is None or outcome == "unknown"
 
 
 def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
@@ -150,10 +154,12 @@ class Drawn:
     extraction: Extraction
     _: KW_ONLY
     scope: str
-    pending: bool
-    """Whether the extraction failed and is to be tried again."""
+    failed: ExtractionError | ModelError | None
+    """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
+    graded: tuple[str, ...] = ()
+    """What graded rewards were taken for."""
 
     @property
     def ids(self) -> list[str]:
@@ -163,7 +169,7 @@ class Drawn:
     def too_late(self, known: Iterable[str], /, *, cost: Usage) -> Learned:
         """The answer when somebody else has learned these runs: they add nothing."""
         note = "learned by another call or process meanwhile"
-        return Learned(known=tuple(known), usage=self.usage + cost, notes=(note,))
+        return Learned(known=tuple(known), usage=self.usage + cost, notes=(note, *self.graded))
 
     def experience(self, earlier: Experience | None, /, *, writer: str) -> Experience:
         """What is to be consolidated."""
@@ -172,10 +178,16 @@ class Drawn:
             self.extraction,
             scope=self.scope,
             writer=writer,
-            pending=self.pending,
+            pending=self.failed is not None,
             earlier=earlier,
             recall=self.receipt,
         )
+
+    @property
+    def _errors(self) -> tuple[str, ...]:
+        """The codes of what went wrong, each once."""
+        codes = [attempt.verdict.error for attempt in self.attempts]
+        return tuple(dict.fromkeys(code for code in (*codes, self.failed and self.failed.code) if code))
 
     def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
         """How its receipt is closed, where there is one; `others` are the runs that count besides."""
@@ -192,7 +204,8 @@ class Drawn:
             changes=tuple(changes),
             usage=self.usage + cost,
             known=self.before.known,
-            notes=(*self.extraction.notes, *self.before.contradictions(self.truths), *notes),
+            notes=(*self.graded, *self.extraction.notes, *self.before.contradictions(self.truths), *notes),
+            errors=self._errors,
         )
 
 

@@ -12,10 +12,13 @@ from ._assembly import assemble
 from ._dialects import turns_of
 from ._plain import plain, same
 from ._rebuild import rebuild
+from ._requests import first_request
 from ._turns import Turn, text_of
 
-__all__ = ["to_messages", "trajectory_from"]
+__all__ = ["first_request", "to_messages", "trajectory_from"]
 
+_SAID = 160
+"""Characters of somebody else's error that ours repeats."""
 _SHAPES = "a Trajectory, the answer as text, or a list of messages"
 
 
@@ -31,14 +34,16 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
 
     Args:
         source: The run, in any of the shapes above.
-        task: What the agent was asked. Without it, the `task` of the mapping, or the first user message.
+        task: What the agent was asked. Without it, the `task` of the mapping, or the first turn of the user that asks
+            for something: a turn that only greets, thanks or agrees is passed over, if another one follows.
 
     Returns:
         A trajectory with a fresh id. `answer` is the last thing the agent said, unless that turn made calls. Code
         points that are no text (lone surrogates) are replaced, because no store could keep them.
 
     Raises:
-        FormatError: the messages have no known shape (the sentence names the index), or no task can be found.
+        FormatError: the messages have no known shape, or cannot be read (the sentence names the index and what is
+            there), or no task can be found.
     """
     if isinstance(source, Trajectory):
         return _retitled(source, task)
@@ -46,8 +51,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
     if isinstance(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if isinstance(source, Iterable):
-        return _build(list(cast("Iterable[object]", source)), system="", task=task)
+    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
+        return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
 
@@ -63,13 +68,34 @@ def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
 
 
 def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
-    messages = source.get("messages")
-    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-        raise FormatError(f"a mapping needs its list of messages under 'messages': pass {_SHAPES}")
-    named = source.get("task")
-    system = text_of(plain(source.get("system")))
+    messages, named = _field(source, "messages"), _field(source, "task")
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        if isinstance(_field(source, "role"), str):
+            raise FormatError("this is one message, not a run: pass a list of messages")
+        found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
+        raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
+    try:
+        system = text_of(plain(_field(source, "system")))
+    except FormatError as error:
+        raise FormatError(f"'system' {error}") from None
     task = task if task is not None or not isinstance(named, str) or not named.strip() else named
-    return _build(list(cast("Iterable[object]", messages)), system=system, task=task)
+    return _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+
+
+def _field(source: Mapping[str, object], key: str) -> object:
+    try:
+        return source.get(key)
+    except Exception as error:
+        raise FormatError(f"{_kind(source)} could not be read at {key!r}: {_raised(error)}") from error
+
+
+def _listed(messages: Iterable[object]) -> list[object]:
+    found: list[object] = []
+    try:
+        found.extend(messages)  # what came before an error stays, so that its length says where it was
+    except Exception as error:
+        raise FormatError(f"messages[{len(found)}] could not be read: {_raised(error)}") from error
+    return found
 
 
 def _build(messages: list[object], *, system: str, task: str | None) -> Trajectory:
@@ -80,7 +106,7 @@ def _build(messages: list[object], *, system: str, task: str | None) -> Trajecto
         turns.insert(0, Turn("instructions", system))
     story = assemble(turns)
     trajectory = Trajectory(
-        task=_checked(story.first_request if task is None else task, "no user message says it"),
+        task=_checked(story.request if task is None else task, "no user message says it"),
         instructions=story.instructions,
         steps=story.steps,
         answer=story.answer,
@@ -99,17 +125,20 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
             turns.extend(turns_of(data[-1]))
         except FormatError as error:
             raise FormatError(f"messages[{index}] {error}") from None
+        except Exception as error:
+            raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
     return data, turns
 
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
-    if task is None or task.strip() == trajectory.task:
-        return trajectory
-    return trajectory.model_copy(update={"task": _checked(task, "it is blank")})
+    asked = trajectory.task if task is None else _checked(task, "it is blank")
+    return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})
 
 
-def _checked(task: str | None, why: str) -> str:
+def _checked(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
+    if task is not None and not isinstance(task, str):
+        raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
     found = _text(task or "").strip()
     if not found:
         raise FormatError(f"what was the task? {why}: pass task=")
@@ -118,6 +147,15 @@ def _checked(task: str | None, why: str) -> str:
 
 def _text(value: str) -> str:
     return cast("str", plain(value))
+
+
+def _raised(error: Exception) -> str:
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - then its type has to do
+        said = ""
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in said[:_SAID]).split())
+    return f"{type(error).__name__}: {line}".rstrip(": ")
 
 
 def _kind(value: object) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Action, Observation, Speaker, Step, ToolCall
 
+from ._requests import first_request
 from ._turns import Role, Turn
 
 _SOURCES: dict[Role, Speaker] = {"tool": "tool", "user": "user", "environment": "environment"}
@@ -20,8 +21,8 @@ class Story:
     instructions: str
     steps: tuple[Step, ...]
     answer: str | None
-    first_request: str | None
-    """The first thing a user said that is not blank."""
+    request: str | None
+    """The first thing a user said that asks for something."""
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ def assemble(turns: Iterable[Turn], /) -> Story:
     instructions: dict[str, None] = {}
     steps: list[_Open] = []
     names: dict[str, str] = {}
-    first_request = None
+    said: list[str] = []
     for turn in turns:
         names.update({call.id: call.name for call in turn.calls if call.id})
         if turn.role == "instructions":
@@ -74,13 +75,16 @@ def assemble(turns: Iterable[Turn], /) -> Story:
         if turn.role == "assistant":
             _act(steps, turn)
             continue
-        if first_request is None and turn.role == "user" and not turn.call_id and turn.text.strip():
-            first_request = turn.text
+        if turn.role == "user" and not turn.call_id:
+            said.append(turn.text)
         if not steps:
             steps.append(_Open())
         steps[-1].observations.append(_observation(turn, names))
     return Story(
-        "\n\n".join(filter(None, instructions)), tuple(step.close() for step in steps), _answer(steps), first_request
+        "\n\n".join(filter(None, instructions)),
+        tuple(step.close() for step in steps),
+        _answer(steps),
+        first_request(said),
     )
 
 

@@ -43,6 +43,8 @@ _ROLES: dict[str, Role] = {
 }
 _ASKED = {"action", "code", "queries", "query", "operation"}
 """Where tools that the provider runs keep what the agent asked of them."""
+_KEYS = 4
+"""Keys of a message without a role that an error names."""
 _LANGCHAIN = {"human", "ai", "system", "tool", "function", "chat", "AIMessageChunk", "HumanMessageChunk"}
 _REQUEST_PARTS: dict[str, Role] = {
     "system_prompt": "instructions",
@@ -71,7 +73,8 @@ def turns_of(message: Json, /) -> list[Turn]:
         return [turn for item in _as_list(message["output"]) for turn in turns_of(item)]
     if isinstance(kind, str):
         return _langchain(message, kind) if kind in _LANGCHAIN else _item(message, kind)
-    raise FormatError("has no role: each message needs a role and content")
+    keys = ", ".join(repr(key[:30]) for key in list(message)[:_KEYS]) or "nothing"
+    raise FormatError(f"has no role, only {keys}: each message needs a role and content")
 
 
 def _chat(message: Data, role: str) -> list[Turn]:

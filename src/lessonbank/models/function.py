@@ -16,7 +16,14 @@ import anyio
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from lessonbank.errors import LessonbankError, ModelError, TransientModelError, UsageError
+from lessonbank.errors import (
+    LessonbankError,
+    ModelError,
+    ModelUnavailable,
+    ModelUnreachable,
+    TransientModelError,
+    UsageError,
+)
 from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
@@ -30,6 +37,7 @@ _BY_POSITION = (
     inspect.Parameter.VAR_POSITIONAL,
 )
 _AGAIN = frozenset({408, 409, 425, 429})
+_REFUSED = frozenset({401, 402, 403})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,7 @@ class FunctionModel:
 
         Raises:
             ModelError: it raised (the cause is kept), or returned something that is not a reply.
+            ModelUnavailable: it raised a connection error, or the HTTP status of a refused key or account.
             TransientModelError: it raised a timeout, a connection error or an HTTP status worth trying again.
         """
         subject = _subject(messages, self._shape)
@@ -202,8 +211,12 @@ async def _in_daemon_thread(call: Callable[[], object], /) -> object:
 def _translated(error: Exception, name: str) -> ModelError:
     said = f"{name} raised {type(error).__name__}: {quoted(str(error))}".rstrip(": ")
     status = getattr(error, "status_code", None)
+    if isinstance(error, ConnectionError):
+        return ModelUnreachable(said, retry_after=_retry_after(error))
+    if status in _REFUSED:
+        return ModelUnavailable(said)
     again = isinstance(status, int) and (status in _AGAIN or status >= 500)
-    if not (again or isinstance(error, TimeoutError | ConnectionError)):
+    if not (again or isinstance(error, TimeoutError)):
         return ModelError(said)
     return TransientModelError(said, retry_after=_retry_after(error))
 

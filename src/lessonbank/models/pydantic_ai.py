@@ -11,7 +11,15 @@ import anyio.to_thread
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from lessonbank.errors import MissingExtra, ModelError, TransientModelError, UsageError
+from lessonbank.errors import (
+    LessonbankError,
+    MissingExtra,
+    ModelError,
+    ModelUnavailable,
+    ModelUnreachable,
+    TransientModelError,
+    UsageError,
+)
 from lessonbank.guard import one_line
 from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Completion, Message
@@ -45,7 +53,11 @@ except ImportError as missing:
 _COMPATIBLE = frozenset({"openai", "openai-chat", "ollama", "vllm", "litellm"})
 _OUR_EXTRAS = frozenset({"openai", "anthropic", "google"})
 _AGAIN = frozenset({408, 409, 425, 429})
+_FOR_GOOD = frozenset({401, 402, 403, 404})
+"""The key, the account or the model's name is refused: every request will be."""
 _OUT_OF_QUOTA = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
+_NO_KEY = "no-key"
+"""What a server that asks for no key is sent."""
 _SCHEMA_WORDS = ("response_format", "json_schema", "text.format", "output_config", "structured output", "schema")
 
 
@@ -61,13 +73,15 @@ class PydanticAIModel:
         api_key: instead of the provider's environment variable (with `base_url`: of `OPENAI_API_KEY`).
 
     Raises:
-        UsageError: no such provider, no key, or a name without a provider.
+        UsageError: no such provider, no key or a blank one, or a name without a provider.
         MissingExtra: the provider's SDK is not installed.
     """
 
     def __init__(self, model: str | Model, /, *, base_url: str | None = None, api_key: str | None = None) -> None:
         if base_url is not None and not base_url.startswith(("http://", "https://")):
             raise UsageError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+        if api_key is not None and not api_key.strip():
+            raise UsageError("api_key is blank: pass the key, or leave api_key out to use the environment's")
         self._source = _model_id(model, base_url) if isinstance(model, str) else model
         self._base_url = base_url
         self._api_key = api_key
@@ -91,6 +105,7 @@ class PydanticAIModel:
 
         Raises:
             ModelError: the provider refused, or its answer could not be read.
+            ModelUnavailable: unreachable, or it refuses the key, the account or the model's name.
             TransientModelError: overloaded, rate limited (with its Retry-After), unreachable or failing.
         """
         model, history = await self._here(), _history(messages)
@@ -137,9 +152,14 @@ class PydanticAIModel:
             raise _missing(self._source, error) from error
         except (UserError, ValueError) as error:
             raise _unusable(self._source, error) from error
+        except LessonbankError:
+            raise
+        except Exception as error:  # an SDK may raise anything
+            raise UsageError(f"the model {self._source!r} cannot be used: {_said(error)}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
         if self._base_url is None and self._api_key is None:
+            _check_environment(name)
             return infer_provider(name)
         provider: Any = infer_provider_class(name)
         if self._base_url is None:
@@ -147,7 +167,8 @@ class PydanticAIModel:
         # A local or self-hosted server: a new connection costs nothing beside an answer, and none is left open.
         limits = httpx2.Limits(max_keepalive_connections=0)
         client = httpx2.AsyncClient(limits=limits, timeout=httpx2.Timeout(600.0, connect=10.0))
-        return provider(base_url=self._base_url, api_key=self._api_key, http_client=client)
+        key = self._api_key or os.environ.get("OPENAI_API_KEY", "").strip() or _NO_KEY
+        return provider(base_url=self._base_url, api_key=key, http_client=client)
 
     def _settings(self, temperature: float) -> ModelSettings:
         if "temperature" in self._without:
@@ -172,6 +193,18 @@ class PydanticAIModel:
             self._without.add("schema")
             return True
         return False
+
+
+def _check_environment(provider: str, /) -> None:
+    """Refuse a key that is set and blank: the SDK would ask with it, or fail with an error of its own.
+
+    Raises:
+        UsageError: it names the variable.
+    """
+    family = provider.removesuffix("-chat").removesuffix("-responses")
+    variable = f"{family.upper().replace('-', '_')}_API_KEY"
+    if variable in os.environ and not os.environ[variable].strip():
+        raise UsageError(f"{variable} is set and blank: put the key into it, or pass api_key=")
 
 
 def _model_id(model: str, base_url: str | None, /) -> str:
@@ -237,13 +270,15 @@ def _usage(response: ModelResponse, /) -> Usage:
 
 def _translated(error: ModelAPIError, name: str, /) -> ModelError:
     if isinstance(error, ModelConnectionError | ModelRequestTimeout):
-        return TransientModelError(f"{name} could not be reached: {_said(error)}")
+        return ModelUnreachable(f"{name} could not be reached: {_said(error)}")
     status: int | None = getattr(error, "status_code", None)
     if status is None:
         return ModelError(_unreadable(name, error))
     said = f"{name} answered HTTP {status}{_advice(status)}: {quoted(_body(error))}"
     spent = error.provider_error_code in _OUT_OF_QUOTA or error.provider_error_type in _OUT_OF_QUOTA
-    if spent or not (status >= 500 or status in _AGAIN):
+    if spent or status in _FOR_GOOD:
+        return ModelUnavailable(said)
+    if not (status >= 500 or status in _AGAIN):
         return ModelError(said)
     return TransientModelError(said, retry_after=error.retry_after)
 

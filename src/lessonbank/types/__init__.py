@@ -356,3 +356,8 @@ class Learned(Record):
     """Trajectory ids this scope had learned before; they added nothing."""
     notes: tuple[str, ...] = ()
     """Fallbacks taken and failures survived, one sentence each. Never empty when something went wrong."""
+    errors: tuple[str, ...] = ()
+    """The codes of the errors that `notes` tells of, of those for which a run waits for another try.
+
+    `model_unavailable`: there is no connection to the model, or it refuses the key. Further runs would fare no better.
+    """

@@ -150,6 +150,8 @@ class Verdict(Record):
     model: str | None = None
     prompt: PromptRef | None = None
     usage: Usage = Field(default_factory=Usage)
+    error: str | None = None
+    """The code of the error that kept the judge's model from a verdict, such as `model_unavailable`."""
 
 
 class Run(Record):

@@ -16,6 +16,7 @@ from lessonbank.evidence.draws import Withholding
 from lessonbank.guard import check_scope
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import DEFAULT_CAPS, Caps, MergeSimilar, SkipDuplicates, append
+from lessonbank.learning.judging import checked_threshold
 from lessonbank.protocols import Admission, Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
@@ -63,6 +64,7 @@ async def connect_async(
     api_key: str | None = None,
     timeout: float = 120.0,
     abstain: float = 0.0,
+    success_at: float = 1.0,
     judge: Judge | None = None,
     extractor: Extractor | None = None,
     retriever: Retriever | None = None,
@@ -96,6 +98,7 @@ async def connect_async(
         budget: the most tokens a recall's text may take.
         base_url: an OpenAI-compatible server for `model`; `api_key` and `timeout` (seconds per call) go with it.
         abstain: a judge that is less sure than this (0 to 1) says nothing: its run stays pending and mints no lesson.
+        success_at: the reward from which a run is a success. A reward between 0 and 1 is named in the notes of `learn`.
         judge, extractor, retriever, consolidation, hooks: parts of your own in the place of the standard ones.
         writer: kept in the journal with every change.
         redact: what takes secrets and personal data out of every task, run and experience before anything else sees
@@ -114,6 +117,7 @@ async def connect_async(
     check_scope(scope)
     policy, entrance = choose_measuring(holdout, profile), choose_entrance(redact, admission, profile)
     check_numbers(limit=limit, budget=budget, timeout=timeout)
+    success_at = checked_threshold(success_at)
     check_functions(judge=judge, extractor=extractor, retriever=retriever)
     check_hooks(hooks)
     roles = resolve_models(model, base_url=base_url, api_key=api_key, timeout=timeout)
@@ -143,6 +147,7 @@ async def connect_async(
         hooks=hooks,
         entrance=entrance,
         scaler=kit.scaler,
+        success_at=success_at,
         parts={
             **_parts(where, profile, domain, roles, chosen.description, search, kit.description, policy),
             **named(entrance),

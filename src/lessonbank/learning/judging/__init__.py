@@ -2,7 +2,11 @@
 
 from .abstention import Abstaining as Abstaining
 from .failure import judged as judged
+from .known_outcome import SUCCESS_AT as SUCCESS_AT
+from .known_outcome import checked_threshold as checked_threshold
 from .known_outcome import error_verdict as error_verdict
+from .known_outcome import graded_notes as graded_notes
+from .known_outcome import outcome_of as outcome_of
 from .known_outcome import truth_verdict as truth_verdict
 from .llm import JudgeReply as JudgeReply
 from .llm import LLMJudge as LLMJudge

@@ -10,7 +10,7 @@ from lessonbank.errors import ModelError, ModelTimeout, OutputError
 from lessonbank.guard.quoting import quoted
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import Completion, LanguageModel, Message
-from lessonbank.types import Trajectory, Usage, Verdict
+from lessonbank.types import Trajectory, Verdict
 
 from .parsing import Reading
 
@@ -36,18 +36,18 @@ async def ask(
         reply = await model.generate(messages, temperature=temperature, schema=schema)
         verdict = decide(read(reply.text))
     except OutputError as error:
-        verdict = unknown(str(error))
+        verdict = unknown(str(error), error=error.code)
     except (ModelTimeout, TimeoutError):
-        verdict = unknown("The judge's model did not answer in time.")
+        verdict = unknown("The judge's model did not answer in time.", error=ModelTimeout.code)
     except ModelError as error:
-        verdict = unknown(f"The judge's model failed: {quoted(str(error) or type(error).__name__)}")
+        verdict = unknown(f"The judge's model failed: {quoted(str(error) or type(error).__name__)}", error=error.code)
     name = reply.model or model.name
     return verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
 
 
-def unknown(reason: str, /, *, usage: Usage | None = None) -> Verdict:
-    """No verdict, and why."""
-    return Verdict(outcome="unknown", confidence=0.0, reason=reason, usage=usage or Usage())
+def unknown(reason: str, /, *, error: str | None = None) -> Verdict:
+    """No verdict, and why; `error` is the code of the error that kept the model from one."""
+    return Verdict(outcome="unknown", confidence=0.0, reason=reason, error=error)
 
 
 def is_blank(trajectory: Trajectory, /) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
@@ -10,10 +11,16 @@ from lessonbank.types import Outcome, Trajectory, Verdict
 
 CRASH_CONFIDENCE = 0.9
 """A crashed run may have done its task before it stopped; most have not."""
+SUCCESS_AT = 1.0
+"""The reward from which a run counts as a success, unless the caller says otherwise."""
+_SHOWN = 5
+"""Rewards that a note names."""
+_ROUNDING = 1e-9
+"""Ten rewards of 0.1 add up to a little less than 1."""
 
 
 def truth_verdict(
-    *, outcome: Outcome | bool | None = None, reward: float | None = None, success_at: float = 1.0
+    *, outcome: Outcome | bool | None = None, reward: float | None = None, success_at: float = SUCCESS_AT
 ) -> Verdict | None:
     """The caller's own verdict, or `None` where the caller gave none (an outcome of `unknown` is none either).
 
@@ -26,13 +33,56 @@ def truth_verdict(
     if reward is None:
         return Verdict(outcome=stated, source="ground_truth") if stated else None
     reward = _number(reward)
-    measured = _measured(reward, success_at)
+    measured = outcome_of(reward, success_at=success_at)
     if stated and stated != measured:
         raise UsageError(
             f"outcome={stated!r} contradicts reward={reward}, which is a {measured} (success starts at {success_at}): "
             "give one of the two, or another success_at."
         )
     return Verdict(outcome=measured, source="ground_truth", reward=reward)
+
+
+def outcome_of(reward: float, /, *, success_at: float = SUCCESS_AT) -> Outcome:
+    """What a finite reward is taken for: a success from `success_at` on, else a failure."""
+    return "success" if reward >= success_at - _ROUNDING else "failure"
+
+
+def checked_threshold(success_at: object, /) -> float:
+    """`success_at` as a float.
+
+    Raises:
+        UsageError: it is no finite number.
+    """
+    if isinstance(success_at, bool) or not isinstance(success_at, int | float) or not math.isfinite(success_at):
+        raise UsageError(
+            f"success_at is the reward from which a run is a success, a finite number; got {success_at!r:.80}"
+        )
+    return float(success_at)
+
+
+def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT) -> tuple[str, ...]:
+    """One sentence that says what graded rewards (neither 0 nor 1) were taken for; none where there are no such."""
+    graded = sorted({reward for reward in rewards if not _is_binary(reward)})
+    if not graded:
+        return ()
+    told = " and ".join(filter(None, (_named(graded, outcome, success_at) for outcome in _PLURAL)))
+    return (f"{told}: success starts at {success_at:g}, and success_at= changes that",)
+
+
+_PLURAL: dict[Outcome, str] = {"failure": "failures", "success": "successes"}
+
+
+def _named(graded: list[float], outcome: Outcome, success_at: float) -> str:
+    """Such as "the rewards 0.3 and 0.9 were taken for failures"; empty where no reward was taken for `outcome`."""
+    of_kind = [f"{reward:.6g}" for reward in graded if outcome_of(reward, success_at=success_at) == outcome]
+    if len(of_kind) < 2:
+        return f"the reward {of_kind[0]} was taken for a {outcome}" if of_kind else ""
+    shown = ", ".join(of_kind[:_SHOWN]) + (" and others" if len(of_kind) > _SHOWN else "")
+    return f"the rewards {shown} were taken for {_PLURAL[outcome]}"
+
+
+def _is_binary(reward: float) -> bool:
+    return min(abs(reward), abs(reward - 1.0)) <= _ROUNDING
 
 
 def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
@@ -56,14 +106,11 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
 def _number(reward: object, /) -> float:
     """A plain float: rewards often come as a number type of numpy or torch."""
     try:
-        if not isinstance(reward, str):
-            return float(reward)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        pass
-    raise UsageError(f"reward={reward!r:.80} is no number: give one as in reward=1.0, or one for each run.")
-
-
-def _measured(reward: float, success_at: float, /) -> Outcome:
-    if not math.isfinite(reward):
+        value = float(reward) if not isinstance(reward, str) else None  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        value = None
+    if value is None:
+        raise UsageError(f"reward={reward!r:.80} is no number: give one as in reward=1.0, or one for each run.")
+    if not math.isfinite(value):
         raise UsageError(f"reward={reward!r} is no finite number: leave it out if it is not known.")
-    return "success" if reward >= success_at else "failure"
+    return value
