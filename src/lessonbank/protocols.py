@@ -6,7 +6,8 @@ A port with one verb is a callable: a plain async function qualifies. Every port
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
@@ -182,6 +183,18 @@ class Environment(Protocol):
     def step(self, action: str, /) -> tuple[str, float, bool]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Some records of another bank, as `Store.import_records` takes them: what others name comes in before these."""
+
+    runs: Sequence[Trajectory] = ()
+    recalls: Sequence[Recall] = ()
+    experiences: Sequence[Experience] = ()
+    settlements: Sequence[Settlement] = ()
+    trusted: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    """Experience id to the ids of the lessons that were active where they come from."""
+
+
 class Store(Protocol):
     """Keeps records. They are the truth; vectors, full text and counts can be rebuilt from them.
 
@@ -242,6 +255,28 @@ class Store(Protocol):
                 `Trust` in the state a lesson has, or by anybody but a person for a quarantined one; a run
                 of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
+        """
+        ...
+
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """Add records of another bank that this scope does not have, all of them or none; how many were new.
+
+        `portions` gives them from the first on, each time it is called; it may be called in a thread, and twice.
+        What is here already stays as it is; of two settlements of one recall the later one counts. With `approved_by`,
+        a person's name, the lessons under `trusted` become active where they are on probation. Other writers wait
+        until all of it is written.
+
+        Raises:
+            Conflict: a lesson belongs to another experience here; nothing was written.
+            NotFound: a settlement names a recall that is neither here nor among the records; nothing was written.
         """
         ...
 

@@ -216,6 +216,19 @@ def planned(
     return draft
 
 
+def vouched(experience: Experience, lesson_ids: Collection[str], /, *, by: str) -> Trust | None:
+    """The trust that a person gives to imported lessons of an experience; `None` where none of them is on probation."""
+    ids = tuple(lesson.id for lesson in experience.lessons if lesson.id in lesson_ids and lesson.state == "probation")
+    if not ids:
+        return None
+    return Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
+
+
+def latest(settlements: Iterable[Settlement], /) -> dict[str, Settlement]:
+    """Recall id to its last settlement."""
+    return {told.recall_id: told for told in sorted(settlements, key=lambda told: told.at)}
+
+
 def lone_rollback(
     changes: Sequence[Change], vectors: Mapping[str, object] | None, settlement: Settlement | None, /
 ) -> Rollback | None:

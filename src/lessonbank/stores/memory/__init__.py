@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
+from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasing import Erasing, scope_tombstone
 from lessonbank.stores._matrix import PARTS
@@ -28,11 +30,10 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
-from lessonbank.types.ids import now
 from lessonbank.types.runs import is_brief
-from lessonbank.types.timeline import Entry
 
-from ._scope import Scope
+from ._importing import Import
+from ._scope import Scope, journaled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +111,7 @@ class MemoryStore:
         if rollback := lone_rollback(changes, vectors, settlement):
             check_target(rollback, sequence=len(here.journal))
             here.rewind(rollback.to, scope=scope)
-            return _journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
+            return journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
         draft = planned(changes, here, scope=scope, unlearned=unlearned, unchanged=unchanged)
         rows = self._rows(here, vectors or {}, space, known=draft.holds)
         if settlement is not None:
@@ -125,7 +126,28 @@ class MemoryStore:
         if settlement is not None:
             here.settlements[settlement.recall_id] = settlement
             entries.append(Settle(settlement=settlement))
-        return _journaled(here.journal, entries, scope=scope, writer=encodable(writer))
+        return journaled(here.journal, entries, scope=scope, writer=encodable(writer))
+
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """See `Store.import_records`."""
+        self._read(scope)
+        clean = await to_thread.run_sync(lambda: [_clean_portion(portion) for portion in portions()])
+        here = self._read(scope)
+        plan = Import(here, scope=scope, writer=encodable(writer), approved_by=approved_by)
+        for portion in clean:
+            plan.add(portion)
+        if plan.count or plan.entries:
+            self._scopes[scope] = here
+            plan.write()
+        return plan.count
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -261,7 +283,7 @@ class MemoryStore:
             erasing = Erasing(lesson=known) if what == "lesson" else Erasing(trajectory=known)
             tombstone = here.erase(erasing, encodable(reason))
         self._settings.pop(told_key(scope), None)
-        return _journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
+        return journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`."""
@@ -309,19 +331,18 @@ def _clean(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     return [dumped(trajectory)[0] for trajectory in trajectories]
 
 
+def _clean_portion(portion: Imported) -> Imported:
+    return Imported(
+        runs=_clean(breathing(portion.runs)),
+        recalls=[dumped(recall.model_copy(update={"lessons": ()}))[0] for recall in breathing(portion.recalls)],
+        experiences=[dumped(experience)[0] for experience in breathing(portion.experiences)],
+        settlements=[dumped(settlement)[0] for settlement in portion.settlements],
+        trusted=portion.trusted,
+    )
+
+
 def _found_recall(here: Scope, id: str) -> Recall:
     found = here.recalls.get(id)
     if found is None:
         raise NotFound(f"no recall {id!r} in this scope")
     return found
-
-
-def _journaled(journal: list[JournalEntry], entries: Sequence[Entry], *, scope: str, writer: str) -> list[JournalEntry]:
-    at = now()
-    first = len(journal) + 1
-    new = [
-        JournalEntry(sequence=sequence, at=at, scope=scope, writer=writer, entry=entry)
-        for sequence, entry in enumerate(entries, first)
-    ]
-    journal.extend(new)
-    return new

@@ -13,6 +13,7 @@ from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+from lessonbank.types.ids import now
 from lessonbank.types.timeline import Entry, state_at
 
 if TYPE_CHECKING:
@@ -243,3 +244,17 @@ def _texts(experience: Experience) -> dict[str, str]:
 
 def _kept(entry: JournalEntry, left: Entry) -> JournalEntry:
     return entry if left is entry.entry else entry.model_copy(update={"entry": left})
+
+
+def journaled(
+    journal: list[JournalEntry], entries: Sequence[Entry], /, *, scope: str, writer: str
+) -> list[JournalEntry]:
+    """Append entries to a journal; each with its sequence."""
+    at = now()
+    first = len(journal) + 1
+    new = [
+        JournalEntry(sequence=sequence, at=at, scope=scope, writer=writer, entry=entry)
+        for sequence, entry in enumerate(entries, first)
+    ]
+    journal.extend(new)
+    return new

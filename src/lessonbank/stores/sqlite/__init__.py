@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -37,7 +37,7 @@ from lessonbank.types import (
 )
 from lessonbank.types.runs import is_brief
 
-from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
+from . import _backup, _importing, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
 from ._inline import Lengthy, Pace
 from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
@@ -46,7 +46,7 @@ from ._rows import experience_of
 from ._slots import Matrices
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.protocols import Imported, Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -142,6 +142,25 @@ class SqliteStore:
         if rollback is not None:
             return await self._write(lambda file: rewind(file, batch, rollback))
         return await self._write(lambda file: _writing.apply(file, batch))
+
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """See `Store.import_records`. One transaction: other writers wait, readers do not."""
+        add = partial(
+            _importing.import_records,
+            portions=portions,
+            scope=checked_scope(scope),
+            writer=encodable(writer),
+            approved_by=encodable(approved_by) if approved_by else None,
+        )
+        return await self._write(add)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""

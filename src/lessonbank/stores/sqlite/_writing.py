@@ -150,15 +150,16 @@ def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str,
         drop(connection, space.number)
 
 
-def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> None:
-    """Keep a receipt; a known one stays as it is."""
+def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> bool:
+    """Keep a receipt; a known one stays as it is. Whether it was new."""
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
-    connection.execute(
+    done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, blob),
     )
+    return done.rowcount == 1
 
 
 def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
