@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
@@ -20,10 +21,16 @@ from .types import (
     Extraction,
     Found,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
     Record,
     Run,
+    RunStatus,
     Settlement,
     Trajectory,
     Usage,
@@ -215,8 +222,40 @@ class Store(Protocol):
         """The newest experience that one of the runs belongs to."""
         ...
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
-        """Kept runs that still wait for a verdict or for extraction, oldest first."""
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
+        """Kept runs that still wait for a verdict or for extraction, oldest first.
+
+        `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` waits for
+        nobody and is not among them. Raises NotFound (`after`).
+        """
+        ...
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """One kept run, with its verdict and status. Raises NotFound."""
+        ...
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """Kept runs, newest first, at most `limit`; `after` is the id of the last one of the page before.
+
+        A run's verdict is that of the newest experience it belongs to; without one it is `unknown`. `text`: every word
+        of it stands in the run's task, steps, answer or error, whatever the case. `metadata`: the run's metadata have
+        these keys with these values. `before`: kept earlier than that.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no run `after`.
+        """
         ...
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
@@ -288,6 +327,32 @@ class Store(Protocol):
         """The experience a lesson belongs to. Raises NotFound."""
         ...
 
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """Lessons, newest first, at most `limit`; `after` is the id of the last one of the page before.
+
+        Retired ones are left out, unless `retired` or `state="retired"` asks for them. `writer` is that of the lesson's
+        provenance. `text`: every word of it stands in the title, description or content, whatever the case. `metadata`:
+        the metadata of the lesson's experience have these keys with these values. To list one state reads no lesson of
+        another.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no lesson `after`.
+        """
+        ...
+
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """Every experience of the scope, oldest first, as one snapshot."""
         ...
@@ -331,6 +396,30 @@ class Store(Protocol):
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """A kept receipt, without its lessons. Raises NotFound."""
+        ...
+
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """Kept receipts without lessons, newest first, at most `limit`; `after` is the id of the last one before.
+
+        `text`: every word of it stands in the task or the text that was shown, whatever the case. `metadata`: the
+        recall's metadata have these keys with these values. `lesson`: it showed the lesson of that id. `settled`: its
+        outcome is known, or not. `before`: made earlier than that.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no recall `after`.
+        """
         ...
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:

@@ -11,7 +11,9 @@ from pydantic import Field
 from .ids import new_id, now
 from .record import Record as Record
 from .record import Text as Text
+from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json
 from .runs import Observation as Observation
@@ -19,6 +21,7 @@ from .runs import Outcome as Outcome
 from .runs import PromptRef as PromptRef
 from .runs import Run as Run
 from .runs import RunRef as RunRef
+from .runs import RunStatus as RunStatus
 from .runs import Speaker as Speaker
 from .runs import Step as Step
 from .runs import ToolCall as ToolCall
@@ -34,6 +37,8 @@ from .undo import Rollback as Rollback
 _CITED = re.compile(r"\[(\d{1,3})\]")
 Kind = Literal["strategy", "guardrail"]
 TrustState = Literal["probation", "active", "quarantined"]
+LessonState = Literal["probation", "active", "quarantined", "retired"]
+"""A lesson's trust; or `retired`, whatever that was."""
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
 """Why a lesson was turned away at the gate."""
 
@@ -188,6 +193,8 @@ class Recall(Record):
     space: str | None = None
     notes: tuple[str, ...] = ()
     created_at: datetime = Field(default_factory=now)
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller said of the task, such as whose it is: recalls can be found and erased by it."""
 
     @property
     def shown(self) -> tuple[Lesson, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
@@ -13,6 +15,7 @@ from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
@@ -24,14 +27,22 @@ from lessonbank.types import (
     Erasure,
     Experience,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
+    Run,
+    RunStatus,
     Settle,
     Settlement,
     Trajectory,
 )
 from lessonbank.types.runs import is_brief
 
+from . import _listing
 from ._importing import Import
 from ._scope import Scope, journaled
 
@@ -59,13 +70,7 @@ class MemoryStore:
         self._read(scope)
         brief = len(trajectories) < _FEW and all(is_brief(run, most=_BRIEF) for run in trajectories)
         clean = _clean(trajectories) if brief else await to_thread.run_sync(_clean, trajectories)
-        kept = self._write(scope).trajectories if clean else {}
-        new: list[str] = []
-        for trajectory in clean:
-            if trajectory.id not in kept:
-                kept[trajectory.id] = trajectory
-                new.append(trajectory.id)
-        return new
+        return [run.id for run in clean if self._write(scope).keep(run)]
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -73,14 +78,33 @@ class MemoryStore:
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        here = self._read(scope)
-        ids = {id for known in map(encodable, trajectory_ids) for id in here.attempts.get(known, {})}
-        return max((here.experiences[id] for id in ids), key=here.age, default=None)
+        return self._read(scope).holding([encodable(id) for id in trajectory_ids])
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         here = self._read(scope)
-        return [t for t in here.trajectories.values() if here.waits(t.id)][:limit]
+        runs = _listing.following(list(here.trajectories.values()), after, kind="run")
+        return list(islice(filter(here.is_pending, runs), None if limit is None else max(limit, 0)))
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """See `Store.get_run`."""
+        return _listing.run(self._read(scope), await self.trajectory(id, scope=scope))
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """See `Store.list_runs`."""
+        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        return _listing.runs(self._read(scope), asked, outcome=outcome, status=status)
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
@@ -164,6 +188,24 @@ class MemoryStore:
             raise NotFound(f"no lesson {lesson_id!r} in this scope")
         return here.experiences[id]
 
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """See `Store.list_lessons`."""
+        asked = _listing.Asked(text=text, metadata=metadata, limit=limit, after=after)
+        states = wanted_states(state, retired=retired)
+        return _listing.lessons(self._read(scope), asked, states=states, kind=kind, writer=writer)
+
     async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`."""
         for experience in self._read(scope).oldest_first():
@@ -231,6 +273,22 @@ class MemoryStore:
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
         return _found_recall(self._read(scope), encodable(id))
+
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """See `Store.list_recalls`."""
+        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        return _listing.recalls(self._read(scope), asked, lesson=lesson, settled=settled)
 
     async def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`."""

@@ -52,7 +52,8 @@ class Import:
     def write(self) -> None:
         """Do what was planned."""
         here = self._here
-        here.trajectories.update(self._runs)
+        for run in self._runs.values():
+            here.keep(run)
         here.recalls.update(self._recalls)
         here.settlements.update(self._settlements)
         for experience in self._draft.written.values():

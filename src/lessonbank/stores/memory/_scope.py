@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._erasing import Erasing, unknown
+from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
@@ -40,6 +42,8 @@ class Scope:
     vectors: dict[str, dict[str, Rows]] = field(default_factory=dict[str, dict[str, "Rows"]])
     recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
     settlements: dict[str, Settlement] = field(default_factory=dict[str, Settlement])
+    kept_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """When each run came."""
     journal: list[JournalEntry] = field(default_factory=list[JournalEntry])
 
     def knows(self, id: str, /) -> bool:
@@ -65,6 +69,22 @@ class Scope:
     def waits(self, trajectory_id: str) -> bool:
         """Whether no experience has settled this trajectory."""
         return all(self.attempts.get(trajectory_id, {}).values())
+
+    def is_pending(self, run: Trajectory, /) -> bool:
+        """Whether a kept run still waits for a verdict or for extraction."""
+        return self.waits(run.id) and not is_unfinished(run)
+
+    def holding(self, trajectory_ids: Collection[str], /) -> Experience | None:
+        """The newest experience that one of the runs belongs to."""
+        ids = {id for known in trajectory_ids for id in self.attempts.get(known, {})}
+        return max((self.experiences[id] for id in ids), key=self.age, default=None)
+
+    def keep(self, run: Trajectory, /) -> bool:
+        """Keep a run; whether it was new."""
+        if run.id in self.trajectories:
+            return False
+        self.trajectories[run.id], self.kept_at[run.id] = run, now()
+        return True
 
     def oldest_first(self) -> list[Experience]:
         """In the order of a scan."""
@@ -138,7 +158,7 @@ class Scope:
             retired=sum(lesson.retired for lesson in lessons),
             quarantined=sum(lesson.hidden and not lesson.retired for lesson in lessons),
             trajectories=len(self.trajectories),
-            pending=sum(map(self.waits, self.trajectories)),
+            pending=sum(map(self.is_pending, self.trajectories.values())),
             recalls=len(self.recalls),
             settled=len(self.settlements),
         )
@@ -149,6 +169,7 @@ class Scope:
         while erasing.read(entry.entry for entry in self.journal):
             pass
         run = self.trajectories.pop(erasing.trajectory or "", None)
+        self.kept_at.pop(erasing.trajectory or "", None)
         if run is None and not erasing.found:
             raise unknown(erasing)
         before = self.journal

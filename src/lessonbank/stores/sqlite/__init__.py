@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -20,6 +21,7 @@ from anyio.lowlevel import checkpoint
 from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasing import Erasing
+from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
 from lessonbank.stores._vectors import unit
@@ -29,15 +31,22 @@ from lessonbank.types import (
     Erasure,
     Experience,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
+    Run,
+    RunStatus,
     Settle,
     Settlement,
     Trajectory,
 )
 from lessonbank.types.runs import is_brief
 
-from . import _backup, _importing, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
+from . import _backup, _importing, _listing, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
 from ._inline import Lengthy, Pace
 from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
@@ -85,7 +94,7 @@ class SqliteStore:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
         rows = await self._off_loop(
-            lambda: [(clean.id, packed(text)) for clean, text in map(dumped, breathing(runs))],
+            lambda: [(clean, packed(text)) for clean, text in map(dumped, breathing(runs))],
             small=0 < len(runs) <= SMALL and all(is_brief(run, most=BRIEF) for run in runs),
         )
         return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
@@ -100,15 +109,35 @@ class SqliteStore:
         ids = tuple(trajectory_ids)
         return await self._find(lambda file: _reading.holding(file, checked_scope(scope), ids))
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(lambda file: _reading.pending(file, where, bound))
+        blobs = await self._read(lambda file: _listing.pending(file, where, bound, after))
         return await self._off_loop(lambda: [loaded(Trajectory, unpacked(blob)) for blob in breathing(blobs)])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
         return await self._read(lambda file: _reading.trajectory(file, checked_scope(scope), id))
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """See `Store.get_run`."""
+        return await self._read(lambda file: _listing.run(file, checked_scope(scope), id))
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """See `Store.list_runs`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        return await self._read(lambda file: _listing.runs(file, asked, outcome=outcome, status=status))
 
     async def apply(
         self,
@@ -170,6 +199,24 @@ class SqliteStore:
         """See `Store.owner`."""
         return await self._find(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
 
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """See `Store.list_lessons`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, None, limit, after)
+        states = wanted_states(state, retired=retired)
+        return await self._read(lambda file: _listing.lessons(file, asked, states=states, kind=kind, writer=writer))
+
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
         return self._stream(_reading.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
@@ -230,6 +277,22 @@ class SqliteStore:
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
         return await self._find(lambda file: _reading.recall(file, checked_scope(scope), id))
+
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """See `Store.list_recalls`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        return await self._read(lambda file: _listing.recalls(file, asked, lesson=lesson, settled=settled))
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""

@@ -38,7 +38,7 @@ def import_records(
     added = 0
     make_scope(connection, scope)
     for portion in _ahead(portions()):
-        rows = [(run.id, packed(text)) for run, text in map(dumped, breathing(portion.runs))]
+        rows = [(run, packed(text)) for run, text in map(dumped, breathing(portion.runs))]
         added += len(keep(connection, scope, rows))
         receipts = (dumped(recall.model_copy(update={"lessons": ()})) for recall in breathing(portion.recalls))
         added += sum(record(connection, clean, packed(text)) for clean, text in receipts)

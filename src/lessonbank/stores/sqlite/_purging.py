@@ -14,7 +14,7 @@ from lessonbank.stores._records import dumped, loaded
 from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
-from ._derived import derive, recount, reindex_words, settle_all, underive
+from ._derived import EXPERIENCE, RECALL, RUN, derive, recount, reindex_words, settle_all, underive, untag
 from ._placing import drop, forget
 from ._reading import counts
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
@@ -23,7 +23,7 @@ from ._writing import Batch, journal, stale_lessons
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
 
-_OF_SCOPE: Final = ("trajectories", "recalls", "settlements")
+_OF_SCOPE: Final = ("trajectories", "recalls", "settlements", "shown")
 """Not `spaces`: a later space must not begin with an epoch that somebody's matrix shows already."""
 
 
@@ -38,6 +38,7 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     _delete(connection, scope, [number for (number,) in rows])
     for (space,) in connection.execute("SELECT number FROM spaces WHERE scope = ?", (scope.number,)).fetchall():
         drop(connection, space)
+    _untag_scope(connection, scope)
     for table in _OF_SCOPE:
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     erased = Erased(by=scope.sequence + 1)
@@ -57,9 +58,7 @@ def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: s
     scope = find_scope(connection, name)
     while erasing.read(entry_of(text) for _, text in _entries(connection, scope, erasing)):
         pass
-    runs = connection.execute(
-        "DELETE FROM trajectories WHERE scope = ? AND id = ?", (scope.number, erasing.trajectory or "")
-    ).rowcount
+    runs = _delete_runs(connection, scope, erasing.trajectory)
     if not runs and not erasing.found:
         raise unknown(erasing)
     _scrub_experiences(connection, scope, erasing)
@@ -68,6 +67,22 @@ def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: s
     return _finish(
         connection, name, writer, erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     )
+
+
+def _untag_scope(connection: sqlite3.Connection, scope: ScopeRow) -> None:
+    for kind, table in ((RUN, "trajectories"), (RECALL, "recalls")):
+        connection.execute(
+            f"DELETE FROM tags WHERE kind = ? AND record IN (SELECT number FROM {table} WHERE scope = ?)",
+            (kind, scope.number),
+        )
+
+
+def _delete_runs(connection: sqlite3.Connection, scope: ScopeRow, id: str | None) -> int:
+    rows = connection.execute("SELECT number FROM trajectories WHERE scope = ? AND id = ?", (scope.number, id or ""))
+    numbers = [number for (number,) in rows]
+    untag(connection, RUN, numbers)
+    connection.executemany("DELETE FROM trajectories WHERE number = ?", ((number,) for number in numbers))
+    return len(numbers)
 
 
 def _finish(connection: sqlite3.Connection, name: str, writer: str, tombstone: Purge) -> JournalEntry:
@@ -152,6 +167,7 @@ def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[i
     places = among([*(-number for number in numbers), scope.number])
     for table in ("lessons", "attempts"):
         connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))
+    untag(connection, EXPERIENCE, numbers)
     for table in ("experiences", "tasks"):
         connection.execute(f"DELETE FROM {table} WHERE number {AMONG}", (among(numbers),))
     _unname(connection, scope, frozenset(numbers))

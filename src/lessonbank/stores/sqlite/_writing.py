@@ -13,10 +13,10 @@ from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle
+from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle, Trajectory
 from lessonbank.types.ids import now
 
-from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
+from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
 from ._journalling import AS_BEFORE, Batch, journal
 from ._placing import drop, forget, place
 from ._rows import (
@@ -95,20 +95,22 @@ class Present:
         return row[0] if row else None
 
 
-def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[str, bytes]], /) -> list[str]:
-    """Insert packed trajectories by id; the ids that were new."""
+def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[Trajectory, bytes]], /) -> list[str]:
+    """Insert trajectories, each with its packed form; the ids that were new."""
     scope = make_scope(connection, scope_name)
     at = microseconds(now())
-    new = [id for id, blob in breathing(rows) if _insert_trajectory(connection, scope, id, blob, at)]
+    new = [run.id for run, blob in breathing(rows) if _insert_trajectory(connection, scope, run, blob, at)]
     settle_pending(connection, scope.number, new)
     return new
 
 
-def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, id: str, blob: bytes, at: int) -> bool:
+def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, run: Trajectory, blob: bytes, at: int) -> bool:
     done = connection.execute(
         "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record) VALUES (?, ?, 1, ?, ?)",
-        (scope.number, at, id, blob),
+        (scope.number, at, run.id, blob),
     )
+    if done.rowcount == 1 and run.metadata:
+        tag(connection, RUN, done.lastrowid or 0, run.metadata)
     return done.rowcount == 1
 
 
@@ -159,6 +161,8 @@ def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> bo
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, blob),
     )
+    if done.rowcount == 1:
+        note_shown(connection, scope.number, done.lastrowid or 0, recall)
     return done.rowcount == 1
 
 
