@@ -454,17 +454,28 @@ class Store(Protocol):
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """Erase one lesson, one trajectory or the whole scope, with everything derived from it, past and present.
+        """Erase one lesson, trajectory or recall, or the whole scope, with everything derived from it, past and present.
 
         What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
-        at another trajectory; what was merged from these. Of a lesson: what was merged from it. Receipts that showed
-        any of it lose their text, journal entries their content, and the medium its bytes. What remains is the entry
-        returned, a `Purge`. The scope's last change stays the last, so moments keep their numbers. `id` is ignored
-        for a scope. A scope can be purged that holds nothing.
+        at another trajectory; what was merged from these. Of a lesson: what was merged from it. A recall goes with its
+        settlement, and nothing else does. Receipts that showed any of it lose their text, journal entries their
+        content, and the medium its bytes. What remains is the entry returned, a `Purge`. The scope's last change stays
+        the last, so moments keep their numbers. `id` is ignored for a scope. A scope can be purged that holds nothing.
 
         Raises:
             NotFound: neither the scope nor its past knows the id.
             StoreUnavailable: it is erased, but another reader still keeps the old bytes; `rebuild` finishes it.
+        """
+        ...
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """`purge` each of these, all of them or none, and rewrite the medium once. Not for scopes.
+
+        Raises:
+            UsageError: one of them is a scope.
+            NotFound, StoreUnavailable: as `purge` does.
         """
         ...
 

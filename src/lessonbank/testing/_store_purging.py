@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
     Candidate,
     Erased,
+    Erasure,
     Experience,
     Lesson,
     Merge,
@@ -66,6 +67,13 @@ async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: s
     return recall
 
 
+async def asked(store: Store, who: str, /) -> Recall:
+    """A kept receipt of a task of somebody's."""
+    recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=(who,), metadata={"user": who})
+    await store.record(recall)
+    return recall
+
+
 async def everything(store: Store, *, scope: str = MINE) -> str:
     """All that a scope can be asked for, past and present, as one text."""
     kept: list[Any] = [
@@ -73,6 +81,7 @@ async def everything(store: Store, *, scope: str = MINE) -> str:
         *await collected(store.journal(scope=scope)),
         *await collected(store.receipts(scope=scope)),
         *await store.pending(scope=scope),
+        *await store.list_runs(scope=scope, limit=1000),
         *[s for r in await collected(store.receipts(scope=scope)) if (s := await store.settlement(r.id, scope=scope))],
     ]
     return "\n".join(record.model_dump_json() for record in kept)
@@ -198,6 +207,55 @@ class PurgingTests(StoreTests):
                 await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
                 await store.purge("lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_a_purged_recall_goes_with_its_settlement_and_nothing_else_does(self) -> None:
+        async with self.opened() as store:
+            recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
+            run, told = trajectory(), lesson()
+            await store.keep([run], scope=MINE)
+            known = tried(run, lessons=(told,)).model_copy(update={"metadata": {"recall_id": recall.id}})
+            await added(store, known)
+            for one in (recall, other):
+                done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            assert SECRET in await everything(store)
+            entry = await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+            assert isinstance(tombstone := entry.entry, Purge)
+            assert (tombstone.what, tombstone.digest, tombstone.recalls) == ("recall", digest(recall.id), 1)
+            assert (tombstone.experiences, tombstone.lessons, tombstone.trajectories) == (0, 0, 0)
+            text = await everything(store)
+            assert SECRET not in text
+            assert recall.id not in text
+            assert [r.id for r in await store.list_recalls(scope=MINE)] == [other.id]
+            assert await store.list_recalls(scope=MINE, metadata={"user": SECRET}) == []
+            assert await store.settlement(recall.id, scope=MINE) is None
+            assert (await store.counts(scope=MINE)).settled == 1
+            assert (await store.get(known.id, scope=MINE)).lessons == (told,)
+            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
+            assert await store.verify() == []
+            for gone in (recall.id, "nothing"):
+                with refused(NotFound):
+                    await store.purge("recall", gone, scope=MINE, writer="ana", reason="again")
+            with refused(NotFound):
+                await store.purge("recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_many_are_purged_together_or_none_is(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            recall = await asked(store, SECRET)
+            before = await everything(store)
+            with refused(NotFound):
+                these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("recall", "nothing")]
+                await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            with refused(UsageError):
+                await store.purge_many([("scope", "")], scope=MINE, writer="ana", reason="asked to")
+            assert await everything(store) == before
+            these = [("trajectory", run.id), ("recall", recall.id), ("recall", recall.id)]
+            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            assert [e.entry.kind for e in entries] == ["purge", "purge"]
+            assert SECRET not in await everything(store)
+            assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
+            assert await store.verify() == []
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
         async with self.opened() as store:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from .record import Record
 
-Erasure: TypeAlias = Literal["lesson", "trajectory", "scope"]
+Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
 
 
 class Rollback(Record):

@@ -14,7 +14,7 @@ from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
-from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._erasing import Erasing, check_erasures, scope_tombstone
 from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
@@ -337,11 +337,18 @@ class MemoryStore:
             erased = [entry.model_copy(update={"entry": Erased(by=by)}) for entry in here.journal]
             here = self._scopes[scope] = Scope(journal=erased)
         else:
-            known = encodable(id)
-            erasing = Erasing(lesson=known) if what == "lesson" else Erasing(trajectory=known)
-            tombstone = here.erase(erasing, encodable(reason))
+            tombstone = here.erase(Erasing(what, encodable(id)), encodable(reason))
         self._settings.pop(told_key(scope), None)
         return journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """See `Store.purge_many`."""
+        here, known = self._read(scope), check_erasures(these)
+        for what, id in known:
+            here.check_known(Erasing(what, encodable(id)))
+        return [await self.purge(what, id, scope=scope, writer=writer, reason=reason) for what, id in known]
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`."""

@@ -163,14 +163,27 @@ class Scope:
             settled=len(self.settlements),
         )
 
+    def check_known(self, erasing: Erasing, /) -> None:
+        """Raise NotFound for what neither the scope nor its past knows."""
+        while erasing.read(entry.entry for entry in self.journal):
+            pass
+        kept = erasing.receipt in self.recalls or erasing.trajectory in self.trajectories
+        if not kept and not erasing.found:
+            raise unknown(erasing)
+
     def erase(self, erasing: Erasing, reason: str, /) -> Purge:
         """Take out of every record what has to go; its tombstone. The journal keeps its length."""
         by = len(self.journal) + 1
         while erasing.read(entry.entry for entry in self.journal):
             pass
-        run = self.trajectories.pop(erasing.trajectory or "", None)
-        self.kept_at.pop(erasing.trajectory or "", None)
-        if run is None and not erasing.found:
+        receipt = run = None
+        if erasing.receipt is not None:
+            receipt = self.recalls.pop(erasing.receipt, None)
+            self.settlements.pop(erasing.receipt, None)
+        if erasing.trajectory is not None:
+            run = self.trajectories.pop(erasing.trajectory, None)
+            self.kept_at.pop(erasing.trajectory, None)
+        if run is None and receipt is None and not erasing.found:
             raise unknown(erasing)
         before = self.journal
         self.journal = [_kept(entry, erasing.entry(entry.entry, by=by)) for entry in before]
@@ -181,7 +194,7 @@ class Scope:
         return erasing.tombstone(
             reason,
             trajectories=int(run is not None),
-            recalls=sum(self.recalls[id] is not recalls[id] for id in recalls),
+            recalls=sum(self.recalls[id] is not recalls[id] for id in recalls) + int(receipt is not None),
             entries=sum(new is not old for new, old in zip(self.journal, before, strict=True)),
         )
 

@@ -20,7 +20,7 @@ from anyio.lowlevel import checkpoint
 
 from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
-from lessonbank.stores._erasing import Erasing
+from lessonbank.stores._erasing import Erasing, check_erasures
 from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
@@ -335,8 +335,17 @@ class SqliteStore:
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
-        erasing = Erasing(lesson=encodable(id)) if what == "lesson" else Erasing(trajectory=encodable(id))
-        return await self._erase(lambda file: _purging.purge(file, where, erasing, by, why))
+        return await self._erase(lambda file: _purging.purge(file, where, Erasing(what, encodable(id)), by, why))
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """See `Store.purge_many`."""
+        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        erasing = [partial(Erasing, what, encodable(id)) for what, id in check_erasures(these)]
+        if not erasing:
+            return []
+        return await self._erase(lambda file: [_purging.purge(file, where, one(), by, why) for one in erasing])
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""

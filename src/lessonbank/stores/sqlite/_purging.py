@@ -59,11 +59,12 @@ def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: s
     while erasing.read(entry_of(text) for _, text in _entries(connection, scope, erasing)):
         pass
     runs = _delete_runs(connection, scope, erasing.trajectory)
-    if not runs and not erasing.found:
+    receipts = _delete_recall(connection, scope, erasing.receipt)
+    if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
     _scrub_experiences(connection, scope, erasing)
     entries = _scrub_journal(connection, scope, erasing)
-    recalls = _scrub_recalls(connection, scope, erasing)
+    recalls = receipts + _scrub_recalls(connection, scope, erasing)
     return _finish(
         connection, name, writer, erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
     )
@@ -78,10 +79,20 @@ def _untag_scope(connection: sqlite3.Connection, scope: ScopeRow) -> None:
 
 
 def _delete_runs(connection: sqlite3.Connection, scope: ScopeRow, id: str | None) -> int:
-    rows = connection.execute("SELECT number FROM trajectories WHERE scope = ? AND id = ?", (scope.number, id or ""))
+    rows = connection.execute("SELECT number FROM trajectories WHERE scope = ? AND id = ?", (scope.number, id))
     numbers = [number for (number,) in rows]
     untag(connection, RUN, numbers)
     connection.executemany("DELETE FROM trajectories WHERE number = ?", ((number,) for number in numbers))
+    return len(numbers)
+
+
+def _delete_recall(connection: sqlite3.Connection, scope: ScopeRow, id: str | None) -> int:
+    rows = connection.execute("SELECT number FROM recalls WHERE scope = ? AND id = ?", (scope.number, id))
+    numbers = [number for (number,) in rows]
+    untag(connection, RECALL, numbers)
+    connection.executemany("DELETE FROM shown WHERE recall = ?", ((number,) for number in numbers))
+    connection.executemany("DELETE FROM recalls WHERE number = ?", ((number,) for number in numbers))
+    connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", (scope.number, id))
     return len(numbers)
 
 
@@ -201,6 +212,8 @@ def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Era
             left = erasing.recall(recall)
             if left is not recall:
                 changed.append((packed(left.model_dump_json()), number))
+                if not left.metadata:
+                    untag(connection, RECALL, [number])
     connection.executemany("UPDATE recalls SET record = ? WHERE number = ?", changed)
     return len(changed)
 
