@@ -277,6 +277,8 @@ class Store(Protocol):
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
+        An `Edit` takes the vectors of the earlier words away, and what the last review of the evidence found.
+
         `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in the
         same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors
         of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
@@ -290,9 +292,10 @@ class Store(Protocol):
         Raises:
             UsageError: a lesson that says of itself that it is active; a `Rollback` beside other changes.
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
-            Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; a
-                `Trust` in the state a lesson has, or by anybody but a person for a quarantined one; a run
-                of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
+            Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; an
+                `Edit` to the words a lesson has; a `Trust` in the state a lesson has, or by anybody but a person for a
+                quarantined one; a run of `unlearned` that was learned, or an experience of `unchanged` that is another
+                now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
         """
         ...

@@ -11,6 +11,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.types import (
     Add,
     Change,
+    Edit,
     Experience,
     Lesson,
     Merge,
@@ -22,7 +23,7 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.timeline import rejudged
+from lessonbank.types.timeline import edited, rejudged
 
 
 class View(Protocol):
@@ -92,6 +93,8 @@ class Draft:
                 self._set(change.lesson_ids, partial(_flipped, retired=False))
             case Trust():
                 self._set(change.lesson_ids, partial(_trusted, change=change))
+            case Edit():
+                self._set((change.lesson_id,), partial(_reworded, change=change))
             case Merge():
                 self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
@@ -189,6 +192,12 @@ def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
     if lesson.state == "quarantined" and change.by != "person":
         raise Conflict(f"the lesson {lesson.id!r} is quarantined: only a person can let it out")
     return lesson.model_copy(update={"state": change.state})
+
+
+def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
+    if (lesson.title, lesson.description, lesson.content) == (change.title, change.description, change.content):
+        raise Conflict(f"the lesson {lesson.id!r} says this already: nothing was changed")
+    return edited(lesson, change)
 
 
 def planned(

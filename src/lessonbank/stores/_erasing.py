@@ -10,6 +10,7 @@ from lessonbank.types import (
     RECALL,
     Add,
     Counts,
+    Edit,
     Erased,
     Erasure,
     Experience,
@@ -36,7 +37,8 @@ class Erasing:
     """
 
     def __init__(self, what: Erasure, id: str, /) -> None:
-        self.what, self.named = what, id
+        self.what: Erasure = what
+        self.named = id
         self.lesson = id if what == "lesson" else None
         self.trajectory = id if what == "trajectory" else None
         self.receipt = id if what == "recall" else None
@@ -121,6 +123,8 @@ class Erasing:
                 return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(type(entry), entry, by=by)
             case Trust():
                 return self._trust(entry, by=by)
+            case Edit():
+                return Erased(by=by) if entry.lesson_id in self.lessons else entry
             case Settle():
                 return _with(entry, {"settlement": self.settlement(entry.settlement)})
             case _:

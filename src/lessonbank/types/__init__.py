@@ -74,6 +74,8 @@ class Lesson(Record):
     """How far it is trusted; what moves it is a record, never its text. A quarantined lesson is shown to nobody."""
     risk: str | None = None
     """What the gate found risky in it."""
+    version: int = 1
+    """Grows with every edit. What was shown of an earlier wording is no evidence for this one."""
     created_at: datetime = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -315,7 +317,22 @@ class Trust(Record):
     """Ids of the runs or lessons that speak for it."""
 
 
-Change = Annotated[Add | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")]
+class Edit(Record):
+    """Put a person's words in the place of a lesson's. It keeps its id and its trust; its evidence starts anew."""
+
+    kind: Literal["edit"] = "edit"
+    lesson_id: str
+    title: Text
+    description: str
+    content: Text
+    by: Text
+    """The person's name."""
+    reason: str = ""
+
+
+Change = Annotated[
+    Add | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
+]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 

@@ -23,6 +23,7 @@ from lessonbank.text.bm25 import scores, words
 from lessonbank.types import (
     Change,
     Counts,
+    Edit,
     Erased,
     Erasure,
     Experience,
@@ -144,6 +145,8 @@ class MemoryStore:
         here = self._write(scope)
         for experience in draft.written.values():
             here.write(experience)
+        if any(isinstance(change, Edit) for change in changes):
+            self._settings.pop(told_key(scope), None)
         if rows is not None:
             here.place(*rows, encodable(space or ""))
         entries: list[Change | Settle] = list(changes)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._concurrency import breathing, portions
 from lessonbank.errors import NotFound
+from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle, Trajectory
+from lessonbank.types import Add, Edit, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle, Trajectory
 from lessonbank.types.ids import now
 
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
@@ -130,6 +131,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         unchanged=batch.unchanged,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
+    if any(isinstance(change, Edit) for change in changes):
+        connection.execute("DELETE FROM settings WHERE key = ?", (told_key(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
