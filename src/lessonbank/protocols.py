@@ -19,6 +19,7 @@ from .types import (
     Erasure,
     Experience,
     Extraction,
+    Forgotten,
     Found,
     JournalEntry,
     Json,
@@ -479,6 +480,19 @@ class Store(Protocol):
         Raises:
             UsageError: one of them is a scope.
             NotFound, StoreUnavailable: as `purge` does.
+        """
+        ...
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """Erase runs kept, and recalls made, before a moment; how many. The medium loses their bytes, too.
+
+        Runs go whole, those that wait among them. A recall without an outcome goes whole. Of one with an outcome the
+        evidence stays: its times, candidates and probabilities; text, notes and metadata go, and in the place of the
+        task is a salted digest that only tells which tasks were alike. Lessons, experiences (with their tasks and
+        verdicts) and settlements stay. The journal says how much was forgotten; nothing is written where nothing was.
+
+        Raises:
+            StoreUnavailable: it is erased, but another reader still keeps the old bytes; `rebuild` finishes it.
         """
         ...
 

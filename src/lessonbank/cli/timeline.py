@@ -17,6 +17,8 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.types import (
     Add,
     Edit,
+    Erased,
+    Forgotten,
     JournalEntry,
     Merge,
     Purge,
@@ -212,10 +214,16 @@ def _what(entry: JournalEntry) -> str:
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{change.settlement.recall_id}: {change.settlement.outcome}"
-        case Purge():
-            return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
-        case _:
-            return f"by change {change.by}"
+        case Purge() | Erased() | Forgotten():
+            return _erased(change)
+
+
+def _erased(change: Purge | Erased | Forgotten) -> str:
+    if isinstance(change, Purge):
+        return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
+    if isinstance(change, Erased):
+        return f"by change {change.by}"
+    return f"{change.runs} runs and {change.recalls} recalls from before {change.before.isoformat()}"
 
 
 def _rows(found: Diff) -> list[tuple[str, str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.columns import template_of
 from lessonbank.types import (
     RECALL,
     Add,
@@ -174,6 +175,25 @@ class Erasing:
 
 
 _NOTHING_TOLD: Mapping[str, Any] = {"task": "", "metadata": {}, "notes": ()}
+
+
+SALT: Final = "forget.salt"
+"""The setting without which nobody can guess a forgotten task from its digest."""
+_FORGOTTEN: Final = "forgotten "
+
+
+def is_forgotten(recall: Recall, /) -> bool:
+    """Whether only the evidence of it is left."""
+    return recall.task.startswith(_FORGOTTEN) and not (recall.text or recall.metadata or recall.notes)
+
+
+def forgotten(recall: Recall, salt: str, /) -> Recall:
+    """What is left of an old recall with an outcome: tasks of one template keep one name, in letters alone."""
+    known = digest(f"{salt} {template_of(recall.task)}")[:24].translate(_LETTERS)
+    return recall.model_copy(update={**_NOTHING_TOLD, "text": "", "text_digest": "", "task": _FORGOTTEN + known})
+
+
+_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 
 
 def check_erasures(these: Sequence[tuple[Erasure, str]], /) -> Sequence[tuple[Erasure, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
@@ -31,6 +32,7 @@ from ._store_rewinding import present
 from ._store_samples import (
     MINE,
     SPACE,
+    START,
     THEIRS,
     StoreTests,
     added,
@@ -255,6 +257,35 @@ class PurgingTests(StoreTests):
             assert [e.entry.kind for e in entries] == ["purge", "purge"]
             assert SECRET not in await everything(store)
             assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
+            assert await store.verify() == []
+
+    async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
+        async with self.opened() as store:
+            run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
+            await store.keep([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
+            known = experience(lessons=(told,), attempts=[attempt(run, "success")])
+            await added(store, known)
+            receipts = [await asked(store, SECRET) for _ in range(3)]
+            for recall in receipts[:2]:
+                done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            nothing = await store.forget(scope=MINE, before=START, writer="retention")
+            assert (nothing.runs, nothing.recalls) == (0, 0)
+            assert SECRET in await everything(store)
+            end = START + timedelta(days=36_500)
+            gone = await store.forget(scope=MINE, before=end, writer="retention")
+            assert (gone.runs, gone.recalls) == (2, 3)
+            assert SECRET not in await everything(store)
+            assert await store.list_runs(scope=MINE) == []
+            kept = await store.list_recalls(scope=MINE)
+            assert {recall.id for recall in kept} == {recall.id for recall in receipts[:2]}
+            assert kept[0].task == kept[1].task
+            assert (await store.settlement(receipts[0].id, scope=MINE)) is not None
+            assert await collected(store.scan(scope=MINE)) == [known]
+            assert await store.learned([run.id], scope=MINE) == {run.id}
+            last = (await collected(store.journal(scope=MINE)))[-1]
+            assert (last.entry, last.writer) == (gone, "retention")
+            assert (await store.forget(scope=MINE, before=end, writer="retention")).recalls == 0
             assert await store.verify() == []
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:

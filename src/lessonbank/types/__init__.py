@@ -31,6 +31,7 @@ from .runs import Verdict as Verdict
 from .runs import VerdictSource as VerdictSource
 from .undo import Erased as Erased
 from .undo import Erasure as Erasure
+from .undo import Forgotten as Forgotten
 from .undo import Purge as Purge
 from .undo import Rollback as Rollback
 
@@ -350,7 +351,7 @@ class JournalEntry(Record):
     at: datetime
     scope: str
     writer: str
-    entry: Annotated[Change | Settle | Purge | Erased, Field(discriminator="kind")]
+    entry: Annotated[Change | Settle | Purge | Erased | Forgotten, Field(discriminator="kind")]
 
 
 class Counts(Record):

@@ -17,6 +17,7 @@ from lessonbank.types import (
     Edit,
     Erased,
     Experience,
+    Forgotten,
     JournalEntry,
     Lesson,
     Merge,
@@ -31,7 +32,7 @@ from lessonbank.types import (
     Trust,
 )
 
-Entry: TypeAlias = Change | Settle | Purge | Erased
+Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten
 
 
 @dataclass(frozen=True, slots=True)

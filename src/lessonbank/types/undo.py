@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
@@ -42,3 +43,13 @@ class Erased(Record):
     kind: Literal["erased"] = "erased"
     by: int
     """The sequence of the `Purge`."""
+
+
+class Forgotten(Record):
+    """Runs and recalls that were erased because of their age: how many, never what."""
+
+    kind: Literal["forgotten"] = "forgotten"
+    before: datetime
+    """Everything older than this went."""
+    runs: int = 0
+    recalls: int = 0

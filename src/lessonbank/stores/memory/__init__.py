@@ -14,7 +14,7 @@ from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
-from lessonbank.stores._erasing import Erasing, check_erasures, scope_tombstone
+from lessonbank.stores._erasing import SALT, Erasing, check_erasures, scope_tombstone
 from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
@@ -27,6 +27,7 @@ from lessonbank.types import (
     Erased,
     Erasure,
     Experience,
+    Forgotten,
     JournalEntry,
     Json,
     Kind,
@@ -41,6 +42,7 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.ids import new_id
 from lessonbank.types.runs import is_brief
 
 from . import _listing
@@ -352,6 +354,14 @@ class MemoryStore:
         for what, id in known:
             here.check_known(Erasing(what, encodable(id)))
         return [await self.purge(what, id, scope=scope, writer=writer, reason=reason) for what, id in known]
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """See `Store.forget`."""
+        here = self._read(scope)
+        told = here.forget(before, salt=self._settings.setdefault(SALT, new_id()))
+        if told.runs or told.recalls:
+            journaled(here.journal, [told], scope=scope, writer=encodable(writer))
+        return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`."""

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._erasing import Erasing, unknown
+from lessonbank.stores._erasing import Erasing, forgotten, is_forgotten, unknown
 from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+from lessonbank.types import Counts, Experience, Forgotten, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
 from lessonbank.types.ids import now
 from lessonbank.types.timeline import Entry, state_at
 
@@ -197,6 +197,20 @@ class Scope:
             recalls=sum(self.recalls[id] is not recalls[id] for id in recalls) + int(receipt is not None),
             entries=sum(new is not old for new, old in zip(self.journal, before, strict=True)),
         )
+
+    def forget(self, before: datetime, /, *, salt: str) -> Forgotten:
+        """Erase old runs and recalls, but for the evidence."""
+        end = microseconds(before)
+        runs = [id for id, at in self.kept_at.items() if microseconds(at) < end]
+        old = [r for r in self.recalls.values() if microseconds(r.created_at) < end and not is_forgotten(r)]
+        for id in runs:
+            del self.trajectories[id], self.kept_at[id]
+        for recall in old:
+            if recall.id in self.settlements:
+                self.recalls[recall.id] = forgotten(recall, salt)
+            else:
+                del self.recalls[recall.id]
+        return Forgotten(before=before, runs=len(runs), recalls=len(old))
 
     def _erase_experiences(self, erasing: Erasing) -> None:
         for id, experience in list(self.experiences.items()):

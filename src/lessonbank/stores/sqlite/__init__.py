@@ -30,6 +30,7 @@ from lessonbank.types import (
     Counts,
     Erasure,
     Experience,
+    Forgotten,
     JournalEntry,
     Json,
     Kind,
@@ -346,6 +347,15 @@ class SqliteStore:
         if not erasing:
             return []
         return await self._erase(lambda file: [_purging.purge(file, where, one(), by, why) for one in erasing])
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """See `Store.forget`. Writes the whole file anew where anything was forgotten."""
+        where, by = checked_scope(scope), encodable(writer)
+        told, mark = await self._write(lambda file: (_purging.forget_old(file, where, before, by), _purging.mark(file)))
+        if told.runs or told.recalls:
+            await _result(self._database.compacting())
+            await self._write(lambda file: _purging.finished(file, mark))
+        return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.stores._erasing import Erasing, scope_tombstone, unknown
+from lessonbank.stores._erasing import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
-from lessonbank.stores._records import dumped, loaded
-from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall
+from lessonbank.stores._records import dumped, loaded, microseconds
+from lessonbank.types import Erased, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
 from ._derived import EXPERIENCE, RECALL, RUN, derive, recount, reindex_words, settle_all, underive, untag
@@ -94,6 +95,48 @@ def _delete_recall(connection: sqlite3.Connection, scope: ScopeRow, id: str | No
     connection.executemany("DELETE FROM recalls WHERE number = ?", ((number,) for number in numbers))
     connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", (scope.number, id))
     return len(numbers)
+
+
+def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> Forgotten:
+    """Erase old runs and recalls, but for the evidence."""
+    scope, end = find_scope(connection, name), microseconds(before)
+    sql = "SELECT number FROM trajectories WHERE scope = ? AND kept_at < ?"
+    runs = [number for (number,) in connection.execute(sql, (scope.number, end))]
+    untag(connection, RUN, runs)
+    connection.executemany("DELETE FROM trajectories WHERE number = ?", ((number,) for number in runs))
+    recalls = _forget_recalls(connection, scope, end)
+    told = Forgotten(before=before, runs=len(runs), recalls=recalls)
+    if told.runs or told.recalls:
+        connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
+        batch = Batch(
+            scope=name, writer=writer, entries=[(told, packed(told.model_dump_json()))], vectors={}, space=None
+        )
+        journal(connection, scope, batch, touched=[{}])
+    return told
+
+
+def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -> int:
+    connection.execute("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", (SALT, new_id()))
+    (salt,) = connection.execute("SELECT value FROM settings WHERE key = ?", (SALT,)).fetchone()
+    rows = connection.execute(
+        "SELECT number, record, EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
+        " FROM recalls r WHERE scope = ? AND created_at < ?",
+        (scope.number, end),
+    ).fetchall()
+    old = [
+        (number, recall, settled)
+        for number, blob, settled in rows
+        if not is_forgotten(recall := loaded(Recall, unpacked(blob)))
+    ]
+    untag(connection, RECALL, [number for number, _, _ in old])
+    for number, recall, settled in old:
+        if settled:
+            left = packed(forgotten(recall, salt).model_dump_json())
+            connection.execute("UPDATE recalls SET record = ? WHERE number = ?", (left, number))
+        else:
+            connection.execute("DELETE FROM shown WHERE recall = ?", (number,))
+            connection.execute("DELETE FROM recalls WHERE number = ?", (number,))
+    return len(old)
 
 
 def _finish(connection: sqlite3.Connection, name: str, writer: str, tombstone: Purge) -> JournalEntry:

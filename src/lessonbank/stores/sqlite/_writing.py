@@ -14,7 +14,19 @@ from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Edit, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle, Trajectory
+from lessonbank.types import (
+    Add,
+    Edit,
+    Erased,
+    Experience,
+    Forgotten,
+    JournalEntry,
+    Lesson,
+    Purge,
+    Recall,
+    Settle,
+    Trajectory,
+)
 from lessonbank.types.ids import now
 
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
@@ -122,7 +134,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased)]
+    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten)]
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
