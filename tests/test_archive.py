@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import lessonbank
 from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Counts
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
@@ -336,3 +340,21 @@ def test_an_import_that_is_killed_in_the_middle_leaves_nothing_of_it(tmp_path: P
         assert digest_of(bank, tmp_path / "after.jsonl") == before
         assert bank.verify() == ()
         assert bank.import_(tmp_path / "a.jsonl") == written
+
+
+def test_a_bank_that_forgot_its_runs_can_be_carried_over(tmp_path: Path) -> None:
+    end = datetime(2100, 1, 1, tzinfo=UTC)
+    with filled(tmp_path / "a.db") as source, lessonbank.connect(":memory:", scope="from", **OPTIONS) as copy:
+        lessons_before = source.items(retired=True)
+        anyio.run(partial(_forget, tmp_path / "a.db", end))
+        source.export(tmp_path / "a.jsonl")
+        copy.import_(tmp_path / "a.jsonl")
+        assert copy.items(retired=True) == lessons_before
+        assert copy.counts().trajectories == 0
+        assert copy.counts().settled == source.counts().settled == 4
+
+
+async def _forget(path: Path, end: datetime) -> None:
+    store = await SqliteStore.open(path)
+    await store.forget(scope="from", before=end, writer="retention")
+    await store.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -808,3 +809,13 @@ async def test_an_edited_lesson_is_not_taken_back_for_what_it_said_before(store:
 async def shown(seen: StoredLedger) -> dict[str, tuple[int, int]]:
     """How often each lesson was shown and withheld."""
     return {i.lesson_id: (i.shown, i.withheld) for i in (await seen.lift(scope=T, level=0.95)).lessons}
+
+
+async def test_what_is_forgotten_still_counts(store: Store) -> None:
+    await keep(store, a_lesson("good"))
+    await played(store, "good", effect=1)
+    before = await shown(ledger(store, act=False))
+    gone = await store.forget(scope=T, before=datetime(2100, 1, 1, tzinfo=UTC), writer="retention")
+    assert gone.recalls == ENOUGH
+    assert await shown(ledger(store, act=False)) == before == {"good": (30, 30)}
+    assert len({recall.task for recall in await store.list_recalls(scope=T, limit=ENOUGH)}) == 13
