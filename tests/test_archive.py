@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import lessonbank
-from lessonbank import ReasoningBank, Step, Trajectory
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
+from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Counts
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
@@ -273,3 +277,84 @@ def test_a_record_that_a_newer_release_wrote_is_refused_before_anything_is_impor
         with pytest.raises(FormatError, match="malformed"):
             copy.import_(path)
         assert copy.counts() == Counts()
+
+
+def some_lessons(bank: ReasoningBank, count: int, *, after: int = 0) -> None:
+    """Experiences of one lesson each, with ids that tell their number."""
+    for n in range(after, after + count):
+        content = f"When the search for part {n} is empty, rebuild the parts index before another search."
+        lesson = Lesson(id=f"lesson{n:05d}", title=f"Look at shelf file number {n}", content=content)
+        bank.consolidate(Experience(scope=bank.scope, task=f"task {n}", lessons=(lesson,)))
+
+
+def digest_of(bank: ReasoningBank, path: Path) -> str:
+    bank.export(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("where", [":memory:", "bank.db"])
+def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tmp_path: Path, where: str) -> None:
+    place = where if where == ":memory:" else tmp_path / where
+    with filled(":memory:") as source, lessonbank.connect(place, scope="from", **OPTIONS) as bank:
+        some_lessons(source, 600)
+        source.export(tmp_path / "a.jsonl")
+        some_lessons(bank, 1, after=599)
+        before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history())
+        with pytest.raises(Conflict, match="item00599"):
+            bank.import_(tmp_path / "a.jsonl")
+        assert digest_of(bank, tmp_path / "after.jsonl") == before
+        assert len(bank.history()) == entries
+        assert bank.verify() == ()
+
+
+DIES = """
+import os, sys
+import lessonbank
+from lessonbank import archive
+
+class Dying:
+    def __init__(self, portions):
+        self.portions = portions
+    def __call__(self, *arguments):
+        for number, portion in enumerate(self.portions(*arguments)):
+            if number == 3:
+                os._exit(9)
+            yield portion
+
+archive._ADDED, archive._portions = 100, Dying(archive._portions)
+with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", holdout=0.3) as bank:
+    bank.import_(sys.argv[2])
+"""
+
+
+def test_an_import_that_is_killed_in_the_middle_leaves_nothing_of_it(tmp_path: Path) -> None:
+    with filled(":memory:") as source:
+        some_lessons(source, 600)
+        written = source.export(tmp_path / "a.jsonl")
+    with lessonbank.connect(tmp_path / "bank.db", scope="from", **OPTIONS) as bank:
+        some_lessons(bank, 2, after=900)
+        before = digest_of(bank, tmp_path / "before.jsonl")
+    command = [sys.executable, "-c", DIES, str(tmp_path / "bank.db"), str(tmp_path / "a.jsonl")]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 9
+    with lessonbank.connect(tmp_path / "bank.db", scope="from", **OPTIONS) as bank:
+        assert digest_of(bank, tmp_path / "after.jsonl") == before
+        assert bank.verify() == ()
+        assert bank.import_(tmp_path / "a.jsonl") == written
+
+
+def test_a_bank_that_forgot_its_runs_can_be_carried_over(tmp_path: Path) -> None:
+    end = datetime(2100, 1, 1, tzinfo=UTC)
+    with filled(tmp_path / "a.db") as source, lessonbank.connect(":memory:", scope="from", **OPTIONS) as copy:
+        lessons_before = source.items(retired=True)
+        anyio.run(partial(_forget, tmp_path / "a.db", end))
+        source.export(tmp_path / "a.jsonl")
+        copy.import_(tmp_path / "a.jsonl")
+        assert copy.items(retired=True) == lessons_before
+        assert copy.counts().trajectories == 0
+        assert copy.counts().settled == source.counts().settled == 4
+
+
+async def _forget(path: Path, end: datetime) -> None:
+    store = await SqliteStore.open(path)
+    await store.forget(scope="from", before=end, writer="retention")
+    await store.close()

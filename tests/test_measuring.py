@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from lessonbank.types import (
     Add,
     Candidate,
     Change,
+    Edit,
     Experience,
     Found,
     Lesson,
@@ -775,3 +777,45 @@ class TestSettlements:
         columns.receipt(self.RECALL)
         columns.settle(settlement_of(self.RECALL, "e", runs), 1)
         assert str(columns.episodes().seconds[0]) in {"10.0", "nan"}
+
+
+async def test_the_evidence_of_an_edited_lesson_starts_anew(store: Store) -> None:
+    await keep(store, a_lesson("harms"), a_lesson("other"))
+    seen = ledger(store, act=False)
+    await played(store, "harms", effect=-1)
+    await played(store, "other", effect=-1, name="other")
+    assert await shown(seen) == {"harms": (30, 30), "other": (30, 30)}
+    words = Edit(lesson_id="harms", title="Better", description="", content="Say it better.", by="Ana")
+    await store.apply([words], scope=T, writer="Ana")
+    for looked in (seen, ledger(store, act=False)):
+        assert (await shown(looked)).get("harms", (0, 0)) == (0, 0)
+        assert (await shown(looked))["other"] == (30, 30)
+    await played(store, "harms", effect=1, n=10, name="later")
+    for looked in (seen, ledger(store, act=False)):
+        assert await shown(looked) == {"harms": (5, 5), "other": (30, 30)}
+    await store.apply([Rollback(to=1, reason="test")], scope=T, writer="Ana")
+    assert (await shown(seen)).get("harms", (0, 0)) == (0, 0)
+
+
+async def test_an_edited_lesson_is_not_taken_back_for_what_it_said_before(store: Store) -> None:
+    await keep(store, a_lesson("bad"))
+    await played(store, "bad", effect=-1)
+    words = Edit(lesson_id="bad", title="Better", description="", content="Say it better.", by="Ana")
+    await store.apply([words], scope=T, writer="Ana")
+    assert (await ledger(store).settled(scope=T)).changes == []
+    assert not (await lesson(store, "bad")).retired
+
+
+async def shown(seen: StoredLedger) -> dict[str, tuple[int, int]]:
+    """How often each lesson was shown and withheld."""
+    return {i.lesson_id: (i.shown, i.withheld) for i in (await seen.lift(scope=T, level=0.95)).lessons}
+
+
+async def test_what_is_forgotten_still_counts(store: Store) -> None:
+    await keep(store, a_lesson("good"))
+    await played(store, "good", effect=1)
+    before = await shown(ledger(store, act=False))
+    gone = await store.forget(scope=T, before=datetime(2100, 1, 1, tzinfo=UTC), writer="retention")
+    assert gone.recalls == ENOUGH
+    assert await shown(ledger(store, act=False)) == before == {"good": (30, 30)}
+    assert len({recall.task for recall in await store.list_recalls(scope=T, limit=ENOUGH)}) == 13

@@ -6,7 +6,9 @@ A port with one verb is a callable: a plain async function qualifies. Every port
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
@@ -17,12 +19,19 @@ from .types import (
     Erasure,
     Experience,
     Extraction,
+    Forgotten,
     Found,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
     Record,
     Run,
+    RunStatus,
     Settlement,
     Trajectory,
     Usage,
@@ -182,6 +191,18 @@ class Environment(Protocol):
     def step(self, action: str, /) -> tuple[str, float, bool]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Some records of another bank, as `Store.import_records` takes them: what others name comes in before these."""
+
+    runs: Sequence[Trajectory] = ()
+    recalls: Sequence[Recall] = ()
+    experiences: Sequence[Experience] = ()
+    settlements: Sequence[Settlement] = ()
+    trusted: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    """Experience id to the ids of the lessons that were active where they come from."""
+
+
 class Store(Protocol):
     """Keeps records. They are the truth; vectors, full text and counts can be rebuilt from them.
 
@@ -202,8 +223,40 @@ class Store(Protocol):
         """The newest experience that one of the runs belongs to."""
         ...
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
-        """Kept runs that still wait for a verdict or for extraction, oldest first."""
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
+        """Kept runs that still wait for a verdict or for extraction, oldest first.
+
+        `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` waits for
+        nobody and is not among them. Raises NotFound (`after`).
+        """
+        ...
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """One kept run, with its verdict and status. Raises NotFound."""
+        ...
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """Kept runs, newest first, at most `limit`; `after` is the id of the last one of the page before.
+
+        A run's verdict is that of the newest experience it belongs to; without one it is `unknown`. `text`: every word
+        of it stands in the run's task, steps, answer or error, whatever the case. `metadata`: the run's metadata have
+        these keys with these values. `before`: kept earlier than that.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no run `after`.
+        """
         ...
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
@@ -225,6 +278,8 @@ class Store(Protocol):
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
+        An `Edit` takes the vectors of the earlier words away, and what the last review of the evidence found.
+
         `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in the
         same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors
         of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
@@ -238,10 +293,33 @@ class Store(Protocol):
         Raises:
             UsageError: a lesson that says of itself that it is active; a `Rollback` beside other changes.
             NotFound: a change names an id this scope does not have, or a `Rollback` an entry that is not there.
-            Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; a
-                `Trust` in the state a lesson has, or by anybody but a person for a quarantined one; a run
-                of `unlearned` that was learned, or an experience of `unchanged` that is another now or gone.
+            Conflict: an `Add` of an id that exists; a `Restore` of a lesson that is not retired, or the reverse; an
+                `Edit` to the words a lesson has; a `Trust` in the state a lesson has, or by anybody but a person for a
+                quarantined one; a run of `unlearned` that was learned, or an experience of `unchanged` that is another
+                now or gone.
             SpaceMismatch: vectors of another dimension than the space has.
+        """
+        ...
+
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """Add records of another bank that this scope does not have, all of them or none; how many were new.
+
+        `portions` gives them from the first on, each time it is called; it may be called in a thread, and twice.
+        What is here already stays as it is; of two settlements of one recall the later one counts. With `approved_by`,
+        a person's name, the lessons under `trusted` become active where they are on probation. Other writers wait
+        until all of it is written.
+
+        Raises:
+            Conflict: a lesson belongs to another experience here; nothing was written.
+            NotFound: a settlement names a recall that is neither here nor among the records; nothing was written.
         """
         ...
 
@@ -251,6 +329,32 @@ class Store(Protocol):
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """The experience a lesson belongs to. Raises NotFound."""
+        ...
+
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """Lessons, newest first, at most `limit`; `after` is the id of the last one of the page before.
+
+        Retired ones are left out, unless `retired` or `state="retired"` asks for them. `writer` is that of the lesson's
+        provenance. `text`: every word of it stands in the title, description or content, whatever the case. `metadata`:
+        the metadata of the lesson's experience have these keys with these values. To list one state reads no lesson of
+        another.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no lesson `after`.
+        """
         ...
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
@@ -298,6 +402,30 @@ class Store(Protocol):
         """A kept receipt, without its lessons. Raises NotFound."""
         ...
 
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """Kept receipts without lessons, newest first, at most `limit`; `after` is the id of the last one before.
+
+        `text`: every word of it stands in the task or the text that was shown, whatever the case. `metadata`: the
+        recall's metadata have these keys with these values. `lesson`: it showed the lesson of that id. `settled`: its
+        outcome is known, or not. `before`: made earlier than that.
+
+        Raises:
+            UsageError: `limit` is below 1.
+            NotFound: there is no recall `after`.
+        """
+        ...
+
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """Every kept receipt of the scope, without lessons, oldest first; with `settled`, only those that are, or not."""
         ...
@@ -330,16 +458,40 @@ class Store(Protocol):
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """Erase one lesson, one trajectory or the whole scope, with everything derived from it, past and present.
+        """Erase one lesson, trajectory or recall, or the whole scope, with everything derived from it, past and present.
 
         What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
-        at another trajectory; what was merged from these. Of a lesson: what was merged from it. Receipts that showed
-        any of it lose their text, journal entries their content, and the medium its bytes. What remains is the entry
-        returned, a `Purge`. The scope's last change stays the last, so moments keep their numbers. `id` is ignored
-        for a scope. A scope can be purged that holds nothing.
+        at another trajectory; what was merged from these. Of a lesson: what was merged from it. A recall goes with its
+        settlement, and nothing else does. Receipts that showed any of it lose their text, journal entries their
+        content, and the medium its bytes. What remains is the entry returned, a `Purge`. The scope's last change stays
+        the last, so moments keep their numbers. `id` is ignored for a scope. A scope can be purged that holds nothing.
 
         Raises:
             NotFound: neither the scope nor its past knows the id.
+            StoreUnavailable: it is erased, but another reader still keeps the old bytes; `rebuild` finishes it.
+        """
+        ...
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """`purge` each of these, all of them or none, and rewrite the medium once. Not for scopes.
+
+        Raises:
+            UsageError: one of them is a scope.
+            NotFound, StoreUnavailable: as `purge` does.
+        """
+        ...
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """Erase runs kept, and recalls made, before a moment; how many. The medium loses their bytes, too.
+
+        Runs go whole, those that wait among them. A recall without an outcome goes whole. Of one with an outcome the
+        evidence stays: its times, candidates and probabilities; text, notes and metadata go, and in the place of the
+        task is a salted digest that only tells which tasks were alike. Lessons, experiences (with their tasks and
+        verdicts) and settlements stay. The journal says how much was forgotten; nothing is written where nothing was.
+
+        Raises:
             StoreUnavailable: it is erased, but another reader still keeps the old bytes; `rebuild` finishes it.
         """
         ...

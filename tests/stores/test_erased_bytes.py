@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from _trouble import files, opened
 
+from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import _MARK, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
-from lessonbank.testing._store_purging import SECRET, lived_in
-from lessonbank.testing._store_samples import MINE, added, collected, experience, lesson, towards
-from lessonbank.types import Replace, Rollback
+from lessonbank.testing._store_purging import SECRET, asked, lived_in
+from lessonbank.testing._store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
+from lessonbank.types import Replace, Rollback, Settlement
 
 pytestmark = pytest.mark.anyio
 
@@ -54,6 +56,33 @@ async def test_a_purged_run_cannot_be_unpacked_from_any_byte_on(path: Path) -> N
         assert SECRET.lower() not in said(path)
         assert run.id not in said(path)
     assert SECRET.lower() not in said(path)
+
+
+async def test_a_purged_recall_is_in_no_byte_of_the_file(path: Path) -> None:
+    async with opened(path) as store:
+        recall = await asked(store, SECRET)
+        known = experience().model_copy(update={"metadata": {"recall_id": recall.id}})
+        await added(store, known)
+        done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", template=SECRET)
+        await store.apply([], scope=MINE, writer="tests", settlement=done)
+        tag = next(iter(tags(recall.metadata)))
+        assert SECRET.lower() in said(path)
+        assert any(tag in file.read_bytes() for file in files(path))
+        await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+        assert SECRET.lower() not in said(path)
+        assert recall.id not in said(path)
+        assert not any(tag in file.read_bytes() for file in files(path))
+
+
+async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path) -> None:
+    async with opened(path) as store:
+        await store.keep([trajectory(SECRET)], scope=MINE)
+        settled, _ = await asked(store, SECRET), await asked(store, SECRET)
+        done = Settlement(recall_id=settled.id, scope=MINE, outcome="success")
+        await store.apply([], scope=MINE, writer="tests", settlement=done)
+        assert SECRET.lower() in said(path)
+        await store.forget(scope=MINE, before=START + timedelta(days=36_500), writer="retention")
+        assert SECRET.lower() not in said(path)
 
 
 @pytest.mark.parametrize("what", ["lesson", "scope"])

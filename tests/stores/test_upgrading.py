@@ -46,7 +46,7 @@ def _like(seen: Any, said: Any) -> Any:
     """`seen` without the fields that the earlier release did not know; they must hold nothing."""
     if isinstance(seen, dict) and isinstance(said, dict):
         new = {name: value for name, value in seen.items() if name not in said}
-        assert all(value in (None, [], 0, "", True, "probation") for value in new.values()), new
+        assert all(value in (None, [], {}, 0, "", True, "probation") for value in new.values()), new
         return {name: _like(value, said[name]) for name, value in seen.items() if name in said}
     if isinstance(seen, list) and isinstance(said, list) and len(seen) == len(said):
         return [_like(*pair) for pair in zip(seen, said, strict=True)]

@@ -14,7 +14,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank.errors import NotFound, UsageError
-from lessonbank.types import Add, JournalEntry, Merge, Purge, Rejudge, Replace, Restore, Retire, Rollback, Settle, Trust
+from lessonbank.types import (
+    Add,
+    Edit,
+    Erased,
+    Forgotten,
+    JournalEntry,
+    Merge,
+    Purge,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Rollback,
+    Settle,
+    Trust,
+)
 
 from . import _options as options
 from ._output import console, show_json, show_table, warn
@@ -191,21 +206,29 @@ def _what(entry: JournalEntry) -> str:
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
         case Retire() | Restore():
             return f"{', '.join(change.lesson_ids)}: {change.reason}"
+        case Edit():
+            return f"{change.lesson_id}: {change.title}: {change.reason}".removesuffix(": ")
         case Trust():
             return f"{', '.join(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{change.settlement.recall_id}: {change.settlement.outcome}"
-        case Purge():
-            return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
-        case _:
-            return f"by change {change.by}"
+        case Purge() | Erased() | Forgotten():
+            return _erased(change)
+
+
+def _erased(change: Purge | Erased | Forgotten) -> str:
+    if isinstance(change, Purge):
+        return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
+    if isinstance(change, Erased):
+        return f"by change {change.by}"
+    return f"{change.runs} runs and {change.recalls} recalls from before {change.before.isoformat()}"
 
 
 def _rows(found: Diff) -> list[tuple[str, str, str]]:
     pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
     pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
     lessons = {"items_added": "lesson added", "items_removed": "lesson removed"}
-    lessons |= {name: name for name in ("retired", "restored", "trusted")}
+    lessons |= {name: name for name in ("retired", "restored", "trusted", "edited")}
     return pairs + [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]

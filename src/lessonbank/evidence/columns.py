@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from lessonbank.types import Recall, Settlement
 from lessonbank.types.timeline import reached
 
-from .episodes import Episodes, Floats, Ints, Pairs
+from .episodes import Episodes, Flags, Floats, Ints, Pairs
 
 _NAN: Final = float("nan")
 _NEVER: Final = 1 << 62
@@ -139,11 +140,18 @@ class Columns:
             self._pair_cited[place] = int(self._pair_lesson[place] in named)
             place += 1
 
-    def episodes(self, successors: Mapping[str, Sequence[str]] | None = None, /) -> Episodes:
+    def episodes(
+        self,
+        successors: Mapping[str, Sequence[str]] | None = None,
+        /,
+        *,
+        since: Mapping[str, datetime] | None = None,
+    ) -> Episodes:
         """The columns as they are now, in the order in which outcomes became known.
 
         What was shown of a merged lesson's sources counts for it: `successors` maps lesson ids to those that stand for
-        them. Copies: nothing that is added later changes them.
+        them. `since` maps edited lessons to the time of their last edit: what was shown before is not theirs. Copies:
+        nothing that is added later changes them.
         """
         unknown = np.isnan(np.array(self._numbers["outcome"], dtype=float))
         first = np.where(unknown, _NEVER, _wholes(self._first))
@@ -164,7 +172,7 @@ class Columns:
             tokens=number("tokens"),
             cost=number("cost"),
             seconds=number("seconds"),
-            pairs=self._pairs(place, self._standing_for(successors or {})),
+            pairs=self._pairs(place, self._standing_for(successors or {}), since or {}),
             lessons=tuple(self.lessons.names),
             judges=tuple(self.judges.names),
             at=number("at"),
@@ -177,10 +185,12 @@ class Columns:
         heirs = {id: self.lessons.of(heir) for id, heir in last.items()}
         return np.array([heirs.get(id, number) for number, id in enumerate(self.lessons.names)], dtype=np.int64)
 
-    def _pairs(self, place: Ints, heir: Ints) -> Pairs:
+    def _pairs(self, place: Ints, heir: Ints, since: Mapping[str, datetime]) -> Pairs:
         row, lesson = place[_wholes(self._pair_row)], heir[_wholes(self._pair_lesson)]
         key = row * max(len(heir), 1) + lesson
         _, at = np.unique(key, return_index=True)
+        if since:
+            at = at[self._in_present_words(heir, since)[at]]
         return Pairs(
             row=row[at],
             lesson=lesson[at],
@@ -188,6 +198,12 @@ class Columns:
             probability=np.array(self._pair_odds, dtype=float)[at],
             cited=_wholes(self._pair_cited)[at] > 0,
         )
+
+    def _in_present_words(self, heir: Ints, since: Mapping[str, datetime]) -> Flags:
+        """By pair: whether the recall came after the last edit of its lesson, and of the one that stands for it."""
+        edited = np.array([since[id].timestamp() if id in since else -np.inf for id in self.lessons.names], dtype=float)
+        lesson, made = _wholes(self._pair_lesson), np.array(self._numbers["at"], dtype=float)[_wholes(self._pair_row)]
+        return (made > edited[lesson]) & (made > edited[heir[lesson]])
 
 
 def _probability(told: float) -> float:

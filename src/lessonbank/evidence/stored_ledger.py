@@ -14,8 +14,8 @@ from lessonbank._concurrency import Turn, if_there
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quoting import quoted
 from lessonbank.protocols import Store
-from lessonbank.types import Change, Found, JournalEntry, Lesson, Match, Purge, Recall, Retire, Settle, Trust
-from lessonbank.types.timeline import successors
+from lessonbank.types import Change, Edit, Found, JournalEntry, Lesson, Match, Purge, Recall, Retire, Settle, Trust
+from lessonbank.types.timeline import reworded, successors
 
 from .columns import Columns
 from .draws import DEFAULT_RATES, Adaptive, Assignment, Withholding
@@ -27,7 +27,7 @@ from .review import ALPHA, Review, review
 from .review_snapshot import ReviewSnapshot, key
 
 WRITER: Final = "ledger"
-_KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "purge")
+_KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "edit", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _FIRST, _SHARE = 20, 0.05
@@ -43,13 +43,13 @@ class _Kept:
     sequence: int = 0
     """The last change that was read."""
     structure: list[JournalEntry] = field(default_factory=list[JournalEntry])
-    """Merges, restores and rollbacks."""
+    """Merges, restores, edits and rollbacks."""
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
 
     def episodes(self) -> Episodes:
         """As columns."""
-        return self.columns.episodes(successors(self.structure))
+        return self.columns.episodes(successors(self.structure), since=reworded(self.structure))
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
@@ -60,6 +60,8 @@ class _Kept:
                 self.columns.settle(entry.entry.settlement, entry.sequence)
             elif not isinstance(entry.entry, Retire):
                 self.structure.append(entry)
+                if isinstance(entry.entry, Edit):
+                    self.taken_back.discard(entry.entry.lesson_id)
             elif entry.writer == WRITER:
                 self.taken_back.update(entry.entry.lesson_ids)
             self.sequence = entry.sequence

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from lessonbank._concurrency import if_there
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
-from lessonbank.types import Experience, Recall, Run, Settlement, Trajectory, Verdict
-
-RECALL = "recall_id"
-"""Where an experience's metadata name the receipt its runs were made under."""
+from lessonbank.types import RECALL, Experience, Recall, Run, Settlement, Trajectory, Verdict
 
 Verdicts = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""

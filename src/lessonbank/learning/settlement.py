@@ -13,6 +13,7 @@ from lessonbank.guard.quoting import quoted
 from lessonbank.messages import trajectory_from
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
+    RECALL,
     SECONDS,
     Add,
     Change,
@@ -37,7 +38,7 @@ from lessonbank.types import (
 )
 
 from .judging import graded_notes, truth_verdict
-from .prior_runs import RECALL, Standing, Verdicts
+from .prior_runs import Standing, Verdicts
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 

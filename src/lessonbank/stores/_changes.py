@@ -11,6 +11,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.types import (
     Add,
     Change,
+    Edit,
     Experience,
     Lesson,
     Merge,
@@ -22,7 +23,7 @@ from lessonbank.types import (
     Settlement,
     Trust,
 )
-from lessonbank.types.timeline import rejudged
+from lessonbank.types.timeline import edited, rejudged
 
 
 class View(Protocol):
@@ -92,6 +93,8 @@ class Draft:
                 self._set(change.lesson_ids, partial(_flipped, retired=False))
             case Trust():
                 self._set(change.lesson_ids, partial(_trusted, change=change))
+            case Edit():
+                self._set((change.lesson_id,), partial(_reworded, change=change))
             case Merge():
                 self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
@@ -191,6 +194,12 @@ def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
     return lesson.model_copy(update={"state": change.state})
 
 
+def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
+    if (lesson.title, lesson.description, lesson.content) == (change.title, change.description, change.content):
+        raise Conflict(f"the lesson {lesson.id!r} says this already: nothing was changed")
+    return edited(lesson, change)
+
+
 def planned(
     changes: Sequence[Change],
     present: View,
@@ -214,6 +223,19 @@ def planned(
     for change in breathing(changes):
         draft.do(change)
     return draft
+
+
+def vouched(experience: Experience, lesson_ids: Collection[str], /, *, by: str) -> Trust | None:
+    """The trust that a person gives to imported lessons of an experience; `None` where none of them is on probation."""
+    ids = tuple(lesson.id for lesson in experience.lessons if lesson.id in lesson_ids and lesson.state == "probation")
+    if not ids:
+        return None
+    return Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
+
+
+def latest(settlements: Iterable[Settlement], /) -> dict[str, Settlement]:
+    """Recall id to its last settlement."""
+    return {told.recall_id: told for told in sorted(settlements, key=lambda told: told.at)}
 
 
 def lone_rollback(

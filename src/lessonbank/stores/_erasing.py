@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from lessonbank.errors import NotFound
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.columns import template_of
 from lessonbank.types import (
+    RECALL,
     Add,
     Counts,
+    Edit,
     Erased,
     Erasure,
     Experience,
@@ -34,10 +37,14 @@ class Erasing:
     whatever was merged from these. Of a lesson: whatever was merged from it.
     """
 
-    def __init__(self, *, lesson: str | None = None, trajectory: str | None = None) -> None:
-        self.lesson, self.trajectory = lesson, trajectory
-        self.what: Erasure = "trajectory" if lesson is None else "lesson"
-        self.named = (trajectory if lesson is None else lesson) or ""
+    def __init__(self, what: Erasure, id: str, /) -> None:
+        self.what: Erasure = what
+        self.named = id
+        self.lesson = id if what == "lesson" else None
+        self.trajectory = id if what == "trajectory" else None
+        self.receipt = id if what == "recall" else None
+        """The recall that goes whole."""
+        lesson = self.lesson
         self.lessons: set[str] = {lesson} if lesson is not None else set()
         self.experiences: set[str] = set()
         self.recalls: set[str] = set()
@@ -50,7 +57,8 @@ class Erasing:
     @property
     def ids(self) -> set[str]:
         """Every id that an entry which matters can name."""
-        return {*self.lessons, *self.experiences, *self._tried, *([self.trajectory] if self.trajectory else [])}
+        named = {id for id in (self.trajectory, self.receipt) if id}
+        return self.lessons | self.experiences | self._tried | named
 
     def read(self, entries: Iterable[Entry], /) -> bool:
         """Take in the entries that name any of `ids`, oldest first; whether they brought anything new."""
@@ -84,15 +92,25 @@ class Erasing:
         """What remains of it."""
         if experience.id in self.experiences:
             return None
+        if self.receipt is not None:
+            return self._unreceipted(experience)
         lessons = tuple(i for i in experience.lessons if i.id not in self.lessons)
         attempts = tuple(a for a in experience.attempts if a.trajectory_id != self.trajectory)
         if len(lessons) == len(experience.lessons) and len(attempts) == len(experience.attempts):
             return experience
         return experience.model_copy(update={"lessons": lessons, "attempts": attempts, "rejected": ()})
 
+    def _unreceipted(self, experience: Experience) -> Experience:
+        if experience.metadata.get(RECALL) != self.receipt:
+            return experience
+        metadata = {name: value for name, value in experience.metadata.items() if name != RECALL}
+        return experience.model_copy(update={"metadata": metadata})
+
     def entry(self, entry: Entry, /, *, by: int) -> Entry:
         """What remains of a journal entry; the entry itself where all of it does."""
         match entry:
+            case Settle() if entry.settlement.recall_id == self.receipt:
+                return Erased(by=by)
             case Add() | Replace():
                 left = self.experience(entry.experience)
                 return Erased(by=by) if left is None else _with(entry, {"experience": left})
@@ -106,6 +124,8 @@ class Erasing:
                 return entry if self.lessons.isdisjoint(entry.lesson_ids) else self._flips(type(entry), entry, by=by)
             case Trust():
                 return self._trust(entry, by=by)
+            case Edit():
+                return Erased(by=by) if entry.lesson_id in self.lessons else entry
             case Settle():
                 return _with(entry, {"settlement": self.settlement(entry.settlement)})
             case _:
@@ -129,7 +149,7 @@ class Erasing:
         own = recall.id in self.recalls
         if not own and not any(c.shown and c.lesson_id in self.lessons for c in recall.candidates):
             return recall
-        return recall.model_copy(update={"text": "", "text_digest": "", **({"task": ""} if own else {})})
+        return recall.model_copy(update={"text": "", "text_digest": "", **(_NOTHING_TOLD if own else {})})
 
     def settlement(self, settlement: Settlement, /) -> Settlement:
         """A settlement that no longer names the run, nor the template that it named."""
@@ -152,6 +172,35 @@ class Erasing:
             recalls=recalls,
             entries=entries,
         )
+
+
+_NOTHING_TOLD: Mapping[str, Any] = {"task": "", "metadata": {}, "notes": ()}
+
+
+SALT: Final = "forget.salt"
+"""The setting without which nobody can guess a forgotten task from its digest."""
+_FORGOTTEN: Final = "forgotten "
+
+
+def is_forgotten(recall: Recall, /) -> bool:
+    """Whether only the evidence of it is left."""
+    return recall.task.startswith(_FORGOTTEN) and not (recall.text or recall.metadata or recall.notes)
+
+
+def forgotten(recall: Recall, salt: str, /) -> Recall:
+    """What is left of an old recall with an outcome: tasks of one template keep one name, in letters alone."""
+    known = digest(f"{salt} {template_of(recall.task)}")[:24].translate(_LETTERS)
+    return recall.model_copy(update={**_NOTHING_TOLD, "text": "", "text_digest": "", "task": _FORGOTTEN + known})
+
+
+_LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
+
+
+def check_erasures(these: Sequence[tuple[Erasure, str]], /) -> Sequence[tuple[Erasure, str]]:
+    """Each of these once. Raises UsageError for a scope, which goes alone."""
+    if any(what == "scope" for what, _ in these):
+        raise UsageError("a scope is purged alone: nothing else of it is left then")
+    return list(dict.fromkeys(these))
 
 
 def unknown(erasing: Erasing, /) -> NotFound:

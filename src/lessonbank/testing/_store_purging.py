@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from lessonbank.errors import NotFound, StoreUnavailable
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
     Candidate,
     Erased,
+    Erasure,
     Experience,
     Lesson,
     Merge,
@@ -30,6 +32,7 @@ from ._store_rewinding import present
 from ._store_samples import (
     MINE,
     SPACE,
+    START,
     THEIRS,
     StoreTests,
     added,
@@ -66,6 +69,13 @@ async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: s
     return recall
 
 
+async def asked(store: Store, who: str, /) -> Recall:
+    """A kept receipt of a task of somebody's."""
+    recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=(who,), metadata={"user": who})
+    await store.record(recall)
+    return recall
+
+
 async def everything(store: Store, *, scope: str = MINE) -> str:
     """All that a scope can be asked for, past and present, as one text."""
     kept: list[Any] = [
@@ -73,6 +83,7 @@ async def everything(store: Store, *, scope: str = MINE) -> str:
         *await collected(store.journal(scope=scope)),
         *await collected(store.receipts(scope=scope)),
         *await store.pending(scope=scope),
+        *await store.list_runs(scope=scope, limit=1000),
         *[s for r in await collected(store.receipts(scope=scope)) if (s := await store.settlement(r.id, scope=scope))],
     ]
     return "\n".join(record.model_dump_json() for record in kept)
@@ -198,6 +209,84 @@ class PurgingTests(StoreTests):
                 await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="again")
             with refused(NotFound):
                 await store.purge("lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_a_purged_recall_goes_with_its_settlement_and_nothing_else_does(self) -> None:
+        async with self.opened() as store:
+            recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
+            run, told = trajectory(), lesson()
+            await store.keep([run], scope=MINE)
+            known = tried(run, lessons=(told,)).model_copy(update={"metadata": {"recall_id": recall.id}})
+            await added(store, known)
+            for one in (recall, other):
+                done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            assert SECRET in await everything(store)
+            entry = await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+            assert isinstance(tombstone := entry.entry, Purge)
+            assert (tombstone.what, tombstone.digest, tombstone.recalls) == ("recall", digest(recall.id), 1)
+            assert (tombstone.experiences, tombstone.lessons, tombstone.trajectories) == (0, 0, 0)
+            text = await everything(store)
+            assert SECRET not in text
+            assert recall.id not in text
+            assert [r.id for r in await store.list_recalls(scope=MINE)] == [other.id]
+            assert await store.list_recalls(scope=MINE, metadata={"user": SECRET}) == []
+            assert await store.settlement(recall.id, scope=MINE) is None
+            assert (await store.counts(scope=MINE)).settled == 1
+            assert (await store.get(known.id, scope=MINE)).lessons == (told,)
+            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
+            assert await store.verify() == []
+            for gone in (recall.id, "nothing"):
+                with refused(NotFound):
+                    await store.purge("recall", gone, scope=MINE, writer="ana", reason="again")
+            with refused(NotFound):
+                await store.purge("recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_many_are_purged_together_or_none_is(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            recall = await asked(store, SECRET)
+            before = await everything(store)
+            with refused(NotFound):
+                these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("recall", "nothing")]
+                await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            with refused(UsageError):
+                await store.purge_many([("scope", "")], scope=MINE, writer="ana", reason="asked to")
+            assert await everything(store) == before
+            these = [("trajectory", run.id), ("recall", recall.id), ("recall", recall.id)]
+            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            assert [e.entry.kind for e in entries] == ["purge", "purge"]
+            assert SECRET not in await everything(store)
+            assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
+            assert await store.verify() == []
+
+    async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
+        async with self.opened() as store:
+            run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
+            await store.keep([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
+            known = experience(lessons=(told,), attempts=[attempt(run, "success")])
+            await added(store, known)
+            receipts = [await asked(store, SECRET) for _ in range(3)]
+            for recall in receipts[:2]:
+                done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            nothing = await store.forget(scope=MINE, before=START, writer="retention")
+            assert (nothing.runs, nothing.recalls) == (0, 0)
+            assert SECRET in await everything(store)
+            end = START + timedelta(days=36_500)
+            gone = await store.forget(scope=MINE, before=end, writer="retention")
+            assert (gone.runs, gone.recalls) == (2, 3)
+            assert SECRET not in await everything(store)
+            assert await store.list_runs(scope=MINE) == []
+            kept = await store.list_recalls(scope=MINE)
+            assert {recall.id for recall in kept} == {recall.id for recall in receipts[:2]}
+            assert kept[0].task == kept[1].task
+            assert (await store.settlement(receipts[0].id, scope=MINE)) is not None
+            assert await collected(store.scan(scope=MINE)) == [known]
+            assert await store.learned([run.id], scope=MINE) == {run.id}
+            last = (await collected(store.journal(scope=MINE)))[-1]
+            assert (last.entry, last.writer) == (gone, "retention")
+            assert (await store.forget(scope=MINE, before=end, writer="retention")).recalls == 0
+            assert await store.verify() == []
 
     async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
         async with self.opened() as store:

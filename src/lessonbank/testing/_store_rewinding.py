@@ -10,6 +10,7 @@ from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
     Change,
+    Edit,
     Experience,
     Lesson,
     Merge,
@@ -99,7 +100,14 @@ def _told_of(known: Experience, chance: random.Random, /) -> Change:
         return Rejudge(experience_id=known.id, trajectory_id=known.attempts[0].trajectory_id, verdict=verdict)
     if not known.lessons:
         return Add(experience=_fresh(chance))
-    return some_trust(chance.choice(known.lessons), chance)
+    lesson = chance.choice(known.lessons)
+    return some_edit(lesson, chance) if chance.random() < 0.3 else some_trust(lesson, chance)
+
+
+def some_edit(known: Lesson, chance: random.Random, /) -> Edit:
+    """Another wording of a lesson, by a person."""
+    title = f"{known.title.split(',')[0]}, {chance.getrandbits(32)}"
+    return Edit(lesson_id=known.id, title=title, description="", content=known.content, by="Ana", reason="test")
 
 
 def some_trust(known: Lesson, chance: random.Random, /) -> Trust:

@@ -16,7 +16,9 @@ Every promise in the docstrings of `lessonbank.protocols.Store` has its test her
 
 from __future__ import annotations
 
+from ._store_editing import EditingTests
 from ._store_history import HistoryTests
+from ._store_listing import ListingTests
 from ._store_purging import PurgingTests
 from ._store_ranking import RankingTests
 from ._store_records import RecordTests
@@ -24,5 +26,7 @@ from ._store_rewinding import RewindingTests
 from ._store_trust import TrustTests
 
 
-class StoreContract(RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests, TrustTests):
+class StoreContract(
+    RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests, TrustTests, ListingTests, EditingTests
+):
     """Subclass it under `@pytest.mark.anyio` and override `make`."""

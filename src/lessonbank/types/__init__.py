@@ -11,7 +11,9 @@ from pydantic import Field
 from .ids import new_id, now
 from .record import Record as Record
 from .record import Text as Text
+from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json
 from .runs import Observation as Observation
@@ -19,6 +21,7 @@ from .runs import Outcome as Outcome
 from .runs import PromptRef as PromptRef
 from .runs import Run as Run
 from .runs import RunRef as RunRef
+from .runs import RunStatus as RunStatus
 from .runs import Speaker as Speaker
 from .runs import Step as Step
 from .runs import ToolCall as ToolCall
@@ -28,12 +31,15 @@ from .runs import Verdict as Verdict
 from .runs import VerdictSource as VerdictSource
 from .undo import Erased as Erased
 from .undo import Erasure as Erasure
+from .undo import Forgotten as Forgotten
 from .undo import Purge as Purge
 from .undo import Rollback as Rollback
 
 _CITED = re.compile(r"\[(\d{1,3})\]")
 Kind = Literal["strategy", "guardrail"]
 TrustState = Literal["probation", "active", "quarantined"]
+LessonState = Literal["probation", "active", "quarantined", "retired"]
+"""A lesson's trust; or `retired`, whatever that was."""
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
 """Why a lesson was turned away at the gate."""
 
@@ -69,6 +75,8 @@ class Lesson(Record):
     """How far it is trusted; what moves it is a record, never its text. A quarantined lesson is shown to nobody."""
     risk: str | None = None
     """What the gate found risky in it."""
+    version: int = 1
+    """Grows with every edit. What was shown of an earlier wording is no evidence for this one."""
     created_at: datetime = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -188,6 +196,8 @@ class Recall(Record):
     space: str | None = None
     notes: tuple[str, ...] = ()
     created_at: datetime = Field(default_factory=now)
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller said of the task, such as whose it is: recalls can be found and erased by it."""
 
     @property
     def shown(self) -> tuple[Lesson, ...]:
@@ -308,7 +318,22 @@ class Trust(Record):
     """Ids of the runs or lessons that speak for it."""
 
 
-Change = Annotated[Add | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")]
+class Edit(Record):
+    """Put a person's words in the place of a lesson's. It keeps its id and its trust; its evidence starts anew."""
+
+    kind: Literal["edit"] = "edit"
+    lesson_id: str
+    title: Text
+    description: str
+    content: Text
+    by: Text
+    """The person's name."""
+    reason: str = ""
+
+
+Change = Annotated[
+    Add | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
+]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 
 
@@ -326,7 +351,7 @@ class JournalEntry(Record):
     at: datetime
     scope: str
     writer: str
-    entry: Annotated[Change | Settle | Purge | Erased, Field(discriminator="kind")]
+    entry: Annotated[Change | Settle | Purge | Erased | Forgotten, Field(discriminator="kind")]
 
 
 class Counts(Record):

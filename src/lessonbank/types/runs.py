@@ -11,10 +11,15 @@ from .record import Record, Text
 
 SECONDS = "seconds"
 """Where the metadata of a run say how long it took."""
+RECALL = "recall_id"
+"""Where an experience's metadata name the receipt its runs were made under."""
+UNFINISHED = "unfinished"
+"""Where the metadata of a run say (`true`) that its attempt ended without an outcome: it waits for nobody."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
 Speaker = Literal["tool", "user", "environment"]
+RunStatus = Literal["learned", "pending", "unfinished"]
 
 
 class Usage(Record):
@@ -155,10 +160,17 @@ class Verdict(Record):
 
 
 class Run(Record):
-    """A trajectory together with its verdict: the extractor's input."""
+    """A trajectory together with its verdict: the extractor's input, and what a list of runs gives."""
 
     trajectory: Trajectory
     verdict: Verdict
+    """`unknown` where nobody has judged it yet."""
+    status: RunStatus = "learned"
+    """`pending`: it waits for a verdict or for extraction. `unfinished`: its attempt ended without an outcome."""
+    recall_id: str | None = None
+    """The receipt it was made under, once it is learned."""
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller said of it, as `trajectory.metadata` has it."""
 
 
 class RunRef(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -14,8 +14,10 @@ from lessonbank.types import (
     Add,
     Change,
     Counts,
+    Edit,
     Erased,
     Experience,
+    Forgotten,
     JournalEntry,
     Lesson,
     Merge,
@@ -30,7 +32,7 @@ from lessonbank.types import (
     Trust,
 )
 
-Entry: TypeAlias = Change | Settle | Purge | Erased
+Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class Diff(Record):
     restored: tuple[Lesson, ...] = ()
     trusted: tuple[Lesson, ...] = ()
     """Lessons that are trusted more or less than before, as they are afterwards."""
+    edited: tuple[Lesson, ...] = ()
+    """Lessons in another wording than before, as they are afterwards."""
 
     @property
     def empty(self) -> bool:
@@ -173,6 +177,8 @@ class _Fold:
                 self._set(entry.lesson_ids, retired=False)
             case Trust():
                 self._set(entry.lesson_ids, state=entry.state)
+            case Edit():
+                self._update((entry.lesson_id,), lambda lesson: edited(lesson, entry))
             case _:
                 pass
 
@@ -189,10 +195,13 @@ class _Fold:
             self.experiences[experience.id] = rejudged(experience, change)
 
     def _set(self, lesson_ids: Iterable[str], **told: object) -> None:
+        self._update(lesson_ids, lambda lesson: lesson.model_copy(update=told))
+
+    def _update(self, lesson_ids: Iterable[str], update: Callable[[Lesson], Lesson]) -> None:
         wanted = set(lesson_ids)
         for owner in {self._owners[id]: None for id in lesson_ids if id in self._owners}:
             experience = self.experiences[owner]
-            lessons = tuple(i.model_copy(update=told) if i.id in wanted else i for i in experience.lessons)
+            lessons = tuple(update(i) if i.id in wanted else i for i in experience.lessons)
             self.experiences[owner] = experience.model_copy(update={"lessons": lessons})
 
 
@@ -203,6 +212,32 @@ def rejudged(experience: Experience, change: Rejudge, /) -> Experience:
         for a in experience.attempts
     )
     return experience.model_copy(update={"attempts": attempts})
+
+
+def edited(lesson: Lesson, change: Edit, /) -> Lesson:
+    """`lesson` with the words of `change`: another version of the same lesson, written by a person."""
+    provenance = lesson.provenance.model_copy(update={"method": "human", "writer": change.by})
+    said = {"title": change.title, "description": change.description, "content": change.content}
+    return lesson.model_copy(update={**said, "version": lesson.version + 1, "provenance": provenance})
+
+
+def reworded(entries: Iterable[JournalEntry], /) -> dict[str, datetime]:
+    """The moment since which each edited lesson says what it says now. A rollback over an edit is a new moment, too.
+
+    Only edits and rollbacks are looked at, oldest first.
+    """
+    edits, jumps, found = dict[str, list[int]](), dict[int, int](), dict[str, datetime]()
+    for entry in entries:
+        change = entry.entry
+        if isinstance(change, Edit):
+            edits.setdefault(change.lesson_id, []).append(entry.sequence)
+            found[change.lesson_id] = entry.at
+        elif isinstance(change, Rollback):
+            for id, known in edits.items():
+                if _in_force(known, jumps, entry.sequence - 1) != _in_force(known, jumps, change.to):
+                    found[id] = entry.at
+            jumps[entry.sequence] = change.to
+    return found
 
 
 def diff(before: State, after: State, /) -> Diff:
@@ -223,6 +258,7 @@ def diff(before: State, after: State, /) -> Diff:
         retired=tuple(i for old, i in both if i.retired and not old.retired),
         restored=tuple(i for old, i in both if old.retired and not i.retired),
         trusted=tuple(i for old, i in both if i.state != old.state),
+        edited=tuple(i for old, i in both if i.version != old.version),
     )
 
 
@@ -331,12 +367,14 @@ def reached(steps: Mapping[str, Sequence[str]], start: str, /) -> tuple[str, ...
 
 
 def named_lessons(entry: Entry, /) -> tuple[str, ...]:
-    """The ids of lessons whose flag an entry sets."""
+    """The ids of lessons whose flag or wording an entry sets."""
     match entry:
         case Retire() | Restore() | Trust():
             return entry.lesson_ids
         case Merge():
             return entry.source_lesson_ids
+        case Edit():
+            return (entry.lesson_id,)
         case _:
             return ()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from .record import Record
 
-Erasure: TypeAlias = Literal["lesson", "trajectory", "scope"]
+Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
 
 
 class Rollback(Record):
@@ -42,3 +43,13 @@ class Erased(Record):
     kind: Literal["erased"] = "erased"
     by: int
     """The sequence of the `Purge`."""
+
+
+class Forgotten(Record):
+    """Runs and recalls that were erased because of their age: how many, never what."""
+
+    kind: Literal["forgotten"] = "forgotten"
+    before: datetime
+    """Everything older than this went."""
+    runs: int = 0
+    recalls: int = 0

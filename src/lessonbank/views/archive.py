@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -17,14 +16,14 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from lessonbank._concurrency import breathing, gather, if_there
+from lessonbank._concurrency import breathing, if_there
 from lessonbank._portions import portions
 from lessonbank._replacing import abandon, begin, finish, spare
-from lessonbank.errors import Conflict, FormatError, StoreUnavailable
+from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.admit import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
-from lessonbank.protocols import Store
-from lessonbank.types import Add, Experience, Lesson, Recall, Record, Settlement, Trajectory, Trust
+from lessonbank.protocols import Imported, Store
+from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
 
 R = TypeVar("R", bound=Record)
 
@@ -33,11 +32,9 @@ VERSION = 1
 _BATCH = 64
 """Records that are written at a time."""
 _ADDED = 512
-"""Records that are added in one transaction, unless they are large."""
-_AT_ONCE = 64
-"""Receipts or settlements that are handed to the store at the same time."""
+"""Records that are prepared together, unless they are large."""
 _LARGE = 8_000_000
-"""Characters of lines after which no more are added in the same transaction, nor held to be read only once."""
+"""Characters of lines after which no more are prepared together, nor held to be read only once."""
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -93,59 +90,40 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
 async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None) -> int:
     """Add the records of an export that `scope` does not have; how many were new.
 
-    The whole file is checked before anything is written. Records keep their ids and origin and move to `scope`. Lessons
-    come in on probation, unless a person (`approved_by`) vouches for those that were trusted where they come from.
+    The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
+    ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
+    that were trusted where they come from.
 
     Raises:
         FormatError: not an export, cut short, changed, or of a newer version.
+        Conflict: a lesson of the file belongs to another experience here; nothing was imported.
     """
     if approved_by is not None:
         check_person(approved_by, call="import_(approved_by=…)", of="the file")
-    following = partial(to_thread.run_sync, partial(_portion, await to_thread.run_sync(_checked, path), scope))
-    added, portion = 0, await following()
-
-    async def write() -> None:
-        nonlocal added
-        added += await _add(store, portion.doubted, scope=scope, writer=writer)
-        if approved_by:
-            await _vouch(store, _of(portion.told, Experience, scope), by=approved_by)
-
-    async def prepare() -> None:
-        nonlocal ahead
-        ahead = await following()
-
-    while portion.told:
-        ahead = portion
-        await gather((write, prepare))
-        portion = ahead
-    return added
+    records = await to_thread.run_sync(_checked, path)
+    portions = partial(_portions, records, path, scope)
+    return await store.import_records(portions, scope=scope, writer=writer, approved_by=approved_by)
 
 
-@dataclass(frozen=True, slots=True)
-class _Portion:
-    """Records that are added together: as the file tells them, and as they may be kept in the scope."""
-
-    told: Sequence[Record]
-    doubted: Sequence[Record]
-
-
-def _portion(records: Iterator[tuple[Record, int]], scope: str) -> _Portion:
-    told = list(_some(breathing(records)))
-    return _Portion(told, [_doubting(record, scope) for record in breathing(told)])
+def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str) -> Iterator[Imported]:
+    """The records of a file in portions, as they may be kept in `scope`."""
+    rest = records()
+    try:
+        while told := list(_some(breathing(rest))):
+            yield _portion(told, scope)
+    except (OSError, UnicodeDecodeError) as error:
+        raise FormatError(f"cannot read {str(path)!r} as an export: {error}; nothing was imported") from error
 
 
-async def _vouch(store: Store, experiences: Iterable[Experience], /, *, by: str) -> None:
-    """Trust what was trusted in the file, and nothing else."""
-
-    async def vouched(told: Experience, active: set[str]) -> None:
-        kept = await store.get(told.id, scope=told.scope)
-        ids = tuple(lesson.id for lesson in kept.lessons if lesson.id in active and lesson.state == "probation")
-        if ids:
-            change = Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
-            await store.apply([change], scope=told.scope, writer=by)
-
-    trusted = ((told, {lesson.id for lesson in told.lessons if lesson.state == "active"}) for told in experiences)
-    await gather((partial(vouched, told, active) for told, active in trusted if active), limit=_AT_ONCE)
+def _portion(told: Sequence[Record], scope: str) -> Imported:
+    experiences = _of(told, Experience, scope)
+    return Imported(
+        runs=_of(told, Trajectory, None),
+        recalls=_of(told, Recall, scope),
+        experiences=[_on_probation(experience, scope) for experience in breathing(experiences)],
+        settlements=_of(told, Settlement, scope),
+        trusted={e.id: {lesson.id for lesson in e.lessons if lesson.state == "active"} for e in breathing(experiences)},
+    )
 
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
@@ -160,7 +138,9 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
         for ref in experience.attempts:
             if ref.trajectory_id not in seen:
                 seen.add(ref.trajectory_id)
-                yield "trajectory", await store.trajectory(ref.trajectory_id, scope=scope)
+                # A run that was too old to be kept is gone, and its experience stays.
+                if run := await if_there(store.trajectory(ref.trajectory_id, scope=scope)):
+                    yield "trajectory", run
         yield "experience", _unmarked(experience)
     for run in await store.pending(scope=scope):
         if run.id not in seen:
@@ -175,13 +155,6 @@ def _unmarked(experience: Experience) -> Experience:
     return experience.model_copy(update={"metadata": metadata})
 
 
-async def _add(store: Store, records: Sequence[Record], *, scope: str, writer: str) -> int:
-    added = len(await store.keep(_of(records, Trajectory, None), scope=scope))
-    added += await _add_recalls(store, _of(records, Recall, scope))
-    added += await _add_experiences(store, _of(records, Experience, scope), scope, writer)
-    return added + await _add_settlements(store, _of(records, Settlement, scope), scope, writer)
-
-
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
     """The records of one kind, moved to `scope`."""
     found = [record for record in records if isinstance(record, kind)]
@@ -190,10 +163,6 @@ def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
 
 def _moved(record: R, scope: str) -> R:
     return record if getattr(record, "scope", scope) == scope else record.model_copy(update={"scope": scope})
-
-
-def _doubting(record: Record, scope: str) -> Record:
-    return _on_probation(record, scope) if isinstance(record, Experience) else _moved(record, scope)
 
 
 def _on_probation(experience: Experience, scope: str) -> Experience:
@@ -209,48 +178,6 @@ def _doubted(lesson: Lesson) -> Lesson:
     if (lesson.state, lesson.risk) == (state, risk):
         return lesson
     return lesson.model_copy(update={"state": state, "risk": risk})
-
-
-async def _add_experiences(store: Store, experiences: Sequence[Experience], scope: str, writer: str) -> int:
-    """All in one transaction; only where some are there already, one by one."""
-    if not experiences:
-        return 0
-    try:
-        await store.apply([Add(experience=e) for e in experiences], scope=scope, writer=writer)
-    except Conflict:
-        return sum([await _add_experience(store, e, writer) for e in experiences])
-    return len(experiences)
-
-
-async def _add_experience(store: Store, experience: Experience, writer: str) -> int:
-    if await if_there(store.get(experience.id, scope=experience.scope)):
-        return 0
-    await store.apply([Add(experience=experience)], scope=experience.scope, writer=writer)
-    return 1
-
-
-async def _add_recalls(store: Store, recalls: Sequence[Recall]) -> int:
-    """Handed in together, so that a store can make many of them durable at once."""
-
-    async def kept(recall: Recall) -> Recall | None:
-        return await if_there(store.recall(recall.id, scope=recall.scope))
-
-    found = await gather((partial(kept, recall) for recall in recalls), limit=_AT_ONCE)
-    new = {recall.id: recall for recall, there in zip(recalls, found, strict=True) if there is None}
-    await gather((partial(store.record, recall) for recall in new.values()), limit=_AT_ONCE)
-    return len(new)
-
-
-async def _add_settlements(store: Store, settlements: Sequence[Settlement], scope: str, writer: str) -> int:
-    """The later one of two, be it here already or not; handed in together as receipts are."""
-    latest: dict[str, Settlement] = {}
-    for told in sorted(settlements, key=lambda told: told.at):
-        latest[told.recall_id] = told
-    present = await gather((partial(store.settlement, id, scope=scope) for id in latest), limit=_AT_ONCE)
-    new = [t for t, p in zip(latest.values(), present, strict=True) if p is None or p.at < t.at]
-    apply = partial(store.apply, [], scope=scope, writer=writer)
-    await gather((partial(apply, settlement=settlement) for settlement in new), limit=_AT_ONCE)
-    return len(new)
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -277,8 +204,8 @@ def _some(records: Iterator[tuple[Record, int]]) -> Iterator[Record]:
             return
 
 
-def _checked(path: Path) -> Iterator[tuple[Record, int]]:
-    """The records of a file in which all is well, each with the characters of its line."""
+def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
+    """What gives the records of a file in which all is well, from the first on, each with the length of its line."""
     _check(path)
     known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
     for line in breathing(_lines(path)):
@@ -288,7 +215,8 @@ def _checked(path: Path) -> Iterator[tuple[Record, int]]:
         if room > 0:
             held.append((record, len(line)))
             room -= len(line)
-    return chain(held, ((_parse(line, path), len(line)) for line in islice(_lines(path), len(held), None)))
+    rest = lambda: ((_parse(line, path), len(line)) for line in islice(_lines(path), len(held), None))  # noqa: E731
+    return lambda: chain(held, rest())
 
 
 def _check(path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from anyio import to_thread
 
@@ -14,9 +15,11 @@ from lessonbank._portions import portions
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
+    Edit,
     Erased,
     Experience,
     JournalEntry,
+    Lesson,
     Merge,
     Purge,
     Record,
@@ -30,7 +33,12 @@ from lessonbank.types.timeline import Entry, live, named_lessons, rollbacks_of
 
 _PORTION: Final = 200
 _TRIES: Final = 3
-_APART: Final = {"lessons": {"__all__": {"retired", "state"}}, "attempts": {"__all__": {"verdict"}}}
+_WORDING: Final = dict.fromkeys(("title", "description", "content", "version"), True)
+_BY: Final = {"method": True, "writer": True}
+_APART: Final[Any] = {
+    "lessons": {"__all__": {"retired": True, "state": True, "provenance": _BY, **_WORDING}},
+    "attempts": {"__all__": {"verdict": True}},
+}
 """What later changes set in an experience without writing it whole: digested apart."""
 
 
@@ -41,6 +49,8 @@ class Trace:
     body: bytes
     flags: dict[str, tuple[bool, str]]
     """Lesson id to whether it is retired, and how far it is trusted."""
+    said: dict[str, tuple[int, bytes]]
+    """Lesson id to its version and the digest of its words and of who wrote them."""
     verdicts: tuple[tuple[str, bytes], ...]
 
     @classmethod
@@ -49,6 +59,7 @@ class Trace:
         return cls(
             body=blake2b(experience.model_dump_json(exclude=_APART).encode(), digest_size=16).digest(),
             flags={lesson.id: (lesson.retired, lesson.state) for lesson in experience.lessons},
+            said={lesson.id: (lesson.version, _wording(lesson)) for lesson in experience.lessons},
             verdicts=tuple((a.trajectory_id, _digest(a.verdict)) for a in experience.attempts),
         )
 
@@ -59,6 +70,8 @@ class Trace:
         for at, what in enumerate(("is retired", "is trusted")):
             if wrong := [id for id, flags in self.flags.items() if record.flags[id][at] != flags[at]]:
                 return f"the journal and the record disagree on whether {', '.join(wrong)} {what}"
+        if self.said != record.said:
+            return "the journal and the record disagree on the words of a lesson"
         if self.verdicts != record.verdicts:
             return "the journal and the record disagree on a verdict"
         return ""
@@ -97,7 +110,15 @@ class Tracing:
         self.traces[experience.id] = Trace.of(experience)
         self.owners.update((lesson.id, experience.id) for lesson in experience.lessons)
 
+    def _edit(self, change: Edit) -> None:
+        if change.lesson_id in self.owners:
+            said = self.traces[self.owners[change.lesson_id]].said
+            said[change.lesson_id] = said[change.lesson_id][0] + 1, _digest_of(change, method="human", writer=change.by)
+
     def _flag(self, entry: Entry) -> None:
+        if isinstance(entry, Edit):
+            self._edit(entry)
+            return
         for lesson_id in named_lessons(entry):
             if lesson_id in self.owners:
                 flags = self.traces[self.owners[lesson_id]].flags
@@ -170,6 +191,15 @@ def _unlike(records: Iterable[Experience], traces: Mapping[str, Trace]) -> dict[
         if what:
             found[record.id] = what
     return found
+
+
+def _wording(lesson: Lesson) -> bytes:
+    return _digest_of(lesson, method=lesson.provenance.method, writer=lesson.provenance.writer)
+
+
+def _digest_of(said: Lesson | Edit, *, method: str, writer: str) -> bytes:
+    words = json.dumps([said.title, said.description, said.content, method, writer])
+    return blake2b(words.encode(), digest_size=8).digest()
 
 
 def _digest(record: Record) -> bytes:

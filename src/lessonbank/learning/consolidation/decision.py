@@ -8,7 +8,7 @@ from typing import Final, Self, TypeVar
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.protocols import Consolidator, Decision
-from lessonbank.types import Change, Experience, Trust, Usage
+from lessonbank.types import Change, Edit, Experience, Trust, Usage
 
 from .append import append
 
@@ -34,8 +34,8 @@ class Deciding:
     async def __call__(self, new: Experience, /) -> Sequence[Change]:
         """What the policy decides."""
         decided = await self._policy(new)
-        if any(isinstance(change, Trust) and change.by == "person" for change in decided):
-            raise UsageError("a consolidator cannot speak for a person: approve(by=…) is theirs to call")
+        if any(isinstance(change, Edit) or (isinstance(change, Trust) and change.by == "person") for change in decided):
+            raise UsageError("a consolidator cannot speak for a person: to approve and to edit is theirs")
         self.usage += spent(decided)
         return decided
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
+from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
-from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._erasing import SALT, Erasing, check_erasures, scope_tombstone
+from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
@@ -18,21 +23,31 @@ from lessonbank.text.bm25 import scores, words
 from lessonbank.types import (
     Change,
     Counts,
+    Edit,
     Erased,
     Erasure,
     Experience,
+    Forgotten,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
+    Run,
+    RunStatus,
     Settle,
     Settlement,
     Trajectory,
 )
-from lessonbank.types.ids import now
+from lessonbank.types.ids import new_id
 from lessonbank.types.runs import is_brief
-from lessonbank.types.timeline import Entry
 
-from ._scope import Scope
+from . import _listing
+from ._importing import Import
+from ._scope import Scope, journaled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,13 +73,7 @@ class MemoryStore:
         self._read(scope)
         brief = len(trajectories) < _FEW and all(is_brief(run, most=_BRIEF) for run in trajectories)
         clean = _clean(trajectories) if brief else await to_thread.run_sync(_clean, trajectories)
-        kept = self._write(scope).trajectories if clean else {}
-        new: list[str] = []
-        for trajectory in clean:
-            if trajectory.id not in kept:
-                kept[trajectory.id] = trajectory
-                new.append(trajectory.id)
-        return new
+        return [run.id for run in clean if self._write(scope).keep(run)]
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -72,14 +81,33 @@ class MemoryStore:
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        here = self._read(scope)
-        ids = {id for known in map(encodable, trajectory_ids) for id in here.attempts.get(known, {})}
-        return max((here.experiences[id] for id in ids), key=here.age, default=None)
+        return self._read(scope).holding([encodable(id) for id in trajectory_ids])
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         here = self._read(scope)
-        return [t for t in here.trajectories.values() if here.waits(t.id)][:limit]
+        runs = _listing.following(list(here.trajectories.values()), after, kind="run")
+        return list(islice(filter(here.is_pending, runs), None if limit is None else max(limit, 0)))
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """See `Store.get_run`."""
+        return _listing.run(self._read(scope), await self.trajectory(id, scope=scope))
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """See `Store.list_runs`."""
+        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        return _listing.runs(self._read(scope), asked, outcome=outcome, status=status)
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
@@ -110,7 +138,7 @@ class MemoryStore:
         if rollback := lone_rollback(changes, vectors, settlement):
             check_target(rollback, sequence=len(here.journal))
             here.rewind(rollback.to, scope=scope)
-            return _journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
+            return journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
         draft = planned(changes, here, scope=scope, unlearned=unlearned, unchanged=unchanged)
         rows = self._rows(here, vectors or {}, space, known=draft.holds)
         if settlement is not None:
@@ -119,13 +147,36 @@ class MemoryStore:
         here = self._write(scope)
         for experience in draft.written.values():
             here.write(experience)
+        if any(isinstance(change, Edit) for change in changes):
+            self._settings.pop(told_key(scope), None)
         if rows is not None:
             here.place(*rows, encodable(space or ""))
         entries: list[Change | Settle] = list(changes)
         if settlement is not None:
             here.settlements[settlement.recall_id] = settlement
             entries.append(Settle(settlement=settlement))
-        return _journaled(here.journal, entries, scope=scope, writer=encodable(writer))
+        return journaled(here.journal, entries, scope=scope, writer=encodable(writer))
+
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """See `Store.import_records`."""
+        self._read(scope)
+        clean = await to_thread.run_sync(lambda: [_clean_portion(portion) for portion in portions()])
+        here = self._read(scope)
+        plan = Import(here, scope=scope, writer=encodable(writer), approved_by=approved_by)
+        for portion in clean:
+            plan.add(portion)
+        if plan.count or plan.entries:
+            self._scopes[scope] = here
+            plan.write()
+        return plan.count
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -141,6 +192,24 @@ class MemoryStore:
         if id is None:
             raise NotFound(f"no lesson {lesson_id!r} in this scope")
         return here.experiences[id]
+
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """See `Store.list_lessons`."""
+        asked = _listing.Asked(text=text, metadata=metadata, limit=limit, after=after)
+        states = wanted_states(state, retired=retired)
+        return _listing.lessons(self._read(scope), asked, states=states, kind=kind, writer=writer)
 
     async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`."""
@@ -210,6 +279,22 @@ class MemoryStore:
         """See `Store.recall`."""
         return _found_recall(self._read(scope), encodable(id))
 
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """See `Store.list_recalls`."""
+        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        return _listing.recalls(self._read(scope), asked, lesson=lesson, settled=settled)
+
     async def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`."""
         here = self._read(scope)
@@ -257,11 +342,26 @@ class MemoryStore:
             erased = [entry.model_copy(update={"entry": Erased(by=by)}) for entry in here.journal]
             here = self._scopes[scope] = Scope(journal=erased)
         else:
-            known = encodable(id)
-            erasing = Erasing(lesson=known) if what == "lesson" else Erasing(trajectory=known)
-            tombstone = here.erase(erasing, encodable(reason))
+            tombstone = here.erase(Erasing(what, encodable(id)), encodable(reason))
         self._settings.pop(told_key(scope), None)
-        return _journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
+        return journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """See `Store.purge_many`."""
+        here, known = self._read(scope), check_erasures(these)
+        for what, id in known:
+            here.check_known(Erasing(what, encodable(id)))
+        return [await self.purge(what, id, scope=scope, writer=writer, reason=reason) for what, id in known]
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """See `Store.forget`."""
+        here = self._read(scope)
+        told = here.forget(before, salt=self._settings.setdefault(SALT, new_id()))
+        if told.runs or told.recalls:
+            journaled(here.journal, [told], scope=scope, writer=encodable(writer))
+        return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`."""
@@ -309,19 +409,18 @@ def _clean(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
     return [dumped(trajectory)[0] for trajectory in trajectories]
 
 
+def _clean_portion(portion: Imported) -> Imported:
+    return Imported(
+        runs=_clean(breathing(portion.runs)),
+        recalls=[dumped(recall.model_copy(update={"lessons": ()}))[0] for recall in breathing(portion.recalls)],
+        experiences=[dumped(experience)[0] for experience in breathing(portion.experiences)],
+        settlements=[dumped(settlement)[0] for settlement in portion.settlements],
+        trusted=portion.trusted,
+    )
+
+
 def _found_recall(here: Scope, id: str) -> Recall:
     found = here.recalls.get(id)
     if found is None:
         raise NotFound(f"no recall {id!r} in this scope")
     return found
-
-
-def _journaled(journal: list[JournalEntry], entries: Sequence[Entry], *, scope: str, writer: str) -> list[JournalEntry]:
-    at = now()
-    first = len(journal) + 1
-    new = [
-        JournalEntry(sequence=sequence, at=at, scope=scope, writer=writer, entry=entry)
-        for sequence, entry in enumerate(entries, first)
-    ]
-    journal.extend(new)
-    return new

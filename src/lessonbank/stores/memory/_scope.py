@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._erasing import Erasing, unknown
+from lessonbank.stores._erasing import Erasing, forgotten, is_forgotten, unknown
+from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Counts, Experience, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+from lessonbank.types import Counts, Experience, Forgotten, JournalEntry, Match, Purge, Recall, Settlement, Trajectory
+from lessonbank.types.ids import now
 from lessonbank.types.timeline import Entry, state_at
 
 if TYPE_CHECKING:
@@ -39,6 +42,8 @@ class Scope:
     vectors: dict[str, dict[str, Rows]] = field(default_factory=dict[str, dict[str, "Rows"]])
     recalls: dict[str, Recall] = field(default_factory=dict[str, Recall])
     settlements: dict[str, Settlement] = field(default_factory=dict[str, Settlement])
+    kept_at: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """When each run came."""
     journal: list[JournalEntry] = field(default_factory=list[JournalEntry])
 
     def knows(self, id: str, /) -> bool:
@@ -64,6 +69,22 @@ class Scope:
     def waits(self, trajectory_id: str) -> bool:
         """Whether no experience has settled this trajectory."""
         return all(self.attempts.get(trajectory_id, {}).values())
+
+    def is_pending(self, run: Trajectory, /) -> bool:
+        """Whether a kept run still waits for a verdict or for extraction."""
+        return self.waits(run.id) and not is_unfinished(run)
+
+    def holding(self, trajectory_ids: Collection[str], /) -> Experience | None:
+        """The newest experience that one of the runs belongs to."""
+        ids = {id for known in trajectory_ids for id in self.attempts.get(known, {})}
+        return max((self.experiences[id] for id in ids), key=self.age, default=None)
+
+    def keep(self, run: Trajectory, /) -> bool:
+        """Keep a run; whether it was new."""
+        if run.id in self.trajectories:
+            return False
+        self.trajectories[run.id], self.kept_at[run.id] = run, now()
+        return True
 
     def oldest_first(self) -> list[Experience]:
         """In the order of a scan."""
@@ -137,18 +158,32 @@ class Scope:
             retired=sum(lesson.retired for lesson in lessons),
             quarantined=sum(lesson.hidden and not lesson.retired for lesson in lessons),
             trajectories=len(self.trajectories),
-            pending=sum(map(self.waits, self.trajectories)),
+            pending=sum(map(self.is_pending, self.trajectories.values())),
             recalls=len(self.recalls),
             settled=len(self.settlements),
         )
+
+    def check_known(self, erasing: Erasing, /) -> None:
+        """Raise NotFound for what neither the scope nor its past knows."""
+        while erasing.read(entry.entry for entry in self.journal):
+            pass
+        kept = erasing.receipt in self.recalls or erasing.trajectory in self.trajectories
+        if not kept and not erasing.found:
+            raise unknown(erasing)
 
     def erase(self, erasing: Erasing, reason: str, /) -> Purge:
         """Take out of every record what has to go; its tombstone. The journal keeps its length."""
         by = len(self.journal) + 1
         while erasing.read(entry.entry for entry in self.journal):
             pass
-        run = self.trajectories.pop(erasing.trajectory or "", None)
-        if run is None and not erasing.found:
+        receipt = run = None
+        if erasing.receipt is not None:
+            receipt = self.recalls.pop(erasing.receipt, None)
+            self.settlements.pop(erasing.receipt, None)
+        if erasing.trajectory is not None:
+            run = self.trajectories.pop(erasing.trajectory, None)
+            self.kept_at.pop(erasing.trajectory, None)
+        if run is None and receipt is None and not erasing.found:
             raise unknown(erasing)
         before = self.journal
         self.journal = [_kept(entry, erasing.entry(entry.entry, by=by)) for entry in before]
@@ -159,9 +194,23 @@ class Scope:
         return erasing.tombstone(
             reason,
             trajectories=int(run is not None),
-            recalls=sum(self.recalls[id] is not recalls[id] for id in recalls),
+            recalls=sum(self.recalls[id] is not recalls[id] for id in recalls) + int(receipt is not None),
             entries=sum(new is not old for new, old in zip(self.journal, before, strict=True)),
         )
+
+    def forget(self, before: datetime, /, *, salt: str) -> Forgotten:
+        """Erase old runs and recalls, but for the evidence."""
+        end = microseconds(before)
+        runs = [id for id, at in self.kept_at.items() if microseconds(at) < end]
+        old = [r for r in self.recalls.values() if microseconds(r.created_at) < end and not is_forgotten(r)]
+        for id in runs:
+            del self.trajectories[id], self.kept_at[id]
+        for recall in old:
+            if recall.id in self.settlements:
+                self.recalls[recall.id] = forgotten(recall, salt)
+            else:
+                del self.recalls[recall.id]
+        return Forgotten(before=before, runs=len(runs), recalls=len(old))
 
     def _erase_experiences(self, erasing: Erasing) -> None:
         for id, experience in list(self.experiences.items()):
@@ -243,3 +292,17 @@ def _texts(experience: Experience) -> dict[str, str]:
 
 def _kept(entry: JournalEntry, left: Entry) -> JournalEntry:
     return entry if left is entry.entry else entry.model_copy(update={"entry": left})
+
+
+def journaled(
+    journal: list[JournalEntry], entries: Sequence[Entry], /, *, scope: str, writer: str
+) -> list[JournalEntry]:
+    """Append entries to a journal; each with its sequence."""
+    at = now()
+    first = len(journal) + 1
+    new = [
+        JournalEntry(sequence=sequence, at=at, scope=scope, writer=writer, entry=entry)
+        for sequence, entry in enumerate(entries, first)
+    ]
+    journal.extend(new)
+    return new

@@ -6,9 +6,10 @@ import asyncio
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -19,7 +20,8 @@ from anyio.lowlevel import checkpoint
 
 from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
-from lessonbank.stores._erasing import Erasing
+from lessonbank.stores._erasing import Erasing, check_erasures
+from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
 from lessonbank.stores._vectors import unit
@@ -28,16 +30,24 @@ from lessonbank.types import (
     Counts,
     Erasure,
     Experience,
+    Forgotten,
     JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
     Match,
+    Outcome,
     Recall,
+    Run,
+    RunStatus,
     Settle,
     Settlement,
     Trajectory,
 )
 from lessonbank.types.runs import is_brief
 
-from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
+from . import _backup, _importing, _listing, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
 from ._inline import Lengthy, Pace
 from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
@@ -46,7 +56,7 @@ from ._rows import experience_of
 from ._slots import Matrices
 
 if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
+    from lessonbank.protocols import Imported, Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -85,7 +95,7 @@ class SqliteStore:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
         rows = await self._off_loop(
-            lambda: [(clean.id, packed(text)) for clean, text in map(dumped, breathing(runs))],
+            lambda: [(clean, packed(text)) for clean, text in map(dumped, breathing(runs))],
             small=0 < len(runs) <= SMALL and all(is_brief(run, most=BRIEF) for run in runs),
         )
         return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
@@ -100,15 +110,35 @@ class SqliteStore:
         ids = tuple(trajectory_ids)
         return await self._find(lambda file: _reading.holding(file, checked_scope(scope), ids))
 
-    async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
+    async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(lambda file: _reading.pending(file, where, bound))
+        blobs = await self._read(lambda file: _listing.pending(file, where, bound, after))
         return await self._off_loop(lambda: [loaded(Trajectory, unpacked(blob)) for blob in breathing(blobs)])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
         return await self._read(lambda file: _reading.trajectory(file, checked_scope(scope), id))
+
+    async def get_run(self, id: str, /, *, scope: str) -> Run:
+        """See `Store.get_run`."""
+        return await self._read(lambda file: _listing.run(file, checked_scope(scope), id))
+
+    async def list_runs(
+        self,
+        *,
+        scope: str,
+        outcome: Outcome | None = None,
+        status: RunStatus | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Run]:
+        """See `Store.list_runs`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        return await self._read(lambda file: _listing.runs(file, asked, outcome=outcome, status=status))
 
     async def apply(
         self,
@@ -143,6 +173,25 @@ class SqliteStore:
             return await self._write(lambda file: rewind(file, batch, rollback))
         return await self._write(lambda file: _writing.apply(file, batch))
 
+    async def import_records(
+        self,
+        portions: Callable[[], Iterable[Imported]],
+        /,
+        *,
+        scope: str,
+        writer: str,
+        approved_by: str | None = None,
+    ) -> int:
+        """See `Store.import_records`. One transaction: other writers wait, readers do not."""
+        add = partial(
+            _importing.import_records,
+            portions=portions,
+            scope=checked_scope(scope),
+            writer=encodable(writer),
+            approved_by=encodable(approved_by) if approved_by else None,
+        )
+        return await self._write(add)
+
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
         return await self._find(lambda file: _reading.experience(file, checked_scope(scope), id))
@@ -150,6 +199,24 @@ class SqliteStore:
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
         return await self._find(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
+
+    async def list_lessons(
+        self,
+        *,
+        scope: str,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Lesson]:
+        """See `Store.list_lessons`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, None, limit, after)
+        states = wanted_states(state, retired=retired)
+        return await self._read(lambda file: _listing.lessons(file, asked, states=states, kind=kind, writer=writer))
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -212,6 +279,22 @@ class SqliteStore:
         """See `Store.recall`."""
         return await self._find(lambda file: _reading.recall(file, checked_scope(scope), id))
 
+    async def list_recalls(
+        self,
+        *,
+        scope: str,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        before: datetime | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> Sequence[Recall]:
+        """See `Store.list_recalls`."""
+        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        return await self._read(lambda file: _listing.recalls(file, asked, lesson=lesson, settled=settled))
+
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
         values = (checked_scope(scope), settled)
@@ -253,8 +336,26 @@ class SqliteStore:
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
-        erasing = Erasing(lesson=encodable(id)) if what == "lesson" else Erasing(trajectory=encodable(id))
-        return await self._erase(lambda file: _purging.purge(file, where, erasing, by, why))
+        return await self._erase(lambda file: _purging.purge(file, where, Erasing(what, encodable(id)), by, why))
+
+    async def purge_many(
+        self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
+    ) -> Sequence[JournalEntry]:
+        """See `Store.purge_many`."""
+        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        erasing = [partial(Erasing, what, encodable(id)) for what, id in check_erasures(these)]
+        if not erasing:
+            return []
+        return await self._erase(lambda file: [_purging.purge(file, where, one(), by, why) for one in erasing])
+
+    async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
+        """See `Store.forget`. Writes the whole file anew where anything was forgotten."""
+        where, by = checked_scope(scope), encodable(writer)
+        told, mark = await self._write(lambda file: (_purging.forget_old(file, where, before, by), _purging.mark(file)))
+        if told.runs or told.recalls:
+            await _result(self._database.compacting())
+            await self._write(lambda file: _purging.finished(file, mark))
+        return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""

@@ -9,12 +9,19 @@ from typing import Final
 
 from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._listing import outcomes, state_of, tags
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import loaded, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Experience
+from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
 
 from ._rows import AMONG_IDS, among_ids, mark, term, terms
 
 _TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
+RUN: Final = 1
+RECALL: Final = 2
+EXPERIENCE: Final = 3
+"""The kinds of records that have tags."""
 TAIL: Final = 64
 """Tasks whose words wait to be indexed together: one by one, indexing costs as much as the rest of a write."""
 
@@ -22,23 +29,66 @@ TAIL: Final = 64
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
     """Lessons and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
-        "INSERT INTO lessons (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (scope, lesson.id, number, place, mark(lesson))
+            (scope, lesson.id, number, place, mark(lesson), *listed(lesson))
             for number, e in breathing(experiences.items())
             for place, lesson in enumerate(e.lessons, 1)
         ),
     )
     attempts = [
-        (scope, trajectory_id, number, waiting)
+        (scope, trajectory_id, number, waiting, outcomes(experience)[trajectory_id])
         for number, experience in breathing(experiences.items())
         if experience.attempts
         for trajectory_id, waiting in open_attempts(experience).items()
     ]
     if attempts:
         connection.executemany(
-            "INSERT INTO attempts (scope, trajectory, experience, waiting) VALUES (?, ?, ?, ?)", attempts
+            "INSERT INTO attempts (scope, trajectory, experience, waiting, outcome) VALUES (?, ?, ?, ?, ?)", attempts
         )
+    for number, experience in experiences.items():
+        if experience.metadata:
+            tag(connection, EXPERIENCE, number, experience.metadata)
+
+
+def listed(lesson: Lesson, /) -> tuple[str, int, str, str]:
+    """What a lesson is listed by: state, time, kind, writer."""
+    return state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
+
+
+def tag(connection: sqlite3.Connection, kind: int, number: int, metadata: Mapping[str, Json], /) -> None:
+    """Make a record findable by its metadata."""
+    connection.executemany(
+        "INSERT OR IGNORE INTO tags (kind, tag, record) VALUES (?, ?, ?)",
+        ((kind, digest, number) for digest in tags(metadata)),
+    )
+
+
+def untag(connection: sqlite3.Connection, kind: int, numbers: Iterable[int], /) -> None:
+    """Take the metadata of records away again."""
+    connection.executemany("DELETE FROM tags WHERE kind = ? AND record = ?", ((kind, number) for number in numbers))
+
+
+def note_shown(connection: sqlite3.Connection, scope: int, number: int, recall: Recall, /) -> None:
+    """Make a recall findable by its metadata and by the lessons it showed."""
+    shown = [(scope, candidate.lesson_id, number) for candidate in recall.candidates if candidate.shown]
+    if shown:
+        connection.executemany("INSERT OR IGNORE INTO shown (scope, lesson, recall) VALUES (?, ?, ?)", shown)
+    if recall.metadata:
+        tag(connection, RECALL, number, recall.metadata)
+
+
+def relist(connection: sqlite3.Connection, /) -> None:
+    """Make every run and recall of the file findable anew."""
+    connection.execute("DELETE FROM shown")
+    connection.execute("DELETE FROM tags WHERE kind IN (?, ?)", (RUN, RECALL))
+    for number, blob in connection.execute("SELECT number, record FROM trajectories"):
+        run = loaded(Trajectory, unpacked(blob))
+        if run.metadata:
+            tag(connection, RUN, number, run.metadata)
+    for number, scope, blob in breathing(connection.execute("SELECT number, scope, record FROM recalls")):
+        note_shown(connection, scope, number, loaded(Recall, unpacked(blob)))
 
 
 def underive(connection: sqlite3.Connection, scope: int, number: int, experience: Experience, /) -> None:
@@ -47,6 +97,8 @@ def underive(connection: sqlite3.Connection, scope: int, number: int, experience
     connection.execute(
         f"DELETE FROM lessons WHERE scope = ? AND id {AMONG_IDS} AND experience = ?", (scope, ids, number)
     )
+    if experience.metadata:
+        untag(connection, EXPERIENCE, [number])
     runs = among_ids(attempt.trajectory_id for attempt in experience.attempts)
     connection.execute(
         f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG_IDS} AND experience = ?", (scope, runs, number)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound
+from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
@@ -24,6 +25,10 @@ RECEIPTS: Final = (
     "SELECT r.record FROM recalls r WHERE r.scope = (SELECT number FROM scopes WHERE name = ?1) AND (?2 IS NULL OR ?2 ="
     " EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)) ORDER BY r.created_at, r.number"
 )
+PENDING: Final = (
+    "t.pending = 1 AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.kind = 1 AND g.tag = ?2 AND g.record = t.number)"
+)
+"""Which trajectories wait; the second parameter is `UNFINISHED_TAG`."""
 JOURNAL: Final = (
     "SELECT j.number, j.at, j.writer, j.entry FROM scopes s JOIN journal j"
     f" ON j.number > s.number * {1 << 32} + ?2 AND j.number < (s.number + 1) * {1 << 32} WHERE s.name = ?1"
@@ -49,15 +54,6 @@ def holding(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
         (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
     ).fetchone()
     return experience_at(connection, row[0]) if row else None
-
-
-def pending(connection: sqlite3.Connection, scope_name: str, limit: int, /) -> list[bytes]:
-    """Packed trajectories that wait, oldest first; a negative limit means all."""
-    rows = connection.execute(
-        "SELECT record FROM trajectories WHERE scope = ? AND pending = 1 ORDER BY number LIMIT ?",
-        (find_scope(connection, scope_name).number, limit),
-    )
-    return [record for (record,) in breathing(rows)]
 
 
 def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
@@ -104,10 +100,10 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 1),"
         " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 2),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
-        " (SELECT count(*) FROM trajectories WHERE scope = ?1 AND pending = 1),"
+        f" (SELECT count(*) FROM trajectories t WHERE scope = ?1 AND {PENDING}),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"
         " (SELECT count(*) FROM settlements WHERE scope = ?1)",
-        (scope.number,),
+        (scope.number, UNFINISHED_TAG),
     ).fetchone()
     return Counts(**dict(zip(Counts.model_fields, found, strict=True)))
 

@@ -14,7 +14,7 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback, Settle
 from lessonbank.types.timeline import Entry, live, named_lessons
 
-from ._derived import derive, recount, reindex_words, settle_all
+from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._placing import rejoin
 from ._purging import UNFINISHED
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
@@ -25,12 +25,13 @@ _PORTION: Final = 64
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill lessons, attempts, settlements, the word index and all sums from the records; drop vectors of nothing."""
-    for table in ("lessons", "attempts", "tasks", "settlements"):
+    for table in ("lessons", "attempts", "tasks", "settlements", "tags"):
         connection.execute(f"DELETE FROM {table}")
     for portion in _portions(connection):
         for number, scope, experience in breathing(portion):
             _rebuild_one(connection, scope, number, experience)
     _read_journal(connection)
+    relist(connection)
     reindex_words(connection)
     rejoin(connection)
     recount(connection)

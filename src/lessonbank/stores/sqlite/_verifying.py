@@ -12,6 +12,7 @@ from typing import Any, Final
 from lessonbank._concurrency import breathing, let_go
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._listing import outcomes
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
@@ -19,6 +20,7 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
 from lessonbank.types.timeline import Entry, live
 
+from ._derived import listed
 from ._placing import last_places
 from ._repair import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
@@ -38,6 +40,12 @@ _ORPHANS: Final = {
     "trajectories without a scope": "FROM trajectories x LEFT JOIN scopes e ON e.number = x.scope",
     "recalls without a scope": "FROM recalls x LEFT JOIN scopes e ON e.number = x.scope",
     "settlements without a recall": "FROM settlements x LEFT JOIN recalls e ON e.id = x.recall AND e.scope = x.scope",
+    "shown lessons without a recall": "FROM shown x LEFT JOIN recalls e ON e.number = x.recall AND e.scope = x.scope",
+    "tags without a run": "FROM (SELECT * FROM tags WHERE kind = 1) x LEFT JOIN trajectories e ON e.number = x.record",
+    "tags without a recall": "FROM (SELECT * FROM tags WHERE kind = 2) x LEFT JOIN recalls e ON e.number = x.record",
+    "tags without an experience": (
+        "FROM (SELECT * FROM tags WHERE kind = 3) x LEFT JOIN experiences e ON e.number = x.record"
+    ),
     "settlements without a journal entry": "FROM settlements x LEFT JOIN journal e ON e.number = x.entry",
     "experiences without the journal entry that wrote them": (
         "FROM experiences x LEFT JOIN journal e ON e.number = x.entry"
@@ -120,8 +128,10 @@ def _is(kind: type[Trajectory | Recall], scope: str, id: str, blob: bytes) -> bo
 
 
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
-    lessons = _by_experience(connection, "SELECT experience, id, place, retired FROM lessons ORDER BY place")
-    attempts = _by_experience(connection, "SELECT experience, trajectory, waiting FROM attempts")
+    lessons = _by_experience(
+        connection, "SELECT experience, id, place, retired, state, created_at, kind, writer FROM lessons ORDER BY place"
+    )
+    attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
     lost = wrong = 0
     rows = connection.execute(
         "SELECT e.number, e.record, j.entry, s.name, e.id, t.task, e.created_at, e.active, e.words"
@@ -156,8 +166,9 @@ def _derived(experience: Experience) -> tuple[list[Any], list[tuple[Any, ...]], 
         bool(experience.active_lessons),
         len(words(experience.task)),
     ]
-    lessons = [(lesson.id, place, mark(lesson)) for place, lesson in enumerate(experience.lessons, 1)]
-    return columns, lessons, sorted(open_attempts(experience).items())
+    lessons = [(lesson.id, place, mark(lesson), *listed(lesson)) for place, lesson in enumerate(experience.lessons, 1)]
+    said = outcomes(experience)
+    return columns, lessons, sorted((id, waiting, said[id]) for id, waiting in open_attempts(experience).items())
 
 
 _LOST: Final = "journal entries cannot be read"

@@ -9,14 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lessonbank._concurrency import breathing, portions
 from lessonbank.errors import NotFound
+from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._packing import packed
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purge, Recall, Settle
+from lessonbank.types import (
+    Add,
+    Edit,
+    Erased,
+    Experience,
+    Forgotten,
+    JournalEntry,
+    Lesson,
+    Purge,
+    Recall,
+    Settle,
+    Trajectory,
+)
 from lessonbank.types.ids import now
 
-from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
+from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
 from ._journalling import AS_BEFORE, Batch, journal
 from ._placing import drop, forget, place
 from ._rows import (
@@ -95,20 +108,22 @@ class Present:
         return row[0] if row else None
 
 
-def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[str, bytes]], /) -> list[str]:
-    """Insert packed trajectories by id; the ids that were new."""
+def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[Trajectory, bytes]], /) -> list[str]:
+    """Insert trajectories, each with its packed form; the ids that were new."""
     scope = make_scope(connection, scope_name)
     at = microseconds(now())
-    new = [id for id, blob in breathing(rows) if _insert_trajectory(connection, scope, id, blob, at)]
+    new = [run.id for run, blob in breathing(rows) if _insert_trajectory(connection, scope, run, blob, at)]
     settle_pending(connection, scope.number, new)
     return new
 
 
-def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, id: str, blob: bytes, at: int) -> bool:
+def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, run: Trajectory, blob: bytes, at: int) -> bool:
     done = connection.execute(
         "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record) VALUES (?, ?, 1, ?, ?)",
-        (scope.number, at, id, blob),
+        (scope.number, at, run.id, blob),
     )
+    if done.rowcount == 1 and run.metadata:
+        tag(connection, RUN, done.lastrowid or 0, run.metadata)
     return done.rowcount == 1
 
 
@@ -119,7 +134,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased)]
+    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten)]
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -128,6 +143,8 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         unchanged=batch.unchanged,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
+    if any(isinstance(change, Edit) for change in changes):
+        connection.execute("DELETE FROM settings WHERE key = ?", (told_key(batch.scope),))
     if batch.vectors:
         place(connection, scope, batch.vectors, batch.space, numbers=numbers)
     for sequence, (entry, _) in enumerate(batch.entries, scope.sequence + 1):
@@ -150,15 +167,18 @@ def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str,
         drop(connection, space.number)
 
 
-def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> None:
-    """Keep a receipt; a known one stays as it is."""
+def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> bool:
+    """Keep a receipt; a known one stays as it is. Whether it was new."""
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
-    connection.execute(
+    done = connection.execute(
         "INSERT OR IGNORE INTO recalls (scope, created_at, id, record) VALUES (?, ?, ?, ?)",
         (scope.number, microseconds(recall.created_at), recall.id, blob),
     )
+    if done.rowcount == 1:
+        note_shown(connection, scope.number, done.lastrowid or 0, recall)
+    return done.rowcount == 1
 
 
 def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:

@@ -46,14 +46,20 @@ CREATE TABLE lessons (
     experience INTEGER NOT NULL,
     place INTEGER NOT NULL,                -- 1, 2, 3, … in its experience
     retired INTEGER NOT NULL,              -- 1; or 2 for a quarantined lesson, which is not shown either
+    state TEXT NOT NULL,                   -- probation, active, quarantined or retired
+    created_at INTEGER NOT NULL,           -- of the lesson itself
+    kind TEXT NOT NULL,
+    writer TEXT NOT NULL,
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
+CREATE INDEX items_by_state ON lessons (scope, state, created_at, experience, place);
 
 CREATE TABLE attempts (
     scope INTEGER NOT NULL,                -- as in lessons
     trajectory TEXT NOT NULL,              -- an id; the run itself need not be kept here
     experience INTEGER NOT NULL,
     waiting INTEGER NOT NULL,              -- whether this experience leaves it pending
+    outcome TEXT NOT NULL,
     PRIMARY KEY (scope, trajectory, experience)
 ) WITHOUT ROWID;
 
@@ -76,6 +82,25 @@ CREATE TABLE recalls (
     record BLOB NOT NULL,                  -- packed
     UNIQUE (scope, id)
 );
+
+CREATE INDEX trajectories_by_time ON trajectories (scope, kept_at);
+CREATE INDEX recalls_by_time ON recalls (scope, created_at);
+
+-- What records are found by: a digest of each key of their metadata with its value, and the lessons a recall showed.
+CREATE TABLE tags (
+    kind INTEGER NOT NULL,                 -- 1 a trajectory, 2 a recall, 3 an experience (taken out or not)
+    tag BLOB NOT NULL,
+    record INTEGER NOT NULL,               -- its number
+    PRIMARY KEY (kind, tag, record)
+) WITHOUT ROWID;
+CREATE INDEX tags_by_record ON tags (kind, record);
+CREATE TABLE shown (
+    scope INTEGER NOT NULL,
+    lesson TEXT NOT NULL,
+    recall INTEGER NOT NULL,               -- its number
+    PRIMARY KEY (scope, lesson, recall)
+) WITHOUT ROWID;
+CREATE INDEX shown_by_recall ON shown (recall);
 
 CREATE TABLE settlements (
     scope INTEGER NOT NULL,

@@ -1,0 +1,134 @@
+"""What a list of lessons, runs or recalls is filtered by: the same in every store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.stores._records import encodable
+from lessonbank.text.bm25 import words
+from lessonbank.types import (
+    RECALL,
+    UNFINISHED,
+    Experience,
+    Json,
+    Lesson,
+    LessonState,
+    Outcome,
+    Recall,
+    Run,
+    RunStatus,
+    Trajectory,
+    Verdict,
+)
+
+STATES: tuple[LessonState, ...] = ("probation", "active", "quarantined", "retired")
+
+
+def state_of(lesson: Lesson, /) -> LessonState:
+    """The state a lesson is listed under."""
+    return "retired" if lesson.retired else lesson.state
+
+
+def wanted_states(state: LessonState | None, *, retired: bool) -> tuple[LessonState, ...]:
+    """The states that a list shows. Raises UsageError for one that there is not."""
+    if state is None:
+        return STATES if retired else STATES[:-1]
+    if state not in STATES:
+        raise UsageError(f"there is no state {state!r}: name one of {', '.join(STATES)}")
+    return (state,)
+
+
+def checked_limit(limit: int, /) -> int:
+    """`limit` itself. Raises UsageError."""
+    if limit < 1:
+        raise UsageError(f"limit is a number of records, 1 or more; got {limit!r}")
+    return limit
+
+
+def no_such(kind: str, after: str, /) -> NotFound:
+    """The error for a page that follows a record which is not there."""
+    return NotFound(f"no {kind} {after!r} in this scope: begin the list anew")
+
+
+def tags(metadata: Mapping[str, Json], /) -> frozenset[bytes]:
+    """One digest for each key with its value: they can be looked up, and tell nobody what they stand for.
+
+    A value nested so deeply that Python cannot say it as JSON has none, and is not found.
+    """
+    return frozenset(_tags(metadata))
+
+
+def _tags(metadata: Mapping[str, Json]) -> Iterator[bytes]:
+    for key, value in metadata.items():
+        try:
+            said = json.dumps([key, value], sort_keys=True)
+        except RecursionError:
+            continue
+        yield blake2b(encodable(said).encode(), digest_size=16).digest()
+
+
+UNFINISHED_TAG = next(_tags({UNFINISHED: True}))
+
+
+def asked_words(text: str | None, /) -> frozenset[str]:
+    """The words that a record has to hold; none where any will do."""
+    return frozenset(words(text)) if text else frozenset()
+
+
+def holds(texts: Iterable[str], asked: frozenset[str], /) -> bool:
+    """Whether every word stands in one of the texts."""
+    missing = set(asked)
+    for text in texts:
+        if not missing:
+            break
+        missing.difference_update(words(text))
+    return not missing
+
+
+def run_texts(run: Trajectory, /) -> Iterator[str]:
+    """What a run is searched in."""
+    yield from (run.task, run.answer or "", run.error or "")
+    for step in run.steps:
+        yield from (step.thought, step.action.text)
+        for call in step.action.calls:
+            said = call.arguments
+            yield f"{call.name} {said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)}"
+        yield from (seen.text for seen in step.observations)
+
+
+def recall_texts(recall: Recall, /) -> tuple[str, str]:
+    """What a recall is searched in."""
+    return recall.task, recall.text
+
+
+def outcomes(experience: Experience, /) -> dict[str, Outcome]:
+    """Trajectory id to the outcome of its first attempt in this experience."""
+    return {attempt.trajectory_id: attempt.verdict.outcome for attempt in reversed(experience.attempts)}
+
+
+def run_of(run: Trajectory, holder: Experience | None, /, *, pending: bool) -> Run:
+    """A kept run as it is listed; `holder` is the newest experience it belongs to."""
+    tried = holder.attempts if holder else ()
+    verdict = next((attempt.verdict for attempt in tried if attempt.trajectory_id == run.id), None)
+    recall_id = holder.metadata.get(RECALL) if holder else None
+    return Run(
+        trajectory=run,
+        verdict=verdict or Verdict(outcome="unknown", reason="not judged yet"),
+        status=_status(run, pending=pending),
+        recall_id=recall_id if isinstance(recall_id, str) else None,
+        metadata=run.metadata,
+    )
+
+
+def _status(run: Trajectory, *, pending: bool) -> RunStatus:
+    if not pending:
+        return "learned"
+    return "unfinished" if is_unfinished(run) else "pending"
+
+
+def is_unfinished(run: Trajectory, /) -> bool:
+    """Whether its attempt ended without an outcome."""
+    return run.metadata.get(UNFINISHED) is True

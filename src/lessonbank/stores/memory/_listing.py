@@ -1,0 +1,131 @@
+"""Lists of what a scope in memory holds, newest first, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Protocol, TypeVar
+
+from lessonbank.stores._listing import (
+    asked_words,
+    checked_limit,
+    holds,
+    no_such,
+    recall_texts,
+    run_of,
+    run_texts,
+    state_of,
+    tags,
+)
+from lessonbank.stores._records import encodable, microseconds
+from lessonbank.types import (
+    Experience,
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
+    Outcome,
+    Recall,
+    Run,
+    RunStatus,
+    Trajectory,
+)
+
+from ._scope import Scope
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+N = TypeVar("N", bound=_Named)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What every list can be asked for."""
+
+    text: str | None = None
+    metadata: Mapping[str, Json] | None = None
+    before: datetime | None = None
+    limit: int = 50
+    after: str | None = None
+
+    def page(self, records: Sequence[N], matches: Callable[[N], bool], /, *, kind: str) -> list[N]:
+        """The first records that match, after the one named."""
+        limit = checked_limit(self.limit)
+        return list(islice(filter(matches, following(records, self.after, kind=kind)), limit))
+
+    def fits(self, metadata: Mapping[str, Json], at: datetime | None, texts: Iterable[str], /) -> bool:
+        """Whether a record is what is asked for."""
+        if self.before is not None and at is not None and microseconds(at) >= microseconds(self.before):
+            return False
+        if self.metadata and not tags(self.metadata) <= tags(metadata):
+            return False
+        return holds(texts, asked_words(self.text))
+
+
+def following(records: Sequence[N], after: str | None, /, *, kind: str) -> Sequence[N]:
+    """The records behind the one of that id. Raises NotFound."""
+    if after is None:
+        return records
+    for place, record in enumerate(records, 1):
+        if record.id == encodable(after):
+            return records[place:]
+    raise no_such(kind, after)
+
+
+def lessons(
+    here: Scope, asked: Asked, /, *, states: Sequence[LessonState], kind: Kind | None, writer: str | None
+) -> list[Lesson]:
+    """See `Store.list_lessons`."""
+    owners = {lesson.id: experience for experience, lesson in _lessons(here)}
+
+    def matches(lesson: Lesson) -> bool:
+        wanted = (
+            state_of(lesson) in states and kind in (None, lesson.kind) and writer in (None, lesson.provenance.writer)
+        )
+        return wanted and asked.fits(owners[lesson.id].metadata, None, (lesson.text,))
+
+    return asked.page([lesson for _, lesson in _lessons(here)], matches, kind="lesson")
+
+
+def _lessons(here: Scope) -> Iterator[tuple[Experience, Lesson]]:
+    placed = [(place, e, lesson) for e in here.experiences.values() for place, lesson in enumerate(e.lessons)]
+    placed.sort(key=lambda p: (microseconds(p[2].created_at), here.numbers[p[1].id], p[0]), reverse=True)
+    return ((experience, lesson) for _, experience, lesson in placed)
+
+
+def runs(here: Scope, asked: Asked, /, *, outcome: Outcome | None, status: RunStatus | None) -> list[Run]:
+    """See `Store.list_runs`."""
+
+    def matches(kept: Trajectory) -> bool:
+        told = run(here, kept)
+        wanted = outcome in (None, told.verdict.outcome) and status in (None, told.status)
+        return wanted and asked.fits(kept.metadata, here.kept_at[kept.id], run_texts(kept))
+
+    newest = sorted(here.trajectories.values(), key=lambda kept: here.kept_at[kept.id])[::-1]
+    return [run(here, kept) for kept in asked.page(newest, matches, kind="run")]
+
+
+def run(here: Scope, kept: Trajectory, /) -> Run:
+    """A kept run as it is listed."""
+    return run_of(kept, here.holding([kept.id]), pending=here.waits(kept.id))
+
+
+def recalls(here: Scope, asked: Asked, /, *, lesson: str | None, settled: bool | None) -> list[Recall]:
+    """See `Store.list_recalls`."""
+    known = None if lesson is None else encodable(lesson)
+
+    def matches(recall: Recall) -> bool:
+        if settled is not None and settled != (recall.id in here.settlements):
+            return False
+        if known is not None and not any(c.shown and c.lesson_id == known for c in recall.candidates):
+            return False
+        return asked.fits(recall.metadata, recall.created_at, recall_texts(recall))
+
+    newest = sorted(here.recalls.values(), key=lambda recall: microseconds(recall.created_at))[::-1]
+    return asked.page(newest, matches, kind="recall")

@@ -1,0 +1,221 @@
+"""Lists of lessons, runs and recalls, page by page: rows are read in order, and only until a page is full."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+from typing import Any, TypeVar
+
+from lessonbank._concurrency import breathing
+from lessonbank.stores._listing import (
+    UNFINISHED_TAG,
+    asked_words,
+    checked_limit,
+    holds,
+    no_such,
+    recall_texts,
+    run_of,
+    run_texts,
+    tags,
+)
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.types import (
+    Json,
+    Kind,
+    Lesson,
+    LessonState,
+    Outcome,
+    Recall,
+    Run,
+    RunStatus,
+    Trajectory,
+)
+
+from ._derived import EXPERIENCE, RECALL, RUN
+from ._reading import PENDING, holding, trajectory
+from ._rows import ScopeRow, experience_at, find_scope
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What every list can be asked for."""
+
+    scope: str
+    text: str | None = None
+    metadata: Mapping[str, Json] | None = None
+    before: datetime | None = None
+    limit: int = 50
+    after: str | None = None
+
+    def first(self, found: Iterator[T], texts: Callable[[T], Any], /) -> list[T]:
+        """The first records that hold every word."""
+        words = asked_words(self.text)
+        fitting = (one for one in found if holds(texts(one), words)) if words else found
+        return list(islice(fitting, checked_limit(self.limit)))
+
+
+@dataclass(slots=True)
+class _Where:
+    """A condition as it grows, with its values."""
+
+    parts: list[str] = field(default_factory=list[str])
+    values: list[Any] = field(default_factory=list[Any])
+
+    def add(self, part: str, *values: object) -> None:
+        self.parts.append(part)
+        self.values.extend(values)
+
+    def tagged(self, column: str, kind: int, metadata: Mapping[str, Json] | None) -> None:
+        for tag in tags(metadata or {}):
+            self.add(f"{column} IN (SELECT record FROM tags WHERE kind = ? AND tag = ?)", kind, tag)
+
+    def __str__(self) -> str:
+        return " AND ".join(self.parts)
+
+
+def lessons(
+    connection: sqlite3.Connection,
+    asked: Asked,
+    /,
+    *,
+    states: Sequence[LessonState],
+    kind: Kind | None,
+    writer: str | None,
+) -> list[Lesson]:
+    """See `Store.list_lessons`. Each state has its own run of the index: they are merged as they are read."""
+    scope = find_scope(connection, asked.scope)
+    where = _Where()
+    if asked.after is not None:
+        last = "SELECT created_at, experience, place FROM lessons WHERE scope = ? AND id = ?"
+        row = _known(connection, last, scope, asked.after, kind="lesson")
+        where.add("(created_at, experience, place) < (?, ?, ?)", *row)
+    if kind is not None:
+        where.add("kind = ?", kind)
+    if writer is not None:
+        where.add("writer = ?", encodable(writer))
+    where.tagged("experience", EXPERIENCE, asked.metadata)
+    rows = [_of_state(connection, scope, state, where) for state in states]
+    places = breathing(merge(*rows, reverse=True) if len(rows) > 1 else rows[0])
+    return asked.first(_lessons(connection, places), lambda lesson: (lesson.text,))
+
+
+def of_state(where: str, /) -> str:
+    """The statement that lists the places of one state's lessons, newest first."""
+    return (
+        "SELECT created_at, experience, place FROM lessons WHERE scope = ? AND state = ?"
+        f"{where} ORDER BY created_at DESC, experience DESC, place DESC"
+    )
+
+
+def _of_state(
+    connection: sqlite3.Connection, scope: ScopeRow, state: LessonState, where: _Where
+) -> Iterator[tuple[int, int, int]]:
+    sql = of_state(f" AND {where}" if where.parts else "")
+    return connection.execute(sql, (scope.number, state, *where.values))
+
+
+def _lessons(connection: sqlite3.Connection, places: Iterator[tuple[int, int, int]]) -> Iterator[Lesson]:
+    number, lessons = 0, tuple[Lesson, ...]()
+    for _, experience, place in places:
+        if experience != number:
+            number, lessons = experience, experience_at(connection, experience).lessons
+        yield lessons[place - 1]
+
+
+def runs(
+    connection: sqlite3.Connection, asked: Asked, /, *, outcome: Outcome | None, status: RunStatus | None
+) -> list[Run]:
+    """See `Store.list_runs`."""
+    scope = find_scope(connection, asked.scope)
+    where = _paged(connection, scope, asked, table="trajectories", column="kept_at", kind="run")
+    where.tagged("number", RUN, asked.metadata)
+    if outcome is not None:
+        where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", outcome)
+    if status is not None:
+        where.add("pending = ?", status != "learned")
+    if status in ("pending", "unfinished"):
+        among = "IN" if status == "unfinished" else "NOT IN"
+        where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
+    sql = f"SELECT pending, record FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    rows = breathing(connection.execute(sql, where.values))
+    kept = ((waiting, loaded(Trajectory, unpacked(blob))) for waiting, blob in rows)
+    found = asked.first(kept, lambda row: run_texts(row[1]))
+    return [_run(connection, asked.scope, run, pending=bool(waiting)) for waiting, run in found]
+
+
+_OUTCOME = (
+    "(SELECT a.outcome FROM attempts a JOIN experiences e ON e.number = a.experience WHERE a.scope = t.scope"
+    " AND a.trajectory = t.id ORDER BY e.created_at DESC, e.number DESC LIMIT 1)"
+)
+
+
+def run(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Run:
+    """One kept run, as it is listed. Raises NotFound."""
+    kept = trajectory(connection, scope_name, id)
+    scope = find_scope(connection, scope_name)
+    sql = "SELECT pending FROM trajectories WHERE scope = ? AND id = ?"
+    (waiting,) = connection.execute(sql, (scope.number, kept.id)).fetchone()
+    return _run(connection, scope_name, kept, pending=bool(waiting))
+
+
+def _run(connection: sqlite3.Connection, scope: str, run: Trajectory, *, pending: bool) -> Run:
+    return run_of(run, holding(connection, scope, [run.id]), pending=pending)
+
+
+def recalls(
+    connection: sqlite3.Connection, asked: Asked, /, *, lesson: str | None, settled: bool | None
+) -> list[Recall]:
+    """See `Store.list_recalls`."""
+    scope = find_scope(connection, asked.scope)
+    where = _paged(connection, scope, asked, table="recalls", column="created_at", kind="recall")
+    where.tagged("number", RECALL, asked.metadata)
+    if lesson is not None:
+        where.add(
+            "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)", scope.number, encodable(lesson)
+        )
+    if settled is not None:
+        known = "EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
+        where.add(f"{known} = ?", settled)
+    sql = f"SELECT record FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
+    rows = breathing(connection.execute(sql, where.values))
+    return asked.first((loaded(Recall, unpacked(blob)) for (blob,) in rows), recall_texts)
+
+
+def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: str | None, /) -> list[bytes]:
+    """Packed trajectories that wait, oldest first; a negative limit means all. Raises NotFound."""
+    scope, last = find_scope(connection, scope_name), 0
+    if after is not None:
+        sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
+        (last,) = _known(connection, sql, scope, after, kind="run")
+    rows = connection.execute(
+        f"SELECT record FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3 ORDER BY number LIMIT ?4",
+        (scope.number, UNFINISHED_TAG, last, limit),
+    )
+    return [record for (record,) in breathing(rows)]
+
+
+def _paged(
+    connection: sqlite3.Connection, scope: ScopeRow, asked: Asked, *, table: str, column: str, kind: str
+) -> _Where:
+    where = _Where()
+    where.add("scope = ?", scope.number)
+    if asked.before is not None:
+        where.add(f"{column} < ?", microseconds(asked.before))
+    if asked.after is not None:
+        last = f"SELECT {column}, number FROM {table} WHERE scope = ? AND id = ?"
+        where.add(f"({column}, number) < (?, ?)", *_known(connection, last, scope, asked.after, kind=kind))
+    return where
+
+
+def _known(connection: sqlite3.Connection, sql: str, scope: ScopeRow, id: str, *, kind: str) -> tuple[int, ...]:
+    row = connection.execute(sql, (scope.number, encodable(id))).fetchone()
+    if row is None:
+        raise no_such(kind, id)
+    return row

@@ -1,0 +1,105 @@
+"""A page of a list costs what is on it, not what the bank holds."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank.stores.sqlite import SqliteStore, _listing
+from lessonbank.testing._store_samples import MINE, START, experience, lesson, trajectory
+from lessonbank.types import Add, Recall
+
+pytestmark = pytest.mark.anyio
+
+MANY = 3000
+_LITTLE = 4_000
+"""Steps of SQLite's machine: to read every lesson takes twenty times as many."""
+
+
+@pytest.fixture
+async def bank(tmp_path: Path) -> Path:
+    path = tmp_path / "bank.db"
+    store = await SqliteStore.open(path)
+    lessons = [lesson(f"Lesson {n}").model_copy(update={"created_at": START + timedelta(n)}) for n in range(MANY)]
+    for n in (5, 1500, 2500):
+        lessons[n] = lessons[n].model_copy(update={"state": "quarantined"})
+    await store.apply([Add(experience=experience(lessons=(i,))) for i in lessons], scope=MINE, writer="tests")
+    await store.keep([trajectory(f"Task {n}") for n in range(MANY)], scope=MINE)
+    for n in range(300):
+        metadata = {"user": "u-17"} if n == 7 else {}
+        await store.record(Recall(scope=MINE, task=f"Task {n}", created_at=START + timedelta(n), metadata=metadata))
+    await store.close()
+    return path
+
+
+def steps(path: Path, look: Callable[[sqlite3.Connection], list[Any]]) -> tuple[int, list[Any]]:
+    """How many steps SQLite takes for a look, to the next hundred; and what was found."""
+    connection, taken = sqlite3.connect(path), 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 100
+        return 0
+
+    connection.set_progress_handler(count, 100)
+    found = look(connection)
+    connection.close()
+    return taken, found
+
+
+LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
+    "what is quarantined": (
+        3,
+        lambda file: _listing.lessons(file, _listing.Asked(MINE), states=("quarantined",), kind=None, writer=None),
+    ),
+    "the newest lessons": (
+        20,
+        lambda file: _listing.lessons(
+            file, _listing.Asked(MINE, limit=20), states=("probation", "active", "quarantined"), kind=None, writer=None
+        ),
+    ),
+    "the newest runs": (
+        20,
+        lambda file: _listing.runs(file, _listing.Asked(MINE, limit=20), outcome=None, status=None),
+    ),
+    "runs that wait": (20, lambda file: _listing.pending(file, MINE, 20, None)),
+    "recalls of one user": (
+        1,
+        lambda file: _listing.recalls(file, _listing.Asked(MINE, metadata={"user": "u-17"}), lesson=None, settled=None),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LOOKS)
+async def test_a_page_does_not_read_the_whole_bank(bank: Path, what: str) -> None:
+    count, look = LOOKS[what]
+    taken, found = steps(bank, look)
+    assert len(found) == count
+    assert taken < _LITTLE
+
+
+async def test_a_page_far_down_costs_as_little(bank: Path) -> None:
+    store = await SqliteStore.open(bank)
+    page = await store.list_lessons(scope=MINE, limit=MANY - 100)
+    await store.close()
+    asked = _listing.Asked(MINE, limit=20, after=page[-1].id)
+    taken, found = steps(
+        bank, lambda file: _listing.lessons(file, asked, states=("probation",), kind=None, writer=None)
+    )
+    assert found[0].title == "Lesson 99"
+    assert taken < _LITTLE
+
+
+@pytest.mark.parametrize("state", ["probation", "quarantined"])
+async def test_the_lessons_of_a_state_are_read_in_the_order_of_an_index(bank: Path, state: str) -> None:
+    connection = sqlite3.connect(bank)
+    plan = connection.execute(f"EXPLAIN QUERY PLAN {_listing.of_state('')}", (1, state)).fetchall()
+    connection.close()
+    (only,) = [row[3] for row in plan]
+    assert only.startswith("SEARCH lessons USING")
+    assert only.endswith("INDEX items_by_state (scope=? AND state=?)")
