@@ -64,7 +64,8 @@ class LeaveOut(Around):
         """The matches at the places `kept`, and a note on the better ones that were passed over."""
         passed = (kept[-1] + 1 if len(kept) == limit else len(found.matches)) - len(kept)
         notes = (*found.notes, f"left out by {self._what}: {passed}") if passed else found.notes
-        return Found(matches=tuple(found.matches[i] for i in kept), notes=notes)
+        empty = found.empty if kept or not passed else f"every past task found was left out by {self._what!r}"
+        return Found(matches=tuple(found.matches[i] for i in kept), notes=notes, empty=empty)
 
 
 def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:
