@@ -39,7 +39,7 @@ class Trusted(Around):
             asked *= _WIDER
         if kept or not found.matches:
             return found.model_copy(update={"matches": tuple(kept[:limit])})
-        why = f"{len(found.matches)} past tasks found, none trusted yet ({self.policy})"
+        why = f"past tasks found: {len(found.matches)}, none trusted yet ({self.policy})"
         return Found(notes=found.notes, empty=why)
 
 
