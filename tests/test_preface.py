@@ -18,8 +18,8 @@ OWN = "Hints from the archive.\nUse them if they help."
 
 
 def a_lesson(kind: Any = "strategy") -> Lesson:
-    words = {"title": "Log in first", "description": "When an order is cancelled", "content": "Log in, then cancel."}
-    return Lesson(kind=kind, **words)
+    words = ("Log in first", "When an order is cancelled", "Log in, then cancel.")
+    return Lesson(title=words[0], description=words[1], content=words[2], kind=kind)
 
 
 def recalled(preface: str | None = None, *, kind: Any = "strategy", **options: Any) -> Recall:

@@ -161,9 +161,9 @@ class _Bank:
 
 async def _filled(documents: Sequence[str], embedder: Embedder) -> _Bank:
     store = MemoryStore()
-    lesson = {"title": "What it taught", "content": "Something."}
     experiences = [
-        Experience(id=str(n), scope=SCOPE, task=text, lessons=(Lesson(**lesson),)) for n, text in enumerate(documents)
+        Experience(id=str(n), scope=SCOPE, task=text, lessons=(Lesson(title="What it taught", content=text[:80]),))
+        for n, text in enumerate(documents)
     ]
     if experiences:
         vectors = await DenseRetriever(store, embedder).index(experiences)
