@@ -43,6 +43,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _retrieval.floors import cases
+from _retrieval.floors import measure as measure_floors
 from _retrieval.labels import SCOPE, Collection, collections
 from rich.console import Console
 from rich.table import Table
@@ -280,10 +282,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-desk", action="store_true", help="leave out the game, which takes most of the time")
     parser.add_argument("--limits", type=int, nargs="+", default=[1, 3], help="k in the game; 1 and 3 by default")
+    parser.add_argument("--floors", action="store_true", help="only the table of relevance floors, without embedders")
     asked = parser.parse_args(arguments)
     if not (asked.data / "browsergym_web.jsonl.gz").is_file():
         print(f"no recorded runs in {asked.data}: name their folder with --data", file=sys.stderr)
         return 2
+    if asked.floors:
+        return _show_floors(asked.data, as_json=asked.json)
     embedders = labelled(asked.embedder)
     rows = asyncio.run(_measured(list(collections(asked.data)), embedders))
     games = [] if asked.no_desk else desk(embedders, limits=asked.limits, seeds=range(20), tasks=80)
@@ -295,6 +300,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(printed([r for r in rows if r["variant"] == variant], variant))
     if games:
         console.print(printed(games, "desk world, 20 worlds of 80 tasks: share done"))
+    return 0
+
+
+def _show_floors(folder: Path, *, as_json: bool) -> int:
+    """What each floor loses of related tasks and still shows of unrelated ones, by the number of experiences."""
+    rows = asyncio.run(measure_floors(cases(folder)))
+    if as_json:
+        print(json.dumps({"floors": rows}, indent=2))
+    else:
+        title = "found first (of those found without a floor), and unrelated shown, in banks of 1, 10 and 1,000"
+        Console(width=190).print(printed(rows, title))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,20 @@ def test_an_attempt_retrieves_on_entry_and_learns_on_finish(bank: ReasoningBank)
     with bank.attempt("open the valve") as second:
         assert second.lessons
         assert second.lessons[0].title in second.text
+
+
+def test_a_receipt_says_whether_the_bank_keeps_it(tmp_path: Path) -> None:
+    opened = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None)
+    with opened.attempt("open the valve") as attempt:
+        assert attempt.recall.kept
+    opened.close()
+    with opened.attempt("open the valve") as attempt:
+        assert not attempt.recall.kept
+        assert "the agent works without memory" in attempt.recall.notes[0]
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as again:
+        learned = again.learn(STUCK, recall=attempt.recall, outcome="failure")
+        assert learned.verdicts[0].outcome == "failure"
+        assert again.counts().settled == 0
 
 
 def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> None:

@@ -58,11 +58,11 @@ def collections(folder: Path) -> Iterator[Collection]:
     for source, rows in (("web", web), ("flights", flights), ("repos", swe), ("questions", questions)):
         yield lookup(source, rows)
     patched = _packages(swe)
-    django = [row for row in swe if _repository(row) == "django__django"]
+    django = [row for row in swe if repository(row) == "django__django"]
     families: list[tuple[str, Rows, FamilyOf]] = [
-        ("web", web, _template),
-        ("flights", flights, _change),
-        ("repos", swe, _repository),
+        ("web", web, template),
+        ("flights", flights, change),
+        ("repos", swe, repository),
         ("django", django, lambda row: patched.get(row["task_id"])),
     ]
     for each in families:
@@ -133,16 +133,16 @@ def _distinct_words(rows: Rows) -> list[list[str]]:
     return [words for text in dict.fromkeys(row["task"] for row in rows) if len(words := text.split()) >= 10]
 
 
-def _template(row: Mapping[str, Any]) -> str:
+def template(row: Mapping[str, Any]) -> str:
     return {"webarena.4": "webarena.2"}.get(row["task_id"], row["task_id"])
 
 
-def _change(row: Mapping[str, Any]) -> str | None:
+def change(row: Mapping[str, Any]) -> str | None:
     names = [a if isinstance(a, str) else a["name"] for a in row["meta"]["ground_truth_actions"]]
     return next((n for n in names if re.match("book|cancel|update|send", n)), None)
 
 
-def _repository(row: Mapping[str, Any]) -> str:
+def repository(row: Mapping[str, Any]) -> str:
     return row["task_id"].rsplit("-", 1)[0]
 
 

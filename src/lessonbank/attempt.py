@@ -43,7 +43,6 @@ class AsyncAttempt:
         self._bank, self._limit, self._scope = bank, limit, scope
         self._recall: Recall | None = None
         self._refusal: Exception | None = None
-        self._asked = True
         self._began = monotonic()
         self.task = task
         self.steps: list[Step] = []
@@ -106,7 +105,7 @@ class AsyncAttempt:
     @property
     def _receipt(self) -> Recall | None:
         """The recall, if the bank keeps it: not where it could not be asked. Raises UsageError as `recall` does."""
-        return self.recall if self._asked else None
+        return self.recall if self.recall.kept else None
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
         return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
@@ -125,9 +124,8 @@ class AsyncAttempt:
         except UsageError:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
-            self._asked = False
             note = _told("the agent works without memory", problem)
-            self._recall = Recall(scope=self._scope or "", task=self.task, notes=(note,))
+            self._recall = Recall(scope=self._scope or "", task=self.task, notes=(note,), kept=False)
         return self
 
     async def __aexit__(

@@ -18,6 +18,7 @@ from .learning.prior_runs import Standing, Verdicts, receipt_of, settled_with, s
 from .matts.scaler import Scaler
 from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
+from .retrieving import with_reason
 from .retrieving.injection import Injector
 from .scaled import Scaling
 from .types import Change, Experience, Extraction, Learned, Outcome, Recall, Run, Settlement, Trajectory, Verdict
@@ -57,7 +58,7 @@ class AsyncReasoningBank(Scaling):
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.
 
-        The receipt is kept before its text leaves. Raises UsageError (blank task, limit below 1), StoreError.
+        The receipt is kept first. `.notes` says why a text is empty. Raises UsageError, StoreError.
         """
         where, most = self._within(scope), self.limit if limit is None else limit
         task = await self._entrance.task(settling.checked_question(task, most))
@@ -72,8 +73,8 @@ class AsyncReasoningBank(Scaling):
             retriever=self._retriever.name,
             space=self._retriever.space,
         )
-        await self.store.record(recall)
-        self._emit(Retrieved(recall=recall), notes=recall.notes)
+        await self.store.record(recall := await with_reason(recall, found, self.store))
+        self._emit(Retrieved(recall=recall), notes=found.notes)
         return recall
 
     async def learn(

@@ -71,6 +71,19 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(runs: Path) -> None
     assert json.loads(as_json.stdout)["shown"]
 
 
+def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(runs: Path) -> None:
+    learn(runs)
+    words = ("--bank", "bank.db", "--scope", "t")
+    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", *words, cwd=runs.parent)
+    told = lessonbank_cli("explain", shown.stdout.split()[-1], *words, cwd=runs.parent)
+    assert told.returncode == 0, told.stderr
+    assert "Ship parcel 9 abroad" in told.stdout
+    nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=runs.parent)
+    assert nothing.returncode == 0
+    assert "no past task in scope 't' is like this one" in nothing.stderr
+    assert nothing.stdout.split()[-2] == "recall"
+
+
 def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
     learn(runs)
     base: Sequence[object] = ("lessons", "--bank", "bank.db", "--scope", "t")

@@ -120,14 +120,16 @@ RETRIEVAL: tuple[Claim, ...] = (
         "are compared by words (BM25), and `parts`, `doctor` and every recall say so",
         why="a bank must work without a key; the choice is stored with the bank and never changes by itself",
     ),
-    both(
+    only_default(
         "no-floor",
         "§A.2",
         "There is no least similarity: the closest experience is used however far it is.",
-        "test_the_closest_is_used_however_far",
+        "test_the_closest_is_used_however_far_and_by_default_only_above_a_floor",
         "test_without_an_embedder_words_are_compared_and_that_is_said",
-        ours="as published with an embedder; by words, a task without one word in common is not a match",
-        why="with no common word there is no order to rank by",
+        default="a floor for words and for `hashing` (decision record 21); `Retrieval(floor=0)` turns it off",
+        paper="by words, a task without one word in common is not a match",
+        why="a lesson about something else costs tokens and can mislead; on recorded runs the floor loses no related "
+        "task",
     ),
     both(
         "query-side",
@@ -180,14 +182,18 @@ INJECTION: tuple[Claim, ...] = (
         why="the library does not own the agent's prompt, and text from strangers gets the system role from nobody "
         "else",
     ),
-    same(
+    only_default(
         "preface",
         "§A.2",
         "A short preface: these items come from your own past in this environment, use them only if relevant, and "
         "say at "
         "every step whether you use each before you act.",
-        "test_the_preface_keeps_its_purpose",
-        note="the same purpose in our own words",
+        "test_the_preface_keeps_its_purpose_and_by_default_the_agent_says_nothing_of_it",
+        paper="the same purpose in our own words",
+        default="one line that says where the lessons come from and asks the agent not to mention them; "
+        '`Retrieval(preface="cite")` asks it to name those it uses',
+        why="an agent that talks to people would say the lessons' numbers to them; the long preface cost more tokens "
+        "than a lesson",
     ),
     only_default(
         "title-and-content",

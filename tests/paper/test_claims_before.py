@@ -197,20 +197,23 @@ def test_similarity_is_the_cosine_of_task_embeddings(profile: Profile) -> None:
 @claim("cosine", "no-floor")
 @both_profiles
 def test_without_an_embedder_words_are_compared_and_that_is_said(profile: Profile) -> None:
+    name = "experience/lexical" if profile == "paper" else "experience/lexical+floor(0.07)"
     with bank(profile, embedder="lexical", model=ScriptedModel([some_lessons()])) as memory:
         memory.learn(run("Find blue shoes"), outcome="success")
         assert memory.retrieve("Find red shoes").shown
         unlike = memory.retrieve("Cancel everything")
-        assert (unlike.lessons, unlike.retriever, unlike.space) == ((), "experience/lexical", None)
+        assert (unlike.lessons, unlike.retriever, unlike.space) == ((), name, None)
         assert memory.parts["embedder"].startswith("lexical")
 
 
 @claim("no-floor")
 @both_profiles
-def test_the_closest_is_used_however_far(profile: Profile) -> None:
+def test_the_closest_is_used_however_far_and_by_default_only_above_a_floor(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons()])) as memory:
         memory.learn(run("Find blue shoes"), outcome="success")
-        assert memory.retrieve("Quarterly tax statements, please").shown
+        recall = memory.retrieve("Quarterly tax statements, please")
+        assert bool(recall.shown) == (profile == "paper")
+        assert ("nothing reached the floor" in " ".join(recall.notes)) == (profile == "default")
 
 
 @claim("query-side")
@@ -279,12 +282,12 @@ def test_the_text_is_handed_to_the_caller(profile: Profile) -> None:
 
 
 @claim("preface")
-def test_the_preface_keeps_its_purpose() -> None:
+def test_the_preface_keeps_its_purpose_and_by_default_the_agent_says_nothing_of_it() -> None:
     paper, default = (" ".join(recalled(profile).text.split()) for profile in ("paper", "default"))
     for told in ("you gathered from past interaction with this environment", "only if it is relevant"):
         assert told in paper
     assert "At every step, state explicitly for each item whether you use it, and then take your action" in paper
-    for told in ("your own earlier tasks in this environment", "Use a lesson only where it fits", "Before each action"):
+    for told in ("past tasks", "Use what fits", "never cite"):
         assert told in default
 
 

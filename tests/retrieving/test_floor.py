@@ -9,6 +9,7 @@ from listed import SCOPE, delegates, experience, filled, listed, tasks
 
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.retrieving import DenseRetriever, Floor, HybridRetriever, LexicalRetriever
+from lessonbank.types import Found
 
 pytestmark = pytest.mark.anyio
 
@@ -22,11 +23,12 @@ async def test_what_scores_below_the_floor_is_left_out_and_what_reaches_it_stays
 async def test_an_answer_of_nothing_says_how_near_the_closest_was() -> None:
     found = await Floor(listed(("a", 0.31), ("b", 0.2), notes=("late",)), 0.5)("q", scope=SCOPE, limit=3)
     assert found.matches == ()
-    assert found.notes == ("late", "nothing reached the floor of 0.5: the closest scored 0.310")
+    assert found.notes == ("late",)
+    assert found.empty == "nothing reached the floor of 0.5: the closest past task has 0.310"
 
 
 async def test_nothing_found_is_not_blamed_on_the_floor() -> None:
-    assert (await Floor(listed(), 0.5)("q", scope=SCOPE, limit=3)).notes == ()
+    assert await Floor(listed(), 0.5)("q", scope=SCOPE, limit=3) == Found()
 
 
 @given(st.lists(st.floats(-1, 1)), st.floats(0, 1), st.integers(1, 10))

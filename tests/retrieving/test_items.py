@@ -163,8 +163,8 @@ async def test_a_floor_is_for_each_lesson() -> None:
     least = every.matches[1].score
     kept = await Floor(search, least)("press save twice", scope=SCOPE, limit=9)
     assert kept.matches == every.matches[:2]
-    (note,) = (await Floor(search, 0.99)("press save", scope=SCOPE, limit=9)).notes
-    assert note.startswith("nothing reached the floor of 0.99: the closest scored 0.")
+    found = await Floor(search, 0.99)("press save", scope=SCOPE, limit=9)
+    assert found.empty.startswith("nothing reached the floor of 0.99: the closest past task has 0.")
 
 
 async def test_lessons_that_repeat_each_other_give_way_though_they_are_of_one_experience() -> None:

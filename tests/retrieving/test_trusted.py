@@ -75,10 +75,9 @@ async def test_a_search_ends_however_much_nobody_trusts() -> None:
 
 
 async def test_a_note_says_that_there_is_something_which_nobody_trusts_yet() -> None:
-    (note,) = (await Trusted(found_with("probation", "probation"), "reviewed")("q", scope=SCOPE, limit=3)).notes
-    assert "2 found" in note
-    assert "reviewed" in note
-    assert (await Trusted(found_with(), "reviewed")("q", scope=SCOPE, limit=3)).notes == ()
+    found = await Trusted(found_with("probation", "probation"), "reviewed")("q", scope=SCOPE, limit=3)
+    assert found.empty == "past tasks found: 2, none trusted yet (reviewed)"
+    assert (await Trusted(found_with(), "reviewed")("q", scope=SCOPE, limit=3)).empty == ""
 
 
 async def test_the_notes_of_the_inner_search_stay() -> None:

@@ -114,7 +114,7 @@ def test_a_fuzzed_lesson_does_not_leave_its_place_in_the_block(title: str, descr
     numbered = [line[len(CODE) + 2 :] for line in text.split("\n") if line.startswith(f"{CODE}| ")]
     assert [line[:4] for line in numbered if not line.startswith("  ")] == ["[1] ", "[2] "][: 2 - _same(lessons)]
     assert_inert(text)
-    assert before.count("Lessons from your own earlier tasks") == 1
+    assert before.count("Notes from past tasks") == 1
 
 
 def _same(lessons: tuple[Lesson, Lesson]) -> int:

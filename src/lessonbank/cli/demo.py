@@ -54,6 +54,8 @@ class Asked:
     judged: bool
     model: str | None
     recorded: bool = False
+    preface: str = "silent"
+    """What stands before the lessons: a recording is replayed with the words it was made with."""
 
 
 def demo(
@@ -130,7 +132,7 @@ def _pairs(asked: Asked, player: LanguageModel | None) -> Iterator[tuple[Episode
 
     without = play("none", asked.seed, tasks=asked.tasks, agent=agent())
     kept = play(
-        "lessonbank",
+        f"lessonbank:preface={asked.preface}",
         asked.seed,
         tasks=asked.tasks,
         limit=asked.limit,

@@ -54,15 +54,10 @@ def retrieve(
         return
     for note in filter(None, (*recall.notes, elsewhere)):
         warn(note)
-    show_text(recall.text or _nothing(recall))
+    show_text(recall.text or "(no lesson is shown)")
     if recall.candidates:
         show_table("\nWhy", ("#", "score", "shown", "lesson", "reason"), _reasons(recall))
-
-
-def _nothing(recall: Recall) -> str:
-    if recall.withheld:
-        return "(all of it was withheld at random, so that what it changes can be measured)"
-    return "(nothing to show: no past task of this scope is like this one)"
+    show_text(f"\nrecall {recall.id}")
 
 
 def _show_found(found: Found, scope: str, *, as_json: bool) -> None:

@@ -92,12 +92,14 @@ def _decided(experience: Experience | None, id: str, /) -> Verdict | None:
 async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str) -> Recall | None:
     """The kept receipt that the caller names: looked up before anything is paid for that it could not settle.
 
+    `None` for a receipt that says itself that it was not kept: there is nothing to settle, and the run still counts.
+
     Raises:
         UsageError: it was made in another scope.
         NotFound: it was not made by this bank.
     """
+    if recall is None or (isinstance(recall, Recall) and not recall.kept):
+        return None
     if isinstance(recall, Recall) and recall.scope != scope:
         raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
-    if recall is None:
-        return None
     return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)

@@ -5,7 +5,11 @@ from .dense import DenseRetriever as DenseRetriever
 from .diversity import Diverse as Diverse
 from .diversity import alike as alike
 from .diversity import pick as pick
+from .emptiness import with_reason as with_reason
 from .floor import Floor as Floor
+from .floor import WordFloor as WordFloor
+from .floor import default_floor as default_floor
+from .floor import overlap as overlap
 from .fusion import DEPTH as DEPTH
 from .fusion import RRF as RRF
 from .fusion import HybridRetriever as HybridRetriever

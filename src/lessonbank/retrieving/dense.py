@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lessonbank.errors import ModelError
-from lessonbank.protocols import Embedder, Store, Vectors
+from lessonbank.protocols import Embedder, Retriever, Store, Vectors
 from lessonbank.types import Experience, Found
 
 from ._catch_up import CATCH_UP as CATCH_UP
 from ._catch_up import embed_missing, nearest
+from .floor import above
+from .lexical import LexicalRetriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,13 @@ class DenseRetriever:
     embedder: Embedder
     floor: float | None = None
     """Experiences below this cosine are left out. The paper has none."""
-    name: str = "experience/dense"
+    words: Retriever | None = None
+    """Who answers when the embedder fails: by default a search by words without a floor."""
+
+    @property
+    def name(self) -> str:
+        """What it searches by, and the floor."""
+        return "experience/dense" if self.floor is None else f"experience/dense+floor({self.floor:g})"
 
     @property
     def space(self) -> str | None:
@@ -39,12 +47,12 @@ class DenseRetriever:
                 self.store, self.embedder, vector, space=self.embedder.space, scope=scope, limit=limit
             )
         except ModelError as error:
-            matches = await self.store.search(task, scope=scope, limit=limit)
-            return Found(
-                matches=tuple(matches), notes=(f"searched by words only, because the embedder failed: {error}",)
-            )
+            found = await (self.words or LexicalRetriever(self.store))(task, scope=scope, limit=limit)
+            note = f"searched by words only, because the embedder failed: {error}"
+            return found.model_copy(update={"notes": (*found.notes, note)})
         notes = (f"not every experience has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
-        return Found(matches=tuple(m for m in near if self.floor is None or m.score >= self.floor), notes=notes)
+        found = Found(matches=tuple(near), notes=notes)
+        return found if self.floor is None else above(found, [match.score for match in near], self.floor)
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
         """One vector per experience, of its task."""

@@ -47,7 +47,8 @@ class Diverse(Around):
         found = await self.inner(task, scope=scope, limit=max(POOL, 4 * limit))
         likeness, notes = await self._likeness([taught(match) for match in found.matches])
         chosen = pick([match.score for match in found.matches], likeness, weight=self.weight, limit=limit)
-        return Found(matches=tuple(found.matches[i] for i in chosen), notes=(*found.notes, *notes))
+        kept = tuple(found.matches[i] for i in chosen)
+        return found.model_copy(update={"matches": kept, "notes": (*found.notes, *notes)})
 
     async def _likeness(self, texts: Sequence[str]) -> tuple[Likeness, tuple[str, ...]]:
         if self.embedder is None or not texts:

@@ -53,6 +53,7 @@ class HybridRetriever:
         return Found(
             matches=tuple(Match(experience=by_id[id], score=score) for id, score in ranked[:limit]),
             notes=tuple(dict.fromkeys(note for found in lists for note in found.notes)),
+            empty="" if ranked else "; ".join(dict.fromkeys(found.empty for found in lists if found.empty)),
         )
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:

@@ -25,6 +25,8 @@ class Injector:
     style: Style = "full"
     budget: int = 1500
     """The most tokens (estimated) a recall's text may take. A lesson that does not fit is left out whole."""
+    preface: str = ""
+    """What stands in the prompt's slot `preface`, where it has one. Its inert form is used."""
 
     def recall(
         self,
@@ -97,7 +99,9 @@ class Injector:
     def _frame(self, nonce: str) -> tuple[str, str]:
         """What stands before and after the lines of the lessons."""
         block = fence_lines("", label="lessons", nonce=nonce)
-        before, _, after = self.prompt.render(lessons=block)[-1].content.strip().rpartition(prefixed("", nonce=nonce))
+        own = {"preface": canonical(self.preface).strip()} if "preface" in self.prompt.slots else {}
+        text = self.prompt.render(lessons=block, **own)[-1].content.strip()
+        before, _, after = text.rpartition(prefixed("", nonce=nonce))
         return before, after
 
 

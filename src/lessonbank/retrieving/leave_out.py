@@ -63,8 +63,12 @@ class LeaveOut(Around):
     def _told(self, found: Found, kept: list[int], *, limit: int) -> Found:
         """The matches at the places `kept`, and a note on the better ones that were passed over."""
         passed = (kept[-1] + 1 if len(kept) == limit else len(found.matches)) - len(kept)
-        notes = (*found.notes, f"left out by {self._what}: {passed}") if passed else found.notes
-        return Found(matches=tuple(found.matches[i] for i in kept), notes=notes)
+        if not passed:
+            return found.model_copy(update={"matches": tuple(found.matches[i] for i in kept)})
+        note = f"left out by {self._what}: {passed}"
+        if not kept:
+            return Found(notes=found.notes, empty=note)
+        return Found(matches=tuple(found.matches[i] for i in kept), notes=(*found.notes, note))
 
 
 def ask_next(asked: int, /, *, got: int, kept: int, limit: int) -> int | None:

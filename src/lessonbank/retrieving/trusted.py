@@ -38,8 +38,9 @@ class Trusted(Around):
                 break
             asked *= _WIDER
         if kept or not found.matches:
-            return Found(matches=tuple(kept[:limit]), notes=found.notes)
-        return Found(notes=(*found.notes, f"{len(found.matches)} found, none trusted yet ({self.policy})"))
+            return found.model_copy(update={"matches": tuple(kept[:limit])})
+        why = f"past tasks found: {len(found.matches)}, none trusted yet ({self.policy})"
+        return Found(notes=found.notes, empty=why)
 
 
 def _shown(match: Match, states: frozenset[TrustState]) -> Match | None:

@@ -141,6 +141,8 @@ class Found(Record):
 
     matches: tuple[Match, ...] = ()
     notes: tuple[str, ...] = ()
+    empty: str = ""
+    """Why there is no match, in one sentence, where the retriever left out what it had found."""
 
 
 class Extraction(Record):
@@ -195,6 +197,9 @@ class Recall(Record):
     retriever: str = ""
     space: str | None = None
     notes: tuple[str, ...] = ()
+    """Fallbacks that were taken, and why `text` is empty where it is: one sentence each."""
+    kept: bool = True
+    """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
     created_at: datetime = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller said of the task, such as whose it is: recalls can be found and erased by it."""

@@ -35,6 +35,7 @@ from ._models import Roles
 from ._models import resolve as resolve_models
 from ._retrieval import Choice as RetrievalChoice
 from ._retrieval import choose as choose_retrieval
+from ._retrieval import settings as retrieval_settings
 from ._stores import open_store
 from ._trust import rationed, trusting
 
@@ -87,7 +88,8 @@ async def connect_async(
         embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
             `Embedder`. `None`: what this bank was made with; for a new one the best there is.
         retrieval: `dense`, `lexical`, `hybrid`, or a `lessonbank.retrieving.Retrieval` that also sets a floor,
-            diversity, or what is left out. `None`: dense where there is an embedder, else lexical.
+            diversity, what is left out, or the preface in the prompt. `None`: dense where there is an embedder, else
+            lexical.
         profile: `default`, or `paper` for exactly the published method.
         domain: which prompts: `general`, `web` or `code`.
         holdout: the probability with which each lesson, and each whole recall, is withheld so that effects can be
@@ -124,9 +126,12 @@ async def connect_async(
     store = await open_store(where)
     try:
         chosen = await choose_embedder(embedder, store=store, model=model, keys=Keys(base_url, api_key))
-        search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder)
+        search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder, profile=profile)
         ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=act))
-        kit = await anyio.to_thread.run_sync(lambda: _equip(profile, domain=domain, roles=roles, budget=budget))
+        preface = retrieval_settings(retrieval).preface
+        kit = await anyio.to_thread.run_sync(
+            lambda: _equip(profile, domain=domain, roles=roles, budget=budget, preface=preface)
+        )
         consolidator = _consolidator(consolidation, bare, roles.extractor, chosen.embedder)
         search, consolidator = trusting(trust, search, bare, consolidator)
         consolidator = rationed(consolidator, store, caps)
@@ -168,11 +173,11 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
 connect = _waiting(connect_async)
 
 
-def _equip(profile: Profile, *, domain: str, roles: Roles, budget: int) -> Kit:
+def _equip(profile: Profile, *, domain: str, roles: Roles, budget: int, preface: str | None) -> Kit:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
     from ._profiles import equip
 
-    return equip(profile, domain=domain, roles=roles, budget=budget)
+    return equip(profile, domain=domain, roles=roles, budget=budget, preface=preface)
 
 
 def _consolidator(

@@ -28,7 +28,7 @@ class Kit:
     description: Mapping[str, str]
 
 
-def equip(profile: str, /, *, domain: str, roles: Roles, budget: int) -> Kit:
+def equip(profile: str, /, *, domain: str, roles: Roles, budget: int, preface: str | None = None) -> Kit:
     """The parts of `profile`.
 
     Raises:
@@ -41,11 +41,20 @@ def equip(profile: str, /, *, domain: str, roles: Roles, budget: int) -> Kit:
     paper = profile == "paper"
     judge = _judge(roles, domain, paper=paper)
     extractor = _extractor(roles, domain, paper=paper)
-    style = Injector(load("paper/inject"), style="paper", budget=budget) if paper else None
-    injector = style or Injector(for_domain(domain, "inject"), budget=budget)
+    injector = _injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
     scaler = Scaler(roles.judge or roles.extractor, view="thoughts" if paper and domain != "code" else "full")
     return Kit(judge, extractor, injector, scaler, described)
+
+
+def _injector(preface: str | None, domain: str, budget: int, *, paper: bool) -> Injector:
+    style = "paper" if paper else "full"
+    if preface is None and paper:
+        return Injector(load("paper/inject"), style, budget)
+    named = {None: "inject", "silent": "inject", "cite": "inject_cite"}.get(preface)
+    if named is None:
+        return Injector(load("general/inject_own"), style, budget, preface or "")
+    return Injector(for_domain(domain, named), style, budget)
 
 
 async def abstain(trajectory: Trajectory, /) -> Verdict:

@@ -23,6 +23,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "failures": (bool,),
     "floor": (int, float, type(None)),
     "diversity": (int, float),
+    "preface": (str, type(None)),
 }
 
 
@@ -38,6 +39,8 @@ class Options:
     level: Literal["experience", "lesson"] = "experience"
     floor: float | None = None
     diversity: float = 0.0
+    preface: str | None = None
+    """What stands before the lessons, as in `Retrieval(preface=…)`; `None`: the profile's."""
     exclude: Literal["task", "template"] | None = None
     """`task` and `template` are the arms that leave out one's own like: what is left is transfer."""
     embedder: str | None = None
@@ -70,7 +73,7 @@ class Options:
     @property
     def search(self) -> Retrieval:
         """What the bank is asked to search by."""
-        return Retrieval(self.retrieval, self.floor, self.diversity, self.exclude, self.level)
+        return Retrieval(self.retrieval, self.floor, self.diversity, self.exclude, self.level, self.preface)
 
     @property
     def space(self) -> str:
