@@ -33,7 +33,7 @@ from lessonbank.types import Experience, Found, Lesson, Match, Observation, Run,
 from lessonbank.types.ids import digest, mended
 
 HOSTILE = read("structural")[:: 1 if "LESSONBANK_SOAK" in os.environ else 2]
-"""Every other case; all of them with `LESSONBANK_SOAK`, and always in `bench/security.py`."""
+"""Every other case; all of them with `LESSONBANK_SOAK`, and always in `lessonbank_bench.measure.security`."""
 SHORT = [case for case in HOSTILE if case.kind != "large"]
 BENIGN = read("structural_benign")
 TOKENS = template_tokens(structural.TOKENS)
