@@ -607,6 +607,7 @@ def test_anything_is_a_trajectory_or_one_clear_error(source: list[Any]) -> None:
         assert "\n" not in str(error)
 
 
+@pytest.mark.full
 def test_twenty_megabytes_take_linear_time() -> None:
     def cpu(turns: int) -> float:
         pair = [
@@ -623,6 +624,7 @@ def test_twenty_megabytes_take_linear_time() -> None:
     assert large < 24 * small + 0.5
 
 
+@pytest.mark.full
 def test_tens_of_thousands_of_fragments_of_one_turn_take_linear_time() -> None:
     many, seconds = (50_000, 20) if "LESSONBANK_SOAK" in os.environ else (10_000, 4)
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}

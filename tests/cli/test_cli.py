@@ -71,6 +71,7 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(runs: Path) -> None
     assert json.loads(as_json.stdout)["shown"]
 
 
+@pytest.mark.full
 def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
     learn(runs)
     base: Sequence[object] = ("lessons", "--bank", "bank.db", "--scope", "t")
@@ -91,6 +92,7 @@ def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
         assert copy.retrieve("Ship parcel 9 abroad").lessons
 
 
+@pytest.mark.full
 def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
     learn(runs)
     done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=runs.parent)
@@ -103,6 +105,7 @@ def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
     assert json.loads(seen.stdout)["scopes"]["t"]["experiences"] == 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "code", "sentence"),
     [
@@ -176,6 +179,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
         assert "\u202e" not in shown.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [("lessons",), ("retrieve", "Ship parcel 9 abroad")])
 def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
@@ -184,6 +188,7 @@ def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tup
     assert "nothing in scope tt; this bank has: t" in done.stderr
 
 
+@pytest.mark.full
 def test_the_command_named_for_the_rest_of_the_lessons_is_whole(tmp_path: Path) -> None:
     rows = [{**RUNS[1], "run_id": f"r{n}", "task": f"Ship the {'very ' * n}heavy parcel"} for n in range(14)]
     runs = tmp_path / "runs.jsonl"

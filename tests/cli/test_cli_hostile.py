@@ -97,6 +97,7 @@ def test_the_bound_on_runs_counts_new_ones(runs: Path) -> None:
     assert (report["runs"], report["known"], sum(report["outcomes"].values())) == (4, 3, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -123,6 +124,7 @@ def test_an_import_of_no_file_makes_no_bank(tmp_path: Path) -> None:
     assert not (tmp_path / "new.db").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["bank.db", "./bank.db", "bank.db-wal", "."])
 def test_an_export_never_overwrites_a_bank_or_a_folder(runs: Path, target: str) -> None:
     learn(runs)
@@ -141,6 +143,7 @@ def test_a_pipe_is_refused_with_the_reason(runs: Path) -> None:
     assert "is not a regular file" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path, encoding: str) -> None:
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
@@ -169,6 +172,7 @@ def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
     assert all(any(lesson["id"] in line and lesson["title"] in line for line in lines) for lesson in listed)
 
 
+@pytest.mark.full
 @posix
 @pytest.mark.parametrize("words", [("lessons",), ("lessons", "--json"), ("retrieve", "Ship parcel 1 abroad")])
 def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
@@ -180,6 +184,7 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ..
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 @posix
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
     with ModelServer(default=lambda _: slow()) as server:

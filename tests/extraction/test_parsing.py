@@ -271,6 +271,7 @@ RUBBISH = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", RUBBISH)
 def test_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()
@@ -342,6 +343,7 @@ def test_valid_json_round_trips(lessons: list[dict[str, str]], indent: int | Non
     assert [lesson.content for lesson in parsed.lessons] == [lesson["content"] for lesson in lessons]
 
 
+@pytest.mark.full
 @settings(max_examples=settings().max_examples * 4)
 @given(
     lessons_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"])

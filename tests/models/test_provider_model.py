@@ -175,6 +175,7 @@ async def test_a_server_that_hangs_runs_out_of_time() -> None:
         await TimeLimited(PydanticAIModel("desk", base_url=server.base_url), seconds=0.2).generate(ASKED)
 
 
+@pytest.mark.full
 @ASYNC
 async def test_five_megabytes_of_rubbish_are_cut() -> None:
     with ModelServer(rubbish()) as server:

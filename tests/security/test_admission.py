@@ -65,6 +65,7 @@ def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[
     return request.param, told
 
 
+@pytest.mark.full
 def test_a_corpus_has_as_much_junk_as_lessons(labelled: tuple[str, dict[str, list[tuple[str, str]]]]) -> None:
     name, told = labelled
     least, _ = CORPORA[name]

@@ -94,6 +94,7 @@ async def said_of(path: Path) -> str:
         return str(error)
 
 
+@pytest.mark.full
 async def test_what_was_changed_in_the_file_behind_the_banks_back_is_said(quick: Path) -> None:
     await filled(quick / "sound.db")
     assert await said_of(quick / "sound.db") == ""
@@ -272,6 +273,7 @@ async def test_an_export_that_was_changed_on_the_way_is_refused_whole(quick: Pat
     assert failed(found) == {}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_forged_export_with_a_right_checksum_is_held_to_the_form_of_its_records(
     kind: str, quick: Path, exported: list[str], monkeypatch: pytest.MonkeyPatch

@@ -401,6 +401,7 @@ async def walked(case: Case, folder: Path, trust: TrustPolicy) -> AsyncGenerator
         yield chain
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trust", ["open", *EARNED])
 async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPolicy, tmp_path: Path) -> None:
     merged = 0

@@ -81,6 +81,7 @@ def test_the_corpus_is_what_its_script_writes_and_large_enough() -> None:
 # --- the guard -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @each(HOSTILE)
 def test_hostile_text_comes_out_inert(cases: list[Case]) -> None:
     for case in cases:
@@ -320,6 +321,7 @@ async def test_a_run_changes_nothing_of_a_prompt_around_its_fence(cases: list[Ca
         assert_inert("\n".join(line for line in prompt.split("\n") if line not in frame), id=case.id)
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_lesson_changes_nothing_of_the_prompt_for_merging() -> None:
     frame = outside_of(await merge_prompt("harmless"))
@@ -381,6 +383,7 @@ def command(path: Path, *words: str) -> str:
     return done.output
 
 
+@pytest.mark.full
 def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     shown = [command(path, "lessons"), command(path, "retrieve", "number 40 done", "-k", "3")]
@@ -433,6 +436,7 @@ async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
         assert judged.outcome == failed.outcome == "unknown"
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_errors_say_hostile_text_in_one_inert_line() -> None:
     with lessonbank.connect(":memory:", scope="s", embedder="lexical", holdout=None) as memory:

@@ -96,6 +96,7 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(path: Path) -> None
         await store.close()
 
 
+@pytest.mark.full
 async def test_a_reader_sees_what_another_process_wrote(path: Path) -> None:
     store = await SqliteStore.open(path)
     known = experience("Something else")
@@ -209,6 +210,7 @@ def test_a_store_can_be_used_from_several_event_loops(path: Path, filled: Fill) 
     asyncio.run(store.close())
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 async def test_a_store_works_on_both_sides_of_a_fork(path: Path) -> None:
     script = """

@@ -161,6 +161,7 @@ async def test_a_sound_bank_has_no_problems(sound: Path) -> None:
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", MENDED)
 async def test_what_follows_from_the_records_is_checked_and_made_anew(sound: Path, path: Path, what: str) -> None:
     shutil.copy(sound, path)
