@@ -195,7 +195,7 @@ def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypat
 
 def test_a_ledger_that_does_not_act_misses_the_poisoned_bank(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     poisoning = part("poisoning")
-    standing = import_module("simulator").Standing
+    standing = import_module("lessonbank_bench.measure.simulator").Standing
     monkeypatch.setattr(poisoning, "reviewed", lambda episodes: standing.of(30, withhold=0.1, control=0.1))
     broken = missed(poisoning.poisoned(range(3), helpful=0.2))
     assert "lowest window" in broken

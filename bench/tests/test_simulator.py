@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields, replace
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from lessonbank.evidence.episodes import Episodes
+from lessonbank_bench.measure.simulator.__main__ import ranked
 
 LARGE = 300_000 if "LESSONBANK_SOAK" in os.environ else 120_000
 
@@ -117,7 +119,7 @@ def test_the_plain_world_has_the_planted_effects_but_for_clipping(sim: ModuleTyp
 
 
 def test_drawing_and_enumerating_give_one_truth(sim: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lessonbank_bench.measure.simulator import truth
+    truth = import_module("lessonbank_bench.measure.simulator.truth")
 
     world = busy(sim)
     exact = sim.truth(world, withhold=0.3, sample=8000)
@@ -240,7 +242,7 @@ def test_new_templates_are_another_sample_of_the_same_families(sim: ModuleType) 
 
 def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
     """30 lessons, 2,000 episodes, 12 seeds: counting and comparing stay near .59, a learned value near .49."""
-    scores = sim.ranked(lessons=30, episodes=2000, seeds=12)
+    scores = ranked(lessons=30, episodes=2000, seeds=12)
     assert scores["counters"]["spearman"] == pytest.approx(0.59, abs=0.06)
     assert scores["with-without"]["spearman"] == pytest.approx(0.59, abs=0.06)
     assert scores["Q(.1)"]["spearman"] == pytest.approx(0.49, abs=0.06)
@@ -248,7 +250,7 @@ def test_comparators_rank_as_badly_as_is_known(sim: ModuleType) -> None:
 
 def test_nobody_ranks_better_than_one_who_knows_all_the_rest(sim: ModuleType) -> None:
     world = sim.World.credit(1)
-    scores = sim.ranked(lessons=30, episodes=2000, seeds=6)
+    scores = ranked(lessons=30, episodes=2000, seeds=6)
     assert scores["oracle"]["spearman"] > scores["counters"]["spearman"] + 0.1
     run = sim.play(world, 30_000, withhold=0.3, control=0.1, seed=1)
     np.testing.assert_allclose(sim.oracle(world, run), world.families.effect[0], atol=0.01)

@@ -22,7 +22,7 @@ SETS = {
     "admission_held_out": "held out (first reading before tuning: 65 % of junk)",
     "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
 }
-CASSETTE = ROOT / "src" / "lessonbank" / "bench" / "cassettes" / "desk.jsonl"
+CASSETTE = ROOT / "src" / "lessonbank" / "demo" / "cassettes" / "desk.jsonl"
 _GOAL = re.compile(r"^Goal: (.+)$", re.MULTILINE)
 _TASK = re.compile(r"^\[task\]\n\| (.+)$", re.MULTILINE)
 _CODE = re.compile(r"\bnonce-\d+\b")
