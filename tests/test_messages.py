@@ -284,6 +284,7 @@ def test_older_pydantic_ai_json_keeps_its_retries() -> None:
     ]
 
 
+@pytest.mark.full
 def test_openai_and_anthropic_objects_are_read_by_their_fields() -> None:
     openai = pytest.importorskip("openai.types.chat", reason="openai is not installed")
     anthropic = pytest.importorskip("anthropic.types", reason="anthropic is not installed")
@@ -590,6 +591,7 @@ messages = st.lists(
 )
 
 
+@pytest.mark.full
 @given(messages)
 def test_openai_messages_make_the_round_trip_exactly(source: list[dict[str, Any]]) -> None:
     run = trajectory_from(source, task="t")

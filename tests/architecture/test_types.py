@@ -17,6 +17,7 @@ KNOWN = Path(tempfile.gettempdir()) / "lessonbank-tests-types"
 """One empty file for each state of the project, and of what is installed beside it, that the checker found sound."""
 
 
+@pytest.mark.full
 def test_the_strict_type_check_finds_what_it_should_and_nothing_else() -> None:
     """It takes longer than any other: what it found sound is not read again, but with `LESSONBANK_SOAK`."""
     sound = KNOWN / fingerprint(gates.ROOT)

@@ -27,6 +27,7 @@ def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
     assert "guardrail" in done.stdout
 
 
+@pytest.mark.full
 def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     learn(runs)
     again = learn(runs, "--json")
@@ -167,6 +168,7 @@ def test_a_wrong_call_is_one_sentence_and_an_exit_code(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
     evil = "Ship \x1b]0;owned\x07 parcel \u202e abroad [bold red]x[/]"
     row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]

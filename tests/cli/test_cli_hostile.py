@@ -72,6 +72,7 @@ def test_the_report_says_what_each_file_gave(runs: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_files_of_different_folders_are_told_apart_in_a_table_that_fits(runs: Path) -> None:
     for name in ("first", "second"):
         (runs.parent / f"a-long-name-of-a-folder-{name}").mkdir()
@@ -155,6 +156,7 @@ def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Pa
     assert "What worked: Ship ??" in done.stdout
 
 
+@pytest.mark.full
 def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "--bank", "bank.db", "--scope", "t")
@@ -164,6 +166,7 @@ def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     assert "What worked: Ship parcel 1 abroad" in done.stdout
 
 
+@pytest.mark.full
 def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "--bank", "bank.db", "--scope", "t")

@@ -38,6 +38,7 @@ def test_it_shows_curves_lessons_a_block_the_difference_and_what_it_does_not_pro
     assert "\x1b" not in shown
 
 
+@pytest.mark.full
 def test_without_a_terminal_progress_comes_in_plain_lines() -> None:
     lines = invoke(*QUICK).output.splitlines()
     assert lines[0].startswith("task   3 of 30: without memory")
@@ -56,6 +57,7 @@ def test_json_on_stdout_is_one_document_with_everything() -> None:
     assert "task" in result.stderr
 
 
+@pytest.mark.full
 def test_the_same_seed_tells_the_same_story() -> None:
     one, two = (json.loads(CliRunner().invoke(app, [*SHORT, "--json"]).stdout) for _ in range(2))
     assert (one["with"], one["without"], one["worlds"]) == (

@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     entries = json_of("history", cwd=folder)
     assert [e["sequence"] for e in entries] == list(range(1, 9))

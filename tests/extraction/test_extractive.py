@@ -259,6 +259,7 @@ def test_megabytes_take_linear_time() -> None:
     assert time.process_time() - started < 10.0 / share
 
 
+@pytest.mark.full
 @given(
     st.lists(st.tuples(st.text(max_size=60), st.text(max_size=120)), max_size=8),
     st.sampled_from(["success", "failure"]),

@@ -337,6 +337,7 @@ def test_any_text_gives_lessons_or_an_extraction_error(text: str) -> None:
     assert all(lesson.title and lesson.content for lesson in parsed.lessons)
 
 
+@pytest.mark.full
 @given(lessons_st, st.sampled_from([None, 2]), st.booleans())
 def test_valid_json_round_trips(lessons: list[dict[str, str]], indent: int | None, ascii_only: bool) -> None:
     parsed = parse_lessons(json.dumps(lessons, indent=indent, ensure_ascii=ascii_only), limit=9)

@@ -122,6 +122,7 @@ async def test_a_file_that_was_cut_is_refused_or_found_out(quick: Path, share: f
     assert await said_of(path)
 
 
+@pytest.mark.full
 async def test_the_doctor_says_what_was_tampered_with_and_fails(quick: Path) -> None:
     path = quick / "bank.db"
     await filled(path)

@@ -107,6 +107,7 @@ def test_no_text_closes_a_fence_or_forges_one(cases: list[Case]) -> None:
             assert all(line.startswith(f"{NONCE}| ") for line in lines), case.id
 
 
+@pytest.mark.full
 @each(SHORT)
 def test_a_page_of_two_lessons_has_nothing_to_click_or_load(cases: list[Case]) -> None:
     """Also where the first one's backticks are to turn the second one's code into a link."""
@@ -255,6 +256,7 @@ def recalled(*lessons: Lesson, style: str = "general") -> str:
     return injector.recall(found, id=RECALL, task="jump", scope="s", retriever="r", space=None).text
 
 
+@pytest.mark.full
 @each(SHORT)
 @pytest.mark.parametrize("style", ["general", "paper"])
 def test_the_block_holds_every_lesson_and_nothing_else(cases: list[Case], style: str) -> None:
@@ -310,6 +312,7 @@ async def extractor_prompt(text: str) -> str:
 FILES = ("extract_success", "extract_failure", "contrast")
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("ask", [judge_prompt, extractor_prompt])
 @each(SHORT)
@@ -395,6 +398,7 @@ def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[L
         assert not tokens_in(text, TOKENS - THOUGHTS)
 
 
+@pytest.mark.full
 def test_json_of_the_command_line_is_one_document_of_ascii(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
     for words in (("lessons", "--json"), ("retrieve", "number 40 done", "--json"), ("history", "--json")):
@@ -424,6 +428,7 @@ def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[P
 # --- what models say back, notes, errors, logs -----------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
     for case in SHORT:

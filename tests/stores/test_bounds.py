@@ -96,6 +96,7 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", IDS)
 async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path, name: str) -> None:
     names = [IDS[name], IDS[name] + "\x00", IDS[name] + " "]
@@ -110,6 +111,7 @@ async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path, nam
         assert await store.scopes() == sorted(names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("since", [-1, -(2**32), -(2**63), -(2**70), 2**32, 2**63, 2**70])
 async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, since: int) -> None:
     async with made(kind, path) as store:

@@ -36,6 +36,7 @@ def found(matrix: Matrix, query: object, limit: int, exclude: tuple[int, ...] = 
     return [(key // PARTS, score) for key, score in best]
 
 
+@pytest.mark.full
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 200), limit=st.integers(0, 20))
 def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
     chance = np.random.default_rng(seed)

@@ -132,6 +132,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     await theirs.close()
 
 
+@pytest.mark.full
 async def test_a_matrix_stays_right_through_many_changes(path: Path) -> None:
     store = await SqliteStore.open(path)
     known = [experience(minute=n) for n in range(30)]
