@@ -101,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(THERE, reason="matplotlib is installed")
 def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(MissingExtra, match=r"lessonbank\[plots\]") as caught:
+    with pytest.raises(MissingExtra, match=r"lessonbank-bench\[plots\]") as caught:
         pngs(asked(), [], tmp_path / "pictures")
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "pictures").exists()

@@ -255,5 +255,5 @@ def test_playwrights_own_browser_will_do(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_package_that_is_not_installed_is_named_by_its_extra() -> None:
     check_packages("x", ("json.decoder",))
     for absent in ("no_such_package", "no_such_package.inner"):
-        with pytest.raises(MissingExtra, match=r"environment 'x' .*lessonbank\[browser\]"):
+        with pytest.raises(MissingExtra, match=r"environment 'x' .*lessonbank-bench\[browser\]"):
             check_packages("x", ("json", absent))

@@ -118,7 +118,7 @@ def test_the_page_is_never_told_which_choice_is_right() -> None:
 
 def test_tasks_are_those_of_the_desk() -> None:
     if not INSTALLED:
-        with pytest.raises(MissingExtra, match=r"environment 'desk-browser' .*lessonbank\[browser\]"):
+        with pytest.raises(MissingExtra, match=r"environment 'desk-browser' .*lessonbank-bench\[browser\]"):
             DeskBrowserEnvironment()
     with pytest.raises(UsageError, match="'desk-browser' has no setting 'colour'; its settings are chromium"):
         DeskBrowserEnvironment(None, {"colour": "blue"})

@@ -62,7 +62,7 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("absent")
 def test_without_mini_swe_agent_one_sentence_says_what_to_install() -> None:
     before = dict(os.environ)
-    with pytest.raises(MissingExtra, match=r"mini-swe-agent needs .* pip install 'lessonbank\[mini\]'"):
+    with pytest.raises(MissingExtra, match=r"mini-swe-agent needs .* pip install 'lessonbank-bench\[mini\]'"):
         mini()
     assert os.environ == before
 

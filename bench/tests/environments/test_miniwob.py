@@ -80,7 +80,7 @@ def test_tasks_are_named_by_a_comma_list_and_unknown_ones_refused(tmp_path: Path
 def test_without_the_package_one_sentence_says_what_to_install() -> None:
     if INSTALLED:
         pytest.skip("MiniWoB++ is installed")
-    with pytest.raises(MissingExtra, match=r"environment 'miniwob' .*lessonbank\[browser\]"):
+    with pytest.raises(MissingExtra, match=r"environment 'miniwob' .*lessonbank-bench\[browser\]"):
         MiniwobEnvironment()
 
 

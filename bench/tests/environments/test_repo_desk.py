@@ -223,7 +223,7 @@ def test_rules_that_every_agent_is_given_are_no_memory() -> None:
 def test_without_mini_swe_agent_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minisweagent", None)
     mini.cache_clear()
-    with pytest.raises(MissingExtra, match=r"lessonbank\[mini\]"):
+    with pytest.raises(MissingExtra, match=r"lessonbank-bench\[mini\]"):
         environment("repo-desk")
     mini.cache_clear()
 

@@ -182,7 +182,7 @@ def test_without_mini_swe_agent_one_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "minisweagent", None)
     mini.cache_clear()
-    with pytest.raises(MissingExtra, match=r"lessonbank\[mini\]"):
+    with pytest.raises(MissingExtra, match=r"lessonbank-bench\[mini\]"):
         environment("swebench", ScriptedModel(["x"]), {"dataset": str(dataset)})
     mini.cache_clear()
 

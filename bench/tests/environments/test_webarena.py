@@ -153,7 +153,7 @@ def test_what_an_experiment_forgot_is_told_before_anything_is_looked_for() -> No
     with pytest.raises(UsageError, match="has no setting 'sites'; its settings are site,"):
         WebArenaEnvironment(model, {"sites": "map"})
     if not INSTALLED:
-        with pytest.raises(MissingExtra, match=r"environment 'webarena' .*lessonbank\[webarena\]"):
+        with pytest.raises(MissingExtra, match=r"environment 'webarena' .*lessonbank-bench\[webarena\]"):
             WebArenaEnvironment(model, {"site": "map"})
 
 
