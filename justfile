@@ -29,10 +29,21 @@ types:
 # do modules import only what they may?
 imports:
     {{bin}}/lint-imports
+    PYTHONPATH=src:bench/src {{bin}}/lint-imports --config bench/pyproject.toml
 
-# every test, offline; the gates above are tests too, so this alone is CI
+# the essential tests, offline, in a minute and a half; the gates above are among them
 test *args:
     {{bin}}/pytest {{args}}
+
+# every test but the longest, those of the experiments among them, in some minutes
+test-all *args:
+    {{bin}}/pip install -q -e bench
+    {{bin}}/pytest -m 'not models and not release' tests bench/tests {{args}}
+
+# what takes long: soaks, hundreds of kills, every formerly released format
+release *args:
+    {{bin}}/pip install -q -e bench
+    LESSONBANK_SOAK=20 {{bin}}/pytest -m 'not models' tests bench/tests {{args}}
 
 # format, and mend what ruff can mend
 fix:
@@ -44,7 +55,7 @@ test-models:
 
 # look for new counterexamples with many random examples
 search:
-    HYPOTHESIS_PROFILE=search {{bin}}/pytest -m "not models" --ignore=tests/architecture
+    HYPOTHESIS_PROFILE=search {{bin}}/pytest -m 'not models and not release' --ignore=tests/architecture
 
 # accept the public API as it is now: review the diff, and say it in the changelog
 api:
@@ -66,23 +77,23 @@ demo *args:
 
 # what several runs of one task bring, over many worlds
 scaling-table *args:
-    {{bin}}/python -m lessonbank.bench.scaling_table {{args}}
+    {{bin}}/python -m lessonbank_bench.scaling_table {{args}}
 
 # the demo over many unseen worlds, with its controls
 bench *args:
-    {{bin}}/python -m lessonbank.bench {{args}}
+    {{bin}}/python -m lessonbank_bench {{args}}
 
 # what the embedded store costs, beside the raw operations under it (--peers DIR: other engines; --items 1000000)
 bench-store *args:
-    {{bin}}/python bench/store.py {{args}}
+    {{bin}}/python -m lessonbank_bench.measure.store {{args}}
 
 # does a bank keep its word while its users are killed? twenty minutes
 soak *args:
-    {{bin}}/python bench/soak.py {{args}}
+    {{bin}}/python -m lessonbank_bench.measure.soak {{args}}
 
 # which search finds what, on recorded runs
 bench-retrieval *args:
-    {{bin}}/python bench/retrieval.py {{args}}
+    {{bin}}/python -m lessonbank_bench.measure.retrieval {{args}}
 
 # the documentation site, in ./site
 docs:
@@ -90,11 +101,11 @@ docs:
 
 # the table of what the guard promises, and how other ways to show a lesson compare
 security-report *args:
-    {{bin}}/python bench/security.py {{args}}
+    {{bin}}/python -m lessonbank_bench.measure.security {{args}}
 
 # the table of what the ledger claims, on worlds whose truth is planted, and what other estimators make of them
 ledger-report *args:
-    {{bin}}/python bench/ledger.py {{args}}
+    {{bin}}/python -m lessonbank_bench.measure.ledger {{args}}
 
 # a hundred thousand strings made from pieces of the corpora, new ones each time
 fuzz strings="100000":

@@ -68,6 +68,7 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
         assert copy.verify() == ()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("held", [0, 2_000, 1_000_000])
 @pytest.mark.parametrize("portion", [1, 2, 512])
 def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
@@ -94,6 +95,7 @@ def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path)
         assert len(copy.items()) == len(source.items()) - 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 def test_many_receipts_and_outcomes_keep_their_order(tmp_path: Path, where: str) -> None:
     place = where if where == ":memory:" else tmp_path / where
@@ -204,6 +206,7 @@ asyncio.run(archive.write(Dying(), Path(sys.argv[1]), scope="t"))
 """
 
 
+@pytest.mark.full
 def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with filled(":memory:") as source:
@@ -229,6 +232,7 @@ def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["bank.db", "bank.db-wal", "bank.db-shm", "bank.db-journal", "bank.db-queue"])
 def test_an_export_never_takes_the_place_of_a_part_of_a_bank(tmp_path: Path, name: str) -> None:
     with filled(tmp_path / "bank.db") as source:

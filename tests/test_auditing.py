@@ -144,6 +144,7 @@ async def scribbled(store: MemoryStore | SqliteStore, seed: int) -> None:
         await store.apply([chance.choice(options)], scope=T, writer="tests")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["memory", "file"])
 async def test_whatever_was_done_through_the_store_agrees_with_its_journal(

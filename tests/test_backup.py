@@ -126,6 +126,7 @@ class Writers:
             thread.join()
 
 
+@pytest.mark.full
 def test_a_backup_while_others_write_is_a_state_between_two_acknowledged_writes(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank, Writers(tmp_path / "bank.db") as writers:
         for _ in range(3):
@@ -148,6 +149,7 @@ def other_database(path: Path) -> None:
     raw.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "make", "sentence"),
     [
@@ -195,6 +197,7 @@ def test_an_earlier_backup_that_somebody_reads_is_not_replaced_under_them(tmp_pa
             assert copy.items() == bank.items()
 
 
+@pytest.mark.full
 def test_the_log_of_a_killed_reader_of_the_earlier_backup_is_not_applied_to_the_new_one(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
         bank.backup(tmp_path / "copy.db")
@@ -226,6 +229,7 @@ print(bank.counts().experiences)
 """
 
 
+@pytest.mark.full
 @posix
 def test_a_full_disk_leaves_the_earlier_backup(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db") as bank:
@@ -264,6 +268,7 @@ def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
         bank.backup(tmp_path / "missing" / "copy.db")
 
 
+@pytest.mark.full
 def test_a_damaged_bank_does_not_take_the_place_of_a_sound_backup(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     with filled(path, 30) as bank:

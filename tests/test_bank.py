@@ -197,6 +197,7 @@ def nothing(prompt: str) -> Any:
     return None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [raising, hanging, rubbish, enormous, nothing])
 async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor_the_bank(model: Any) -> None:
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "model": model, "timeout": 0.2}
@@ -210,6 +211,7 @@ async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor
         assert (await bank.retrieve("anything")).text == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [raising, hanging, rubbish, enormous, nothing])
 async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verdict(model: Any) -> None:
     events: list[Event] = []

@@ -33,6 +33,7 @@ def test_another_thread_has_its_turn_while_much_is_done() -> None:
     assert turns_beside(much) >= 100
 
 
+@pytest.mark.full
 def test_many_short_loops_pause_as_often_as_a_long_one() -> None:
     def much(until: float) -> None:
         while time.thread_time() < until:

@@ -104,6 +104,7 @@ def fails(rows: Any) -> Any:
     raise ValueError("boom\n\x1b[2Jtwice")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "change",
     [

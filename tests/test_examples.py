@@ -44,6 +44,7 @@ def test_every_example_has_its_test() -> None:
     assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task"]
 
 
+@pytest.mark.full
 def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: pytest.CaptureFixture[str]) -> None:
     lift = load("does_it_help").main(400)
     standing = {lesson.title: (lesson.standing, lesson.retired) for lesson in lift.lessons}

@@ -141,6 +141,7 @@ HARDER = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("piece", [*HARD, *HARDER])
 def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
     times: list[float] = []

@@ -285,6 +285,7 @@ def test_older_pydantic_ai_json_keeps_its_retries() -> None:
     ]
 
 
+@pytest.mark.full
 def test_openai_and_anthropic_objects_are_read_by_their_fields() -> None:
     openai = pytest.importorskip("openai.types.chat", reason="openai is not installed")
     anthropic = pytest.importorskip("anthropic.types", reason="anthropic is not installed")
@@ -592,6 +593,7 @@ messages = st.lists(
 )
 
 
+@pytest.mark.full
 @given(messages)
 def test_openai_messages_make_the_round_trip_exactly(source: list[dict[str, Any]]) -> None:
     run = trajectory_from(source, task="t")
@@ -609,6 +611,7 @@ def test_anything_is_a_trajectory_or_one_clear_error(source: list[Any]) -> None:
         assert "\n" not in str(error)
 
 
+@pytest.mark.full
 def test_twenty_megabytes_take_linear_time() -> None:
     def cpu(turns: int) -> float:
         pair = [
@@ -625,6 +628,7 @@ def test_twenty_megabytes_take_linear_time() -> None:
     assert large < 24 * small + 0.5
 
 
+@pytest.mark.full
 def test_tens_of_thousands_of_fragments_of_one_turn_take_linear_time() -> None:
     many, seconds = (50_000, 20) if "LESSONBANK_SOAK" in os.environ else (10_000, 4)
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}

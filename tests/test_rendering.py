@@ -208,6 +208,7 @@ def test_a_budget_that_is_none_is_refused(budget: int) -> None:
         render(shop_run(), budget=budget)
 
 
+@pytest.mark.full
 @given(run=RUNS, budget=st.integers(1, 3_000), view=VIEWS)
 def test_no_run_exceeds_its_budget(run: Trajectory, budget: int, view: View) -> None:
     text = render(run, budget=budget, view=view)
@@ -216,11 +217,13 @@ def test_no_run_exceeds_its_budget(run: Trajectory, budget: int, view: View) -> 
     assert text == render(run, budget=budget, view=view)
 
 
+@pytest.mark.full
 @given(run=RUNS, budget=st.integers(20, 3_000), view=VIEWS)
 def test_the_task_is_always_there(run: Trajectory, budget: int, view: View) -> None:
     assert render(run, budget=budget, view=view).startswith("[task]\n| ")
 
 
+@pytest.mark.full
 @given(run=RUNS, budget=st.integers(20, 3_000), view=VIEWS)
 def test_every_line_is_quoted_or_ours_and_every_number_is_real(run: Trajectory, budget: int, view: View) -> None:
     lines = render(run, budget=budget, view=view).splitlines()
@@ -240,6 +243,7 @@ SHARE = 1 if "LESSONBANK_SOAK" in os.environ else 4
 """Of twenty megabytes, of a hundred thousand steps, and of the time they may take."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "page", ["x", "\n", "rror: ", "漢", "Error: no\n", "a\r\n", "[step 1]\n", " failed \u2028"], ids=ascii
 )
@@ -254,6 +258,7 @@ def test_megabytes_are_rendered_in_a_moment(page: str) -> None:
     assert estimate_tokens(text) <= 8_000
 
 
+@pytest.mark.full
 def test_tens_of_thousands_of_tiny_steps_are_rendered_in_a_moment() -> None:
     steps = (Step(action="go", observation="went"),) * (100_000 // SHARE)
     start = time.process_time()

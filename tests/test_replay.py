@@ -412,6 +412,7 @@ async def test_a_recall_in_which_nothing_can_be_compared_is_left_out_and_spoken_
 # --- stopping, seeds, cancelling -------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_the_same_seed_gives_the_same_replay_whatever_runs_at_once() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
@@ -490,6 +491,7 @@ def runs_for_the_sign_alone(effect: float, *, base: float) -> float:
     return 2 * 1.645**2 * (base * (1 - base) + other * (1 - other)) / effect**2
 
 
+@pytest.mark.full
 async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_runs_need() -> None:
     effects = {"a": 0.05, "b": -0.08, "c": 0.12, "d": -0.15, "e": 0.1, "f": -0.05}
     lessons = [a_lesson(name) for name in effects]
@@ -507,6 +509,7 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
     assert used / needed <= 0.4
 
 
+@pytest.mark.full
 async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction_of_the_pairs() -> None:
     only = a_lesson("a")
     bank, effects = await bank_of(only), {"a": 0.12}

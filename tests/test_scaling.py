@@ -180,6 +180,7 @@ async def test_all_runs_are_under_way_at_once_so_that_the_slowest_says_how_long_
     assert len(scaled.attempts) == 6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("plain", [False, True])
 async def test_the_wall_time_of_parallel_runs_is_that_of_the_slowest(plain: bool, tmp_path: Path) -> None:
     never = threading.Event()
@@ -676,6 +677,7 @@ async def test_a_run_under_way_when_time_is_up_is_cut_off_and_failed() -> None:
     assert (len(alone.attempts), alone.stopped, alone.choice) == (1, "seconds", None)
 
 
+@pytest.mark.full
 async def test_a_plain_function_cannot_be_cut_off_and_its_run_counts() -> None:
     over = threading.Event()
 

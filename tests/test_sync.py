@@ -73,6 +73,7 @@ def test_a_forked_child_uses_the_same_bank(bank: ReasoningBank) -> None:
     assert bank.counts().experiences == 2
 
 
+@pytest.mark.full
 def test_a_process_ends_by_itself_without_close(tmp_path: Path) -> None:
     code = (
         "import lessonbank; b = lessonbank.connect(r'%s', scope='t', embedder='lexical');"

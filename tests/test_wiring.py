@@ -62,6 +62,7 @@ def test_a_hashing_embedder_given_as_an_object_is_made_again_by_its_name(tmp_pat
     assert embedder_of(tmp_path / "a.db") == "hashing-v1-512 (kept with the bank)"
 
 
+@pytest.mark.full
 def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

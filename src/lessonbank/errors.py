@@ -46,8 +46,8 @@ class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
 
     code = "missing_extra"
 
-    def __init__(self, feature: str, /, *, extra: str) -> None:
-        line = f"pip install 'lessonbank[{extra}]' (in a clone: pip install -e '.[{extra}]')"
+    def __init__(self, feature: str, /, *, extra: str, package: str = "lessonbank", clone: str = ".") -> None:
+        line = f"pip install '{package}[{extra}]' (in a clone: pip install -e '{clone}[{extra}]')"
         super().__init__(f"{feature} needs an optional dependency: {line}")
         self.extra = extra
 

@@ -10,11 +10,6 @@ def test_source_files_stay_within_their_length() -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_functions_are_mostly_short() -> None:
-    problems = gates.function_lengths(gates.ROOT)
-    assert not problems, "\n".join(problems)
-
-
 def test_no_file_holds_a_mock_a_machine_path_a_package_index_or_a_secret() -> None:
     problems = gates.text(gates.ROOT)
     assert not problems, "\n".join(problems)

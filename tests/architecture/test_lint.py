@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gates
+import pytest
 
 
 def test_ruff_finds_nothing() -> None:
@@ -15,6 +16,7 @@ def test_every_file_is_formatted() -> None:
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.full
 def test_every_text_file_is_opened_with_its_encoding() -> None:
     problems = gates.encodings(gates.ROOT)
     assert not problems, "\n".join(problems)

@@ -11,11 +11,13 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 import gates
+import pytest
 
 KNOWN = Path(tempfile.gettempdir()) / "lessonbank-tests-types"
 """One empty file for each state of the project, and of what is installed beside it, that the checker found sound."""
 
 
+@pytest.mark.full
 def test_the_strict_type_check_finds_what_it_should_and_nothing_else() -> None:
     """It takes longer than any other: what it found sound is not read again, but with `LESSONBANK_SOAK`."""
     sound = KNOWN / fingerprint(gates.ROOT)
@@ -41,13 +43,20 @@ def read_by_the_checker(root: Path) -> Iterator[bytes]:
     yield "\n".join([sys.version, sys.prefix, *installed]).encode()
     yield Path(gates.__file__).read_bytes()
     yield (root / "pyproject.toml").read_bytes()
-    for place in ("src", "examples", "tests/typing"):
+    for place in gates.TYPED:
         for path in sorted((root / place).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path.relative_to(root).as_posix().encode()
                 yield path.read_bytes()
 
 
+@pytest.mark.full
+def test_the_strict_type_check_finds_nothing_in_the_experiments() -> None:
+    problems = gates.types(gates.ROOT, ("bench/src",))
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.full
 def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     seen = {fingerprint(tmp_path)}

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 COMMAND = (sys.executable, "-m", "lessonbank.cli")
 _PACKAGE = "lessonbank.cli"
+_PACKAGES = ("lessonbank.cli.", "lessonbank_bench.cli.")
 
 RUNS: list[dict[str, Any]] = [
     {
@@ -102,7 +103,7 @@ def _as_a_process(
 
 def _taken_out() -> dict[str, Any]:
     """The command line's own modules, no longer imported."""
-    names = [name for name in sys.modules if name == _PACKAGE or name.startswith(f"{_PACKAGE}.")]
+    names = [name for name in sys.modules if f"{name}.".startswith(_PACKAGES)]
     return {name: sys.modules.pop(name) for name in names}
 
 

@@ -27,6 +27,7 @@ def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
     assert "guardrail" in done.stdout
 
 
+@pytest.mark.full
 def test_the_same_file_twice_adds_nothing(runs: Path) -> None:
     learn(runs)
     again = learn(runs, "--json")
@@ -84,6 +85,7 @@ def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is
     assert nothing.stdout.split()[-2] == "recall"
 
 
+@pytest.mark.full
 def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
     learn(runs)
     base: Sequence[object] = ("lessons", "--bank", "bank.db", "--scope", "t")
@@ -104,6 +106,7 @@ def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
         assert copy.retrieve("Ship parcel 9 abroad").lessons
 
 
+@pytest.mark.full
 def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
     learn(runs)
     done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=runs.parent)
@@ -116,6 +119,7 @@ def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
     assert json.loads(seen.stdout)["scopes"]["t"]["experiences"] == 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("target", "code", "sentence"),
     [
@@ -177,6 +181,7 @@ def test_a_wrong_call_is_one_sentence_and_an_exit_code(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
     evil = "Ship \x1b]0;owned\x07 parcel \u202e abroad [bold red]x[/]"
     row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
@@ -189,6 +194,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
         assert "\u202e" not in shown.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [("lessons",), ("retrieve", "Ship parcel 9 abroad")])
 def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
@@ -197,6 +203,7 @@ def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tup
     assert "nothing in scope tt; this bank has: t" in done.stderr
 
 
+@pytest.mark.full
 def test_the_command_named_for_the_rest_of_the_lessons_is_whole(tmp_path: Path) -> None:
     rows = [{**RUNS[1], "run_id": f"r{n}", "task": f"Ship the {'very ' * n}heavy parcel"} for n in range(14)]
     runs = tmp_path / "runs.jsonl"

@@ -196,6 +196,7 @@ def test_the_report_says_what_each_file_gave(runs: Path) -> None:
     ]
 
 
+@pytest.mark.full
 def test_files_of_different_folders_are_told_apart_in_a_table_that_fits(runs: Path) -> None:
     for name in ("first", "second"):
         (runs.parent / f"a-long-name-of-a-folder-{name}").mkdir()
@@ -221,6 +222,7 @@ def test_the_bound_on_runs_counts_new_ones(runs: Path) -> None:
     assert (report["runs"], report["known"], sum(report["outcomes"].values())) == (4, 3, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -247,6 +249,7 @@ def test_an_import_of_no_file_makes_no_bank(tmp_path: Path) -> None:
     assert not (tmp_path / "new.db").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("target", ["bank.db", "./bank.db", "bank.db-wal", "."])
 def test_an_export_never_overwrites_a_bank_or_a_folder(runs: Path, target: str) -> None:
     learn(runs)
@@ -265,6 +268,7 @@ def test_a_pipe_is_refused_with_the_reason(runs: Path) -> None:
     assert "is not a regular file" in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Path, encoding: str) -> None:
     row = {**RUNS[1], "task": "Ship 包裹 … 🚀 abroad"}
@@ -276,6 +280,7 @@ def test_a_terminal_that_knows_few_letters_gets_the_others_replaced(tmp_path: Pa
     assert "What worked: Ship ??" in done.stdout
 
 
+@pytest.mark.full
 def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "--bank", "bank.db", "--scope", "t")
@@ -285,6 +290,7 @@ def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
     assert "What worked: Ship parcel 1 abroad" in done.stdout
 
 
+@pytest.mark.full
 def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "--bank", "bank.db", "--scope", "t")
@@ -293,6 +299,7 @@ def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
     assert all(any(lesson["id"] in line and lesson["title"] in line for line in lines) for lesson in listed)
 
 
+@pytest.mark.full
 @posix
 @pytest.mark.parametrize("words", [("lessons",), ("lessons", "--json"), ("retrieve", "Ship parcel 1 abroad")])
 def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ...]) -> None:
@@ -304,6 +311,7 @@ def test_a_reader_that_leaves_early_is_no_error(runs: Path, words: tuple[str, ..
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 @posix
 def test_an_interrupt_reports_what_was_learned_and_keeps_it(runs: Path) -> None:
     with ModelServer(default=lambda _: slow()) as server:

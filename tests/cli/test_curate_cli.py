@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
@@ -24,6 +25,7 @@ def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None
         assert not bank.get(lesson).retired
 
 
+@pytest.mark.full
 def test_the_release_is_printed(tmp_path: Path) -> None:
     assert lessonbank_process("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
 

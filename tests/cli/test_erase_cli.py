@@ -69,6 +69,7 @@ def test_an_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(fold
         assert not any(bank.counts().model_dump().values())
 
 
+@pytest.mark.full
 def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
     for words, named in (
         (("--trajectory", "run-1"), "'Ship parcel 1'"),
@@ -87,6 +88,7 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
         assert bank.counts().experiences == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

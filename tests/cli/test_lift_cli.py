@@ -40,6 +40,7 @@ def folder(made: tuple[bytes, str], tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_the_answer_comes_first_and_the_lessons_after(folder: Path) -> None:
     done = lessonbank_cli("lift", *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -86,6 +87,7 @@ def test_a_page_is_as_private_as_its_bank(folder: Path) -> None:
     assert (folder / "page.html").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["bank.db", "other.db", "bank.db-wal", "bank.db-shm", "."])
 def test_no_page_takes_the_place_of_a_bank(folder: Path, name: str) -> None:
     (folder / "other.db").write_bytes((folder / "bank.db").read_bytes())

@@ -47,6 +47,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
     entries = json_of("history", cwd=folder)
     assert [e["sequence"] for e in entries] == list(range(1, 9))
@@ -70,6 +71,7 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
     assert "a rollback to 9 undoes it" in undone.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
@@ -91,6 +93,7 @@ def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, 
     assert sentence in " ".join(done.stderr.split())
 
 
+@pytest.mark.full
 def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None:
     (folder / "check.py").write_text(CHECK, encoding="utf-8")
     done = bisect(folder, sys.executable, "check.py", good=1, options=("--json",))
@@ -139,6 +142,7 @@ def bisect(folder: Path, *check: str, good: int = 0, options: tuple[str, ...] = 
     return lessonbank_cli("bisect", "--bank", "bank.db", "--scope", "t", *between, *options, "--", *check, cwd=folder)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("culprit", [1, 4, 8])
 def test_a_check_of_ones_own_is_run_no_more_often_than_promised(folder: Path, culprit: int) -> None:
     (folder / "check.py").write_text(
@@ -164,6 +168,7 @@ def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str,
     assert "It fails since" not in done.stdout
 
 
+@pytest.mark.full
 def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
     (found,) = json_of("retrieve", "Ship parcel 1", "--as-of", 2, cwd=folder)["matches"]
     assert found["experience"]["task"] == "Ship parcel 1"
@@ -184,6 +189,7 @@ def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
         assert sentence in " ".join(done.stderr.split())
 
 
+@pytest.mark.full
 def test_doctor_verifies_the_records_against_the_journal(folder: Path) -> None:
     assert "every record agrees with the journal" in run_cli("doctor", "--verify", cwd=folder).stdout
     report = json_of("doctor", "--verify", cwd=folder)

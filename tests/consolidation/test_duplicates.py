@@ -54,6 +54,7 @@ def test_adding_not_never_gives_the_same(words: list[str], at: int, titled: bool
     assert level(plain, denied) != "same"
 
 
+@pytest.mark.full
 @given(texts, st.integers(min_value=0), st.sampled_from("0123456789"))
 def test_changing_a_digit_never_gives_the_same(text: str, which: int, digit: str) -> None:
     places = [found.start() for found in re.finditer("[0-9]", text)]

@@ -35,6 +35,7 @@ def test_no_opposite_and_no_other_target_is_called_the_same(pairs: list[dict[str
     assert not wrong
 
 
+@pytest.mark.full
 def test_lessons_of_two_families_are_never_the_same(pairs: list[dict[str, Any]]) -> None:
     lessons = list({p["family"]: a_lesson(p, "a") for p in pairs}.values())
     assert all(compare(a, b).level != "same" for a, b in combinations(lessons, 2))

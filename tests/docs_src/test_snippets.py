@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
@@ -16,19 +17,28 @@ import pages
 import pytest
 import typer
 
-from lessonbank.bench.__main__ import main as bench
-from lessonbank.cli import app
+from lessonbank.cli import _plugins, app
 from lessonbank.testing.model_server import ModelServer
 
 PAGES = pages.pages()
-COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+GROUP: Any = typer.main.get_command(app)
+CONTEXT = GROUP.context_class(GROUP)
+COMMANDS: dict[str, Any] = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
 every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
+EXPERIMENTS = importlib.util.find_spec("lessonbank_bench") is not None
 
 
-@every_page
+def runnable(page: Path) -> Any:
+    """Pages about experiments need a distribution of their own, and long ones wait for the full run."""
+    return page if page.name in ("README.md", "start.md") else pytest.param(page, marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("page", [runnable(page) for page in PAGES], ids=[pages.name(page) for page in PAGES])
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if "lessonbank_bench" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("lessonbank_bench")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     namespace: dict[str, Any] = {"__name__": "docs"}
@@ -69,17 +79,25 @@ def test_every_command_of_a_page_can_be_given(page: Path) -> None:
         if words[0].rpartition("/")[2] != "lessonbank":
             continue
         assert words[1] in COMMANDS, f"line {line}: there is no command {words[1]!r}"
+        if words[1] in _plugins.KNOWN and not EXPERIMENTS:
+            continue
         try:
-            COMMANDS[words[1]].make_context(words[1], list(words[2:]))
+            command(words[1]).make_context(words[1], list(words[2:]))
         except click.ClickException as error:
             pytest.fail(f"{pages.name(page)}, line {line}: {error.format_message()}")
 
 
+def command(name: str) -> Any:
+    return _plugins.load(name) if name in _plugins.KNOWN else COMMANDS[name]
+
+
+@pytest.mark.full
 def test_the_bench_takes_the_options_that_the_readme_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = pytest.importorskip("lessonbank_bench.__main__")
     with pytest.raises(SystemExit):
-        bench(["--help"])
+        bench.main(["--help"])
     known = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
-    named = set(re.findall(r"lessonbank\.bench ([^`]*)`", (pages.ROOT / "README.md").read_text(encoding="utf-8")))
+    named = set(re.findall(r"lessonbank_bench ([^`]*)`", (pages.ROOT / "README.md").read_text(encoding="utf-8")))
     assert {option for text in named for option in re.findall(r"--[\w-]+", text)} <= known
 
 

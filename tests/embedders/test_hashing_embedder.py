@@ -41,6 +41,7 @@ def test_any_text_gets_a_unit_row_and_is_most_similar_to_itself(text: str) -> No
     assert abs(float(rows[0] @ rows[1]) - 1.0) < 1e-5
 
 
+@pytest.mark.full
 def test_the_vectors_are_the_same_in_another_process() -> None:
     program = (
         "from lessonbank.embedders.hashing import HashingEmbedder; import hashlib\n"
@@ -67,6 +68,7 @@ def test_the_first_vector_ever_made_is_made_still() -> None:
     np.testing.assert_allclose(row[[7, 9, 0]], [-0.578446, 0.568181, -0.423818], atol=1e-5)
 
 
+@pytest.mark.full
 def test_a_long_line_of_base64_is_no_burden() -> None:
     blob = base64.b64encode(random.Random(7).randbytes(300_000)).decode()
     started = time.process_time()

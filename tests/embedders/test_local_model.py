@@ -86,6 +86,7 @@ class TestMiniLM(EmbedderContract):
             SentenceTransformersEmbedder("/no/such/directory")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "library", "extra"),
     [("sentence_transformers", "sentence_transformers", "sentence-transformers"), ("fastembed", "fastembed", "local")],

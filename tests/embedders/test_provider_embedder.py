@@ -90,6 +90,7 @@ async def test_every_fault_is_one_clear_error(fault: Fault) -> None:
     assert not isinstance(caught.value, TransientModelError)
 
 
+@pytest.mark.full
 @ASYNC
 async def test_a_server_that_recovers_is_asked_again_by_the_sdk() -> None:
     with ModelServer(server_error(503)) as server:
@@ -105,6 +106,7 @@ async def test_a_server_that_hangs_runs_out_of_time() -> None:
             await embedder.embed(["a"], role="query")
 
 
+@pytest.mark.full
 @ASYNC
 async def test_a_server_that_is_not_there_is_transient() -> None:
     with ModelServer() as server:

@@ -55,6 +55,7 @@ def test_where_nothing_is_known_everything_stays_as_usual() -> None:
     assert len(review(played(1, n=0, effects=())).withhold) == 0
 
 
+@pytest.mark.full
 @given(SEEDS, st.integers(1, 150), st.sampled_from([(0.3, -0.3), (0.0,), (-0.5, -0.5, 0.5)]))
 def test_rates_stay_between_floor_and_ceiling(seed: int, n: int, effects: tuple[float, ...]) -> None:
     rates = Rates(usual=0.2, floor=0.05, ceiling=0.6)

@@ -100,6 +100,7 @@ def test_what_helps_success_harms_failure(seed: int) -> None:
         assert (there.shown == here.shown).all()
 
 
+@pytest.mark.full
 @given(SEEDS)
 def test_an_lesson_that_was_never_found_changes_nothing(seed: int) -> None:
     one = played(seed, n=100)

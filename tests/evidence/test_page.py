@@ -203,6 +203,7 @@ def test_light_dark_paper_and_phones_are_thought_of() -> None:
         assert word in made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text(hostile: str) -> None:
     kind, harmless = (
@@ -224,6 +225,7 @@ def test_what_strangers_wrote_stays_text(hostile: str) -> None:
         assert_inside(drawn)
 
 
+@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(st.text(max_size=80))
 def test_no_title_changes_what_the_page_is_made_of(title: str) -> None:

@@ -162,6 +162,7 @@ def drawn(rng: random.Random, wins: float, losses: float) -> float:
     return 1.0 if chance < wins else -1.0 if chance < wins + losses else 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("discordant", [0.1, 0.6])
 def test_without_an_effect_one_is_rarely_shown_however_often_one_looks(discordant: float) -> None:
     rng, wrong = random.Random(5), 0
@@ -175,6 +176,7 @@ def test_without_an_effect_one_is_rarely_shown_however_often_one_looks(discordan
     assert wrong / TIMES <= 0.05
 
 
+@pytest.mark.full
 def test_the_interval_holds_the_average_effect_at_every_moment_while_it_drifts() -> None:
     rng, missed = random.Random(6), 0
     for _ in range(150):
@@ -249,6 +251,7 @@ def test_a_title_from_strangers_cannot_drive_a_terminal() -> None:
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=300)
 
 
+@pytest.mark.full
 @given(TEXTS.filter(str.strip), TEXTS, st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 30))
 def test_a_placebo_never_takes_more_room_than_what_it_stands_for(
     title: str, description: str, lines: list[str], start: int

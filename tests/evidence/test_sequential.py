@@ -63,6 +63,7 @@ def wandering(g: np.random.Generator, *, runs: int, n: int, effect: Floats, base
     ]
 
 
+@pytest.mark.full
 def test_false_claims_stay_below_five_percent_when_one_looks_after_every_outcome() -> None:
     g = np.random.default_rng(1)
     n, runs, claimed = 250, RUNS, 0
@@ -75,6 +76,7 @@ def test_false_claims_stay_below_five_percent_when_one_looks_after_every_outcome
     assert claimed <= 0.05 * runs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("drift", [False, True], ids=["a constant effect", "an effect that changes its sign"])
 def test_bounds_hold_at_every_moment_at_once_under_probabilities_that_react(drift: bool) -> None:
     g = np.random.default_rng(2)

@@ -247,6 +247,7 @@ def test_hostile_text_is_inert() -> None:
         assert not {"\x1b", "\x00", "\x07", "\u202e", "\n"} & set(text)
 
 
+@pytest.mark.full
 def test_megabytes_take_linear_time() -> None:
     share = 1 if "LESSONBANK_SOAK" in os.environ else 4
     big = run(
@@ -258,6 +259,7 @@ def test_megabytes_take_linear_time() -> None:
     assert time.process_time() - started < 10.0 / share
 
 
+@pytest.mark.full
 @given(
     st.lists(st.tuples(st.text(max_size=60), st.text(max_size=120)), max_size=8),
     st.sampled_from(["success", "failure"]),

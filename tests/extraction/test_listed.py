@@ -79,6 +79,7 @@ RUBBISH = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", RUBBISH)
 def test_rubbish_that_looks_like_lists_is_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()

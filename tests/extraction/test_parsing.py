@@ -271,6 +271,7 @@ RUBBISH = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", RUBBISH)
 def test_megabytes_of_rubbish_are_dealt_with_in_linear_time(kind: str) -> None:
     started = time.process_time()
@@ -336,12 +337,14 @@ def test_any_text_gives_lessons_or_an_extraction_error(text: str) -> None:
     assert all(lesson.title and lesson.content for lesson in parsed.lessons)
 
 
+@pytest.mark.full
 @given(lessons_st, st.sampled_from([None, 2]), st.booleans())
 def test_valid_json_round_trips(lessons: list[dict[str, str]], indent: int | None, ascii_only: bool) -> None:
     parsed = parse_lessons(json.dumps(lessons, indent=indent, ensure_ascii=ascii_only), limit=9)
     assert [lesson.content for lesson in parsed.lessons] == [lesson["content"] for lesson in lessons]
 
 
+@pytest.mark.full
 @settings(max_examples=settings().max_examples * 4)
 @given(
     lessons_st, st.data(), st.sampled_from(["{}", '{{"items": {}}}', "```json\n{}\n```", "<think>hm {{</think>\n{}"])

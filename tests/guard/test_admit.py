@@ -509,6 +509,7 @@ def took(content: str, *, task: str = TASK, shown: Sequence[str] = (), seen: Seq
     return best
 
 
+@pytest.mark.full
 def test_four_thousand_characters_of_anything_take_less_than_a_tenth_of_a_second() -> None:
     chance = random.Random(11)
     texts = [piece * (CONTENT // len(piece)) for piece in PIECES if piece.strip()]
@@ -517,6 +518,7 @@ def test_four_thousand_characters_of_anything_take_less_than_a_tenth_of_a_second
     assert slow == {}
 
 
+@pytest.mark.full
 def test_a_hostile_task_and_a_hostile_block_cost_a_second_at_most() -> None:
     chance = random.Random(3)
     names = ["".join(chance.choices("abcdefghij", k=6)).capitalize() for _ in range(4000)]

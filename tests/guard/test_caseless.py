@@ -51,6 +51,7 @@ def usual(pattern: Caseless) -> re.Pattern[str]:
     return re.compile(pattern.source, re.IGNORECASE | pattern.flags)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ALL)
 def test_phrases_of_the_gate_are_found_where_a_pattern_without_case_finds_them(name: str) -> None:
     pattern, plain = ALL[name], usual(ALL[name])
@@ -73,6 +74,7 @@ def test_each_alternative_is_found_behind_others(name: str) -> None:
             assert list(pattern.spans(said)) == [match.span() for match in plain.finditer(said)]
 
 
+@pytest.mark.full
 def test_no_letter_is_another_in_small_than_it_is_without_case() -> None:
     letters = {c for each in ALL.values() for c in each.source if c.isalpha()}
     letters |= {c.lower() for c in letters}
@@ -107,6 +109,7 @@ def test_a_pattern_needs_the_words_that_it_cannot_leave_out(source: str, words: 
     assert sorted(map(sorted, needed(source))) == sorted(map(sorted, words))
 
 
+@pytest.mark.full
 @given(st.data())
 def test_whatever_the_gate_finds_has_the_words_that_its_alternative_needs(data: st.DataObject) -> None:
     part = data.draw(st.sampled_from([part for each in ALL.values() for part in alternatives(each.source)]))

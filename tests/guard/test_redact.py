@@ -79,6 +79,7 @@ def shape(value: Any) -> Any:
     return None
 
 
+@pytest.mark.full
 @given(st.dictionaries(st.sampled_from(["a", "token", "n"]), values))
 def test_json_stays_json_of_the_same_shape(data: dict[str, Any]) -> None:
     for text in (json.dumps(data), json.dumps(data, indent=1), json.dumps(data, separators=(",", ":"))):
@@ -265,6 +266,7 @@ def test_an_experience_is_redacted_too() -> None:
     assert cleaned.lessons[0].id == lesson.id
 
 
+@pytest.mark.full
 @given(st.lists(hostile, min_size=4, max_size=4))
 def test_redacting_a_redacted_run_changes_nothing(texts: list[str]) -> None:
     first, second, third, fourth = texts

@@ -18,6 +18,8 @@ from lessonbank.guard._words import unspeakable
 from lessonbank.guard.redact import redact
 from lessonbank.types import Step, Trajectory
 
+pytestmark = pytest.mark.full
+
 SIZE = 50_000 if "LESSONBANK_SOAK" in os.environ else 25_000
 SLACK = 6
 """A machine that does other things as well is slower than the promise: 50 ms for 100,000 characters and a pattern."""

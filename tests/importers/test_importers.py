@@ -497,6 +497,7 @@ def test_a_first_line_that_is_broken_does_not_hide_the_format(tmp_path: Path) ->
     assert sum(isinstance(entry, Imported) for entry in entries) == 3
 
 
+@pytest.mark.full
 def test_a_damaged_archive_gives_what_it_holds_and_says_where_it_ends(tmp_path: Path) -> None:
     row = {"task": "t", "messages": [{"role": "user", "content": "x"}]}
     lines = "".join(json.dumps({**row, "run_id": str(n), "noise": f"{n * 7919:x}"}) + "\n" for n in range(5_000))

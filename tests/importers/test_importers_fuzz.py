@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from lessonbank.errors import FormatError
 from lessonbank.importers import FORMATS, Imported, Skipped, read
 
+pytestmark = pytest.mark.full
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "importers"
 NAMES = [name for name, _ in FORMATS]
 KEYS = [

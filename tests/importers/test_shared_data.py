@@ -16,7 +16,7 @@ from lessonbank.types import Trajectory
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 NATIVE = DATA / "native"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded runs are not here: {DATA}")
+pytestmark = [pytest.mark.skipif(not DATA.is_dir(), reason=f"the recorded runs are not here: {DATA}"), pytest.mark.full]
 
 ROWS = {
     "tau_bench_airline.jsonl.gz": 120,

@@ -120,6 +120,7 @@ async def test_the_name_of_a_tool_says_nothing_but_a_name() -> None:
     ]
 
 
+@pytest.mark.full
 async def test_a_run_of_twenty_megabytes_is_judged_in_a_bounded_prompt() -> None:
     run = Trajectory(
         task="t" * 5_000_000, steps=(Step(action="a" * 5_000_000, observation=FORGED * 40_000),), answer="x"

@@ -132,6 +132,7 @@ async def test_a_run_in_which_nothing_was_done_is_not_judged(judge: type[LLMJudg
     assert (verdict.outcome, verdict.confidence, model.calls) == ("unknown", 0.0, [])
 
 
+@pytest.mark.full
 async def test_a_run_of_any_size_fits_the_budget() -> None:
     page = "row of a long table\n" * 10_000
     run = RUN.model_copy(update={"steps": tuple(Step(action=f"open {i}", observation=page) for i in range(100))})

@@ -41,6 +41,7 @@ async def test_each_page_is_cut_to_its_first_forty_thousand_characters() -> None
     assert "x" * 40_000 not in model.calls[0].prompt
 
 
+@pytest.mark.full
 async def test_a_long_run_stays_within_its_budget() -> None:
     model = ScriptedModel(["Status: failure"])
     await PaperJudge(model, budget=3_000)(web_run(pages=400, size=30_000))

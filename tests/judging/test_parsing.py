@@ -326,6 +326,7 @@ def test_the_nonce_inside_thinking_does_not_count() -> None:
         parse_verdict(f"<think>the code is {NONCE}</think>Success.", nonce=NONCE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "unit",
     ["x", "<think>", "{", '{"a":', "[{", "{,", '"', "\\", "{}", "outcome:", "status: \n", "</think>", "`", " \n"],

@@ -65,6 +65,7 @@ async def test_the_paper_shows_thoughts_and_actions_only() -> None:
         assert ("seen 0" in model.calls[0].prompt) is seen
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_the_runs_share_one_budget() -> None:
     model = ScriptedModel([choosing([1])])
@@ -103,6 +104,7 @@ def test_every_shape_of_a_choice_is_read(text: str) -> None:
     assert read(text) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     [

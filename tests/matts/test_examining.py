@@ -49,6 +49,7 @@ def test_the_run_before_is_shown_as_fenced_data() -> None:
     assert len(re.findall(r"^<<<(?:end )?run before [0-9a-f]{8}>>>$", text, re.MULTILINE)) == 2
 
 
+@pytest.mark.full
 def test_the_run_before_is_shown_under_a_budget() -> None:
     long = RUN.model_copy(update={"steps": RUN.steps * 3_000})
     assert len(check_text(long, first=False, budget=1_000)) < 6_000

@@ -232,6 +232,7 @@ async def test_a_hanging_function_is_left_behind_when_time_is_up() -> None:
         forever.set()
 
 
+@pytest.mark.full
 def test_a_hanging_function_does_not_keep_the_process_alive() -> None:
     program = """
 import asyncio, threading

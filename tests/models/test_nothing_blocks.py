@@ -54,6 +54,7 @@ async def test_a_sync_function_may_block_as_it_likes(detector: BlockBuster) -> N
     await standard(FunctionModel(lambda prompt: time.sleep(0.001) or "ok")).generate(ASKED)
 
 
+@pytest.mark.full
 @ASYNC
 async def test_a_providers_model_does_not_block(detector: BlockBuster, server: ModelServer) -> None:
     detector.deactivate()

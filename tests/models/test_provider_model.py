@@ -106,6 +106,7 @@ async def test_a_model_that_refuses_a_temperature_is_asked_without_and_that_is_r
     assert ["temperature" in request.body for request in server.requests] == [True, False, False]
 
 
+@pytest.mark.full
 @ASYNC
 @pytest.mark.parametrize("name", ["gpt-5-mini", "o3", "gpt-5.5"])
 async def test_a_reasoning_model_is_not_sent_a_temperature_and_nothing_is_warned_of(name: str) -> None:
@@ -123,6 +124,7 @@ async def test_a_rate_limit_is_transient_and_says_how_long() -> None:
     assert caught.value.retry_after == 7.0
 
 
+@pytest.mark.full
 @ASYNC
 async def test_retrying_waits_as_long_as_the_server_asked() -> None:
     naps: list[float] = []
@@ -212,6 +214,7 @@ async def test_a_server_that_hangs_runs_out_of_time() -> None:
         await TimeLimited(PydanticAIModel("desk", base_url=server.base_url), seconds=0.2).generate(ASKED)
 
 
+@pytest.mark.full
 @ASYNC
 async def test_five_megabytes_of_rubbish_are_cut() -> None:
     with ModelServer(rubbish()) as server:

@@ -23,10 +23,6 @@ from claiming import (
 
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
-from lessonbank.bench import ARMS, stream
-from lessonbank.bench.arms import Setting
-from lessonbank.bench.environments import environment
-from lessonbank.bench.experiment.asking import asked
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.testing.fakes import HashingEmbedder, ScriptedModel
 
@@ -96,8 +92,12 @@ def test_each_scope_is_a_pool_of_its_own(profile: Profile) -> None:
         assert not memory.retrieve("Find the cheapest blue shoes", scope="site/two").lessons
 
 
+@pytest.mark.full
 @claim("baselines")
 def test_the_baselines_are_arms_under_the_same_retrieval() -> None:
+    from lessonbank_bench import ARMS, stream
+    from lessonbank_bench.arms import Setting
+
     first, *_ = stream(0, 3)
     lines = ("Press Stamp", "Press Submit")
     run = Trajectory(
@@ -113,8 +113,12 @@ def test_the_baselines_are_arms_under_the_same_retrieval() -> None:
         memory.close()
 
 
+@pytest.mark.full
 @claim("benchmarks")
 def test_the_papers_benchmarks_are_presets_that_say_what_they_need() -> None:
+    from lessonbank_bench.environments import environment
+    from lessonbank_bench.experiment.asking import asked
+
     for name in ("webarena", "mind2web", "swebench"):
         preset = asked(None, preset=f"paper-{name}")
         assert preset.environment == name

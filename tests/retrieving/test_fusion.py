@@ -66,12 +66,14 @@ def test_one_ranking_stays_as_it_is(ranking: list[str]) -> None:
     assert [id for id, _ in fuse([ranking, ranking])] == ranking
 
 
+@pytest.mark.full
 @given(rankings, st.integers(0, 500))
 def test_what_is_ranked_higher_everywhere_is_fused_higher(given_rankings: list[list[str]], constant: int) -> None:
     topped = [["top", *ranking] for ranking in given_rankings]
     assert fuse(topped, constant=constant)[0] == ("top", 1.0)
 
 
+@pytest.mark.full
 @given(st.permutations("abcdef"), st.permutations("abcdef"), st.floats(0.001, 1000), st.floats(-50, 50))
 async def test_the_order_does_not_change_when_one_sides_scores_are_scaled(
     first: list[str], second: list[str], factor: float, shift: float

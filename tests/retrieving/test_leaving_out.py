@@ -102,6 +102,7 @@ def test_asking_ends_when_there_are_enough_or_no_more_and_else_goes_on_with_more
     assert more is None or more > asked
 
 
+@pytest.mark.full
 def test_taking_values_out_is_linear_for_hostile_text() -> None:
     for hostile in ('"' * 400_000, "a" * 2_000_000, '"a' * 300_000, "a1" * 500_000, "`x\n" * 300_000):
         started = time.process_time()

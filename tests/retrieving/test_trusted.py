@@ -66,6 +66,7 @@ async def test_one_question_is_enough_where_all_are_trusted() -> None:
     assert inner.asked == [5]
 
 
+@pytest.mark.full
 async def test_a_search_ends_however_much_nobody_trusts() -> None:
     inner = found_with(*["probation"] * 5000)
     found = await Trusted(inner, "reviewed")("q", scope=SCOPE, limit=1)

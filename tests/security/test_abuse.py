@@ -149,6 +149,7 @@ def reply_of(case: Case, evidence: str) -> str:
     return shapes.get(case["shape"], "".join(several))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("runs", "most"), [(1, 3), (4, 5)])
 async def test_an_extractor_that_does_not_stop_is_cut_at_its_cap(runs: int, most: int) -> None:
     several = [RUN.model_copy(update={"id": f"run-{n}"}) for n in range(runs)]
@@ -324,6 +325,7 @@ def too_much(case: Case) -> Any:
             return Trajectory(task="t", steps=[Step(thought=text, action=text, observation=seen)] if text else [])
 
 
+@pytest.mark.full
 async def test_a_run_that_is_too_much_is_learned_in_bounded_time_or_refused_in_one_sentence() -> None:
     wrong: list[str] = []
     for case in cases("abuse", "trajectory"):

@@ -56,7 +56,10 @@ CORPORA = {"admission": (400, 0.95), "admission_held_out": (150, 0.95), "admissi
 """How many cases a corpus has at least, and the share of its junk that must not be shown."""
 
 
-@pytest.fixture(scope="module", params=sorted(CORPORA))
+FIRST, *OTHERS = sorted(CORPORA)
+
+
+@pytest.fixture(scope="module", params=[FIRST, *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)])
 def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[str, str]]]]:
     """The name of a corpus, and for each label (id, what became of it)."""
     told: dict[str, list[tuple[str, str]]] = {"good": [], "junk": []}
@@ -65,6 +68,7 @@ def labelled(request: pytest.FixtureRequest) -> tuple[str, dict[str, list[tuple[
     return request.param, told
 
 
+@pytest.mark.full
 def test_a_corpus_has_as_much_junk_as_lessons(labelled: tuple[str, dict[str, list[tuple[str, str]]]]) -> None:
     name, told = labelled
     least, _ = CORPORA[name]

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import attacks
+import pytest
 import secrets_corpus
 import structural
 from hypothesis import given, settings
@@ -23,6 +24,8 @@ from lessonbank.prompts import load
 from lessonbank.retrieving.injection import Injector
 from lessonbank.types import Experience, Extraction, Found, Lesson, Match, Run, Step, Trajectory, Verdict
 from lessonbank.types.ids import digest, mended
+
+pytestmark = pytest.mark.full
 
 WANTED = int(os.environ.get("LESSONBANK_FUZZ", "0"))
 """Strings that a fuzz job asks for; they are shared out among the tests."""

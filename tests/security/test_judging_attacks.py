@@ -294,6 +294,7 @@ async def test_quotes_within_quotes_do_not_become_the_reply(cases: list[Case]) -
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("padding")
 async def test_padding_does_not_push_the_real_ending_out(cases: list[Case]) -> None:
     for case in cases:

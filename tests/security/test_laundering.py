@@ -137,6 +137,7 @@ async def test_most_of_the_corpora_get_past_the_gate_so_that_trust_is_what_is_te
 # --- MemoryGraft: a page that looks like experience ------------------------------------------------------------------
 
 
+@pytest.mark.full
 async def test_a_grafted_memory_is_shown_by_no_bank_where_trust_has_to_be_earned() -> None:
     shown: list[tuple[str, str]] = []
     for trust in EARNED:
@@ -204,6 +205,7 @@ async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> N
             assert await fooled.marked()
 
 
+@pytest.mark.full
 async def test_two_tasks_that_read_one_page_pass_for_independent_unless_a_witness_or_a_person_is_asked() -> None:
     """What is not promised: nobody knows that two runs read one page. `witnessed` needs a second writer for it."""
     shown: dict[str, list[str]] = {trust: [] for trust in EARNED}
@@ -247,6 +249,7 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
             assert [i.title for i in recall.shown] == ["Own"]
 
 
+@pytest.mark.full
 async def test_the_turns_of_one_user_never_witness_for_each_other() -> None:
     for trust in ("witnessed", "reviewed"):
         for case in MINJA:
@@ -401,6 +404,7 @@ async def walked(case: Case, folder: Path, trust: TrustPolicy) -> AsyncGenerator
         yield chain
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("trust", ["open", *EARNED])
 async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPolicy, tmp_path: Path) -> None:
     merged = 0

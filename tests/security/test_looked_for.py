@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import secrets_corpus
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,7 @@ def test_what_is_not_looked_for_is_not_there(pieces: list[str]) -> None:
         assert long is None or legible(long) or not list(decoded(text))
 
 
+@pytest.mark.full
 @given(st.data())
 def test_every_key_is_as_long_as_is_taken_for_granted(data: st.DataObject) -> None:
     form = data.draw(st.sampled_from(_keys.FORMS))

@@ -74,6 +74,7 @@ async def finds_all(bank: AsyncReasoningBank) -> list[str]:
 # --- what is asked ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("by", "place"), [("lexical", "file"), ("hybrid", "memory")])
 async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sentence(
     by: By, place: str, quick: Path
@@ -207,6 +208,7 @@ async def crowded(by: By, case: Case) -> list[str]:
         return await finds_all(bank)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("by", ["lexical", "dense"])
 async def test_what_is_planted_does_not_hide_the_lessons_of_others(by: By) -> None:
     hidden = {case["id"]: await crowded(by, case) for case in cases("retrieval", "stuffing")}

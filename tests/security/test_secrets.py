@@ -156,6 +156,7 @@ def _told(cell: object) -> str:
         return cell.decode("latin-1")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS)
 async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
     surrounding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture

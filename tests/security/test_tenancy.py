@@ -108,6 +108,7 @@ async def glance(store: Store, scope: str) -> Any:
     return await collected(store.scan(scope=scope)), await store.counts(scope=scope)
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_scopes_that_look_alike_are_two_scopes(kind: str, quick: Path) -> None:
@@ -178,6 +179,7 @@ async def knocked(bank: AsyncReasoningBank, case: Case, ids: Ids) -> Any:
     return answer.replace(str(door.takes and ids.of(door.takes)), "(the id)")
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_what_is_somebody_elses_is_answered_exactly_as_what_does_not_exist(kind: str) -> None:
@@ -221,6 +223,7 @@ _NOT_ABOUT_ONE_ID = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
 async def test_an_id_is_a_name_and_nothing_else_whatever_stands_in_it(kind: str) -> None:

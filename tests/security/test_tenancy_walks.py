@@ -24,7 +24,7 @@ from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore, _reading
 from lessonbank.testing._store_samples import added, experience, trajectory
 
-pytestmark = pytest.mark.usefixtures("small_boundaries")
+pytestmark = [pytest.mark.usefixtures("small_boundaries"), pytest.mark.full]
 
 LOOKALIKES = (
     "acme",

@@ -63,6 +63,7 @@ def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", IDS)
 async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path, name: str) -> None:
     id = IDS[name]
@@ -95,6 +96,7 @@ async def test_every_id_finds_its_own_record_and_no_other(kind: str, path: Path,
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", IDS)
 async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path, name: str) -> None:
     names = [IDS[name], IDS[name] + "\x00", IDS[name] + " "]
@@ -109,6 +111,7 @@ async def test_every_scope_name_is_a_scope_of_its_own(kind: str, path: Path, nam
         assert await store.scopes() == sorted(names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("since", [-1, -(2**32), -(2**63), -(2**70), 2**32, 2**63, 2**70])
 async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, since: int) -> None:
     async with made(kind, path) as store:
@@ -119,6 +122,7 @@ async def test_a_journal_begins_within_its_own_scope(kind: str, path: Path, sinc
         assert all(e.entry.experience.scope == MINE for e in entries)  # type: ignore[union-attr]
 
 
+@pytest.mark.full
 async def test_a_record_of_megabytes_is_kept_found_and_purged(kind: str, path: Path) -> None:
     chance = random.Random(1)
     text = " ".join(f"{chance.getrandbits(40):x}" for _ in range(150_000))
@@ -163,6 +167,7 @@ async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -
         assert await other.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 31), reason="no limit can be set")
 async def test_without_memory_a_read_says_what_failed_and_others_go_on(path: Path) -> None:
     script = """

@@ -263,6 +263,7 @@ async def test_of_cancelled_writes_each_is_whole_or_absent(path: Path) -> None:
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_process_may_end_while_writes_wait(path: Path) -> None:
     script = """

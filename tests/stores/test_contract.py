@@ -41,6 +41,7 @@ class TestSqliteStore(StoreContract):
 
 
 @pytest.mark.anyio
+@pytest.mark.full
 class TestSqliteStoreInTheEventLoop(TestSqliteStore):
     """Every call that may be made in the event loop is, from the first on."""
 
@@ -50,6 +51,7 @@ class TestSqliteStoreInTheEventLoop(TestSqliteStore):
 
 
 @pytest.mark.anyio
+@pytest.mark.full
 class TestSqliteStoreInThreads(TestSqliteStore):
     """No call is."""
 

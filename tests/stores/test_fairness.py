@@ -25,7 +25,6 @@ from lessonbank.testing import HashingEmbedder
 from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Add, JournalEntry
 
-SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
 OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
 WRITES = 80 if "LESSONBANK_SOAK" in os.environ else 40
 """Of each process: enough that one which starves is far behind."""
@@ -82,8 +81,10 @@ async def looks(store: SqliteStore) -> list[object]:
 
 def crowd() -> dict[str, Any]:
     """What eight writers at once report, after nothing was lost and nobody waited for ever."""
+    pytest.importorskip("lessonbank_bench")
     with quick_folder() as folder:
-        command = [sys.executable, str(SOAK), "--fair", str(WRITES), "--json", "--folder", str(folder)]
+        words = ("--fair", str(WRITES), "--json", "--folder", str(folder))
+        command = [sys.executable, "-m", "lessonbank_bench.measure.soak", *words]
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     report = json.loads(done.stdout)
     assert (report["problems"], report["lost"], report["half_written"]) == ([], [], [])
@@ -92,6 +93,7 @@ def crowd() -> dict[str, Any]:
     return report
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_eight_processes_that_write_at_once_all_get_their_turns() -> None:
     """Once of three times: a busy machine may leave a process without a processor for as long as others write."""
@@ -114,6 +116,7 @@ async def test_no_reader_waits_for_a_write_that_is_under_way(path: Path, filled:
         await added(store, experience())
 
 
+@pytest.mark.full
 async def test_no_reader_waits_for_a_write_of_its_own_store(path: Path, filled: Fill) -> None:
     store = await filled(path)
     known = await collected(store.scan(scope=MINE))
@@ -170,6 +173,7 @@ def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> Non
         assert bank.verify() == ()
 
 
+@pytest.mark.full
 async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
     bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **OPTIONS)
     recalls: dict[int, Recall] = {}

@@ -50,6 +50,7 @@ async def test_a_deleted_bank_is_neither_read_nor_made_again(path: Path, filled:
     assert files(path) == []
 
 
+@pytest.mark.full
 async def test_a_bank_in_the_place_of_an_open_one_is_not_taken_for_it(path: Path, filled: Fill) -> None:
     store = await filled(path)
     for file in files(path):
@@ -81,6 +82,7 @@ async def test_a_bank_that_is_cut_to_nothing_gives_no_wrong_answer(path: Path, f
             sentence(caught)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 async def test_a_write_after_its_log_was_deleted_is_refused_or_lasts(path: Path, filled: Fill, ending: str) -> None:
     await (await filled(path)).close()
@@ -132,6 +134,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", DAMAGES)
 async def test_damage_is_reported_and_never_answered_from(
     path: Path, filled: Fill, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -174,6 +177,7 @@ def free_pages(path: Path) -> int:
     return int(count)
 
 
+@pytest.mark.full
 async def test_no_page_can_be_lost_without_being_noticed(path: Path, filled: Fill) -> None:
     before = await prepared(path, filled)
     free, sound = free_pages(path), path.read_bytes()
@@ -207,6 +211,7 @@ def middles(data: bytes) -> list[int]:
     return found
 
 
+@pytest.mark.full
 async def test_where_the_file_is_sound_everybody_goes_on(path: Path, filled: Fill) -> None:
     store = await filled(path)
     before = await looks(store)

@@ -66,6 +66,7 @@ async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: 
         assert await near(store) == await near(other) == [("after", 0.0)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["memory", "file"])
 async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
     big = experience("big", lessons=[lesson(str(n)) for n in range(5000)])
@@ -94,6 +95,7 @@ async def test_a_vector_of_an_lesson_beyond_the_last_place_is_refused(path: Path
             await store.index({big.lessons[-1].id: towards(0)}, scope=MINE, space="lessons")
 
 
+@pytest.mark.full
 def test_in_a_forked_process_too_a_slot_is_for_one_thread_at_a_time() -> None:
     pause = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

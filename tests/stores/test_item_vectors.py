@@ -94,6 +94,7 @@ async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(
     await other.close()
 
 
+@pytest.mark.full
 async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path, tmp_path: Path) -> None:
     store = await SqliteStore.open(path)
     known = [some_lessons(f"{n}", f"{n} again", minute=n % 7) for n in range(MANY)]
@@ -184,6 +185,7 @@ async def sound(store: Store) -> set[str]:
     return set(waiting)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(6))
 async def test_through_a_long_life_every_lesson_is_found_as_itself_or_waits_for_its_vector(
     path: Path, seed: int

@@ -20,17 +20,17 @@ from lessonbank.testing._store_rewinding import present
 from lessonbank.testing._store_samples import MINE, added, collected, experience, towards, trajectory
 from lessonbank.types import Add, Experience
 
-SOAK = Path(__file__).parents[2] / "bench" / "soak.py"
 KILLS = 6 if "LESSONBANK_SOAK" in os.environ else 4
 """Each at another moment of the call."""
 INTERRUPTED = Path(__file__).with_name("_interrupted.py")
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork"), pytest.mark.full]
 
 
 def soak(*arguments: object) -> dict[str, Any]:
     """The report of a run of the soak."""
-    command = [sys.executable, str(SOAK), "--json", *map(str, arguments)]
+    pytest.importorskip("lessonbank_bench")
+    command = [sys.executable, "-m", "lessonbank_bench.measure.soak", "--json", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert done.stderr == ""
     report: dict[str, Any] = json.loads(done.stdout)
@@ -58,9 +58,9 @@ def test_nothing_acknowledged_is_lost_and_nothing_half_written_when_processes_ar
     assert report["under_way"] > 0
 
 
-@pytest.mark.skipif("LESSONBANK_SOAK" not in os.environ, reason="takes minutes: LESSONBANK_SOAK=20 gives it twenty")
+@pytest.mark.release
 def test_nothing_acknowledged_is_lost_at_a_thousand_kills() -> None:
-    report = soak("--kills", 1000, "--minutes", os.environ["LESSONBANK_SOAK"])
+    report = soak("--kills", 1000, "--minutes", os.environ.get("LESSONBANK_SOAK", "20"))
     check(report)
     assert report["kills"] >= 1000
 

@@ -36,6 +36,7 @@ def found(matrix: Matrix, query: object, limit: int, exclude: tuple[int, ...] = 
     return [(key // PARTS, score) for key, score in best]
 
 
+@pytest.mark.full
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 200), limit=st.integers(0, 20))
 def test_nearest_equals_a_full_sort(seed: int, count: int, limit: int) -> None:
     chance = np.random.default_rng(seed)
@@ -60,6 +61,7 @@ def test_equal_rows_tie_exactly_wherever_they_lie() -> None:
         assert found(matrix, row, 3) == [(len(rows) - 1, 1.0), (997 * 2 + 1, 1.0), (997, 1.0)]
 
 
+@pytest.mark.full
 @settings(max_examples=settings().max_examples // 8, deadline=None)
 @given(seed=st.integers(0, 2**32), shift=st.sampled_from([0.0, 3.0]))
 def test_signs_choose_nearly_all_of_the_closest_rows_even_far_from_the_origin(seed: int, shift: float) -> None:
@@ -97,6 +99,7 @@ def clustered(count: int) -> np.ndarray:
     return chance.normal(size=(30, 384))[chance.integers(0, 30, count)] + 0.7 * chance.normal(size=(count, 384))
 
 
+@pytest.mark.full
 def test_a_large_matrix_chooses_by_a_third_of_the_signs_first() -> None:
     rows = clustered(20_000)
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -107,6 +110,7 @@ def test_a_large_matrix_chooses_by_a_third_of_the_signs_first() -> None:
     assert hits >= 196
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limit", [1, 700, 2000, 2999, 3000, 4000])
 def test_as_many_rows_are_found_as_asked_for(limit: int) -> None:
     rows = np.random.default_rng(9).normal(size=(3000, 384))
@@ -137,6 +141,7 @@ def test_only_inactive_rows_are_close_and_none_of_them_is_found() -> None:
     assert found(matrix, rows[7], 1) == [(7, 1.0)]
 
 
+@pytest.mark.full
 def test_rows_put_one_by_one_are_found_like_rows_loaded_at_once() -> None:
     rows = clustered(5020)
     grown, whole = loaded(rows[:1500]), loaded(rows[:5000])
@@ -150,6 +155,7 @@ def test_rows_put_one_by_one_are_found_like_rows_loaded_at_once() -> None:
         assert ours == pytest.approx(theirs, abs=1.1e-5)
 
 
+@pytest.mark.full
 def test_threads_that_ask_at_once_get_what_each_would_alone() -> None:
     rows = clustered(20_040)
     matrix = loaded(rows[:20_000])

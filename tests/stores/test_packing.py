@@ -26,6 +26,7 @@ def test_what_is_packed_comes_back(text: str, times: int) -> None:
     assert unpacked(packed(text * times)) == (text * times).encode()
 
 
+@pytest.mark.full
 def test_records_of_every_length_come_back_and_are_short() -> None:
     chance = random.Random(1)
     for size in (0, 1, 100, 8191, 8192, 8193, 70_000, 1_000_000):

@@ -64,6 +64,7 @@ def test_nobody_waits_for_longer_than_the_patience(queues: list[Queue]) -> None:
         pass
 
 
+@pytest.mark.full
 def test_the_place_of_a_process_that_died_is_free(queues: list[Queue], path: Path) -> None:
     script = "import sys; from pathlib import Path; from lessonbank.stores.sqlite._queue import Queue\n"
     script += "with Queue(Path(sys.argv[1])).turn():\n    print('in', flush=True); sys.stdin.read()"

@@ -9,6 +9,8 @@ from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 
+pytestmark = pytest.mark.full
+
 Rows = np.ndarray
 
 

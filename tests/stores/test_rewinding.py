@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import tempfile
 import time
@@ -62,6 +61,7 @@ def test_memory_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]
     asyncio.run(check(MemoryStore(), moves))
 
 
+@pytest.mark.full
 @given(moves=MOVES)
 @settings(max_examples=12)
 def test_a_file_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
@@ -109,7 +109,7 @@ async def digest_of_all(store: Store) -> str:
 
 
 @pytest.mark.anyio
-@pytest.mark.skipif("LESSONBANK_SOAK" not in os.environ, reason="takes a minute: LESSONBANK_SOAK=1 asks for it")
+@pytest.mark.release
 async def test_a_hundred_thousand_lessons_go_back_and_forth_bit_for_bit(path: Path) -> None:
     store = await SqliteStore.open(path)
     for thousand in range(100):

@@ -20,7 +20,7 @@ from lessonbank.testing._store_samples import MINE, added, experience, towards, 
 from lessonbank.types import Recall
 
 resource = pytest.importorskip("resource", reason="this system cannot limit a process")
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 @contextmanager

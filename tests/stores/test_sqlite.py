@@ -96,6 +96,7 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(path: Path) -> None
         await store.close()
 
 
+@pytest.mark.full
 async def test_a_reader_sees_what_another_process_wrote(path: Path) -> None:
     store = await SqliteStore.open(path)
     known = experience("Something else")
@@ -131,6 +132,7 @@ async def test_changes_of_another_store_reach_a_loaded_matrix(path: Path) -> Non
     await theirs.close()
 
 
+@pytest.mark.full
 async def test_a_matrix_stays_right_through_many_changes(path: Path) -> None:
     store = await SqliteStore.open(path)
     known = [experience(minute=n) for n in range(30)]
@@ -209,6 +211,7 @@ def test_a_store_can_be_used_from_several_event_loops(path: Path, filled: Fill) 
     asyncio.run(store.close())
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 async def test_a_store_works_on_both_sides_of_a_fork(path: Path) -> None:
     script = """

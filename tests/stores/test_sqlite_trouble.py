@@ -125,6 +125,7 @@ async def test_a_lock_that_is_never_released_ends_in_one_clear_error(path: Path)
     await store.close()
 
 
+@pytest.mark.full
 async def test_a_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
     script = """
 import asyncio, resource, sys

@@ -20,6 +20,7 @@ BATCH = 400
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system cannot stop a process"),
+    pytest.mark.full,
 ]
 
 

@@ -10,7 +10,7 @@ from _walk import MOVES, Walk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.usefixtures("small_boundaries")
+pytestmark = [pytest.mark.usefixtures("small_boundaries"), pytest.mark.full]
 
 STEPS = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 2**32)), min_size=30, max_size=60)
 

@@ -161,6 +161,7 @@ async def test_a_sound_bank_has_no_problems(sound: Path) -> None:
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", MENDED)
 async def test_what_follows_from_the_records_is_checked_and_made_anew(sound: Path, path: Path, what: str) -> None:
     shutil.copy(sound, path)
@@ -193,6 +194,7 @@ async def test_damaged_vectors_are_named_and_dropped_to_be_made_again(sound: Pat
         await store.nearest(towards(5), scope=MINE, space="lessons", limit=99)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", LOST)
 async def test_what_cannot_be_mended_is_not_covered_up(sound: Path, path: Path, what: str) -> None:
     damaged(sound, path, LOST[what])

@@ -23,6 +23,7 @@ def experiences(tasks: list[str]) -> list[Experience]:
     return [Experience(scope="s", task=task, lessons=(Lesson.model_validate(LESSON),)) for task in tasks]
 
 
+@pytest.mark.full
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tasks=st.lists(TASK, min_size=1, max_size=25), query=TASK, limit=st.integers(1, 6), data=st.data())
 async def test_leaving_common_words_unread_changes_no_answer(

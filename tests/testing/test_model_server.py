@@ -235,6 +235,7 @@ def test_an_agent_that_streams_has_its_run_learned_from() -> None:
     assert any(call.name == "state_of" for step in kept.steps for call in step.action.calls)
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_a_streaming_pydantic_ai_model_reads_the_same_text() -> None:
     direct = pytest.importorskip("pydantic_ai.direct", reason="pydantic-ai is not installed")

@@ -16,7 +16,7 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.guard import one_line
 
 from ._output import replace_unknown_letters
-from .bench import bench
+from ._plugins import Commands
 from .carry import backup, export, import_
 from .curate import approve, quarantine, restore, retire
 from .demo import demo
@@ -30,6 +30,7 @@ from .timeline import bisect, diff, history, rollback
 
 app = typer.Typer(
     name="lessonbank",
+    cls=Commands,
     help="Agents that learn from their finished tasks, the failed ones included.",
     no_args_is_help=True,
     add_completion=False,
@@ -56,7 +57,6 @@ app.command()(backup)
 app.command()(export)
 app.command("import")(import_)
 app.command()(doctor)
-app.add_typer(bench)
 
 
 def _print_version(wanted: bool) -> None:

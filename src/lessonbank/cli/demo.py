@@ -21,15 +21,13 @@ from . import _options as options
 from ._output import progress_console, show_json
 
 if TYPE_CHECKING:
-    from lessonbank.bench.arms import ArmName
-    from lessonbank.bench.runner import Episode
-    from lessonbank.bench.story import Story
+    from lessonbank.demo import Episode, KeptBank
+    from lessonbank.demo.story import Story
     from lessonbank.protocols import LanguageModel
 
 PACE = 0.05
 """Seconds a task is held on a terminal, so that the curves can be watched."""
-CASSETTES = Path(__file__).parents[1] / "bench" / "cassettes"
-CONTROLS: tuple[ArmName, ...] = ("random", "shuffled", "success-only", "oracle")
+CASSETTES = Path(__file__).parents[1] / "demo" / "cassettes"
 SCRIPTED = """The agent is a script of fixed skill (version {version}), not a language model. It sees the goal, the last
 message, the controls and the memory text, nothing else; the bank sees its runs and the verdict, nothing else.
 This shows   that the loop works from end to end (retrieve, inject, act, learn), that retrieval brings the right
@@ -62,7 +60,6 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", help="Which world; 0 to 19 are those it was tuned on.")] = 100,
     tasks: Annotated[int, typer.Option("--tasks", min=1, max=2000, help="How many tasks, one after the other.")] = 80,
     limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="Past experiences shown per task.")] = 3,
-    controls: Annotated[bool, typer.Option("--controls/--no-controls", help="Play what memory must beat, too.")] = True,
     worlds: Annotated[int, typer.Option("--worlds", min=0, max=200, help="More worlds for the interval.")] = 10,
     model: Annotated[str | None, typer.Option("--model", help="Let provider:name act, judge and distil.")] = None,
     base_url: options.BaseUrl = None,
@@ -90,17 +87,16 @@ def demo(
             _settings(record).write_text(json.dumps(asdict(asked)), encoding="utf-8")
     console = Console(highlight=False, no_color=no_color or None)
     story = _watch(asked, player, console, quiet=as_json)
-    extra = {} if player else _controls(asked, controls)
     across = [] if player else _across(asked)
     if as_json:
-        show_json(_as_dict(asked, story, extra, across, player))
+        show_json(_as_dict(asked, story, across, player))
     else:
-        _tell(asked, story, extra, across, player, console)
+        _tell(asked, story, across, player, console)
 
 
 def _language_model(model: str, base_url: str | None, record: Path | None) -> LanguageModel:
     from lessonbank import wiring
-    from lessonbank.bench.arms import PATIENCE
+    from lessonbank.demo import PATIENCE
 
     made = wiring.resolve_models(model, base_url=base_url, api_key=None, timeout=PATIENCE).extractor
     if made is None:
@@ -125,26 +121,25 @@ def _settings(cassette: Path) -> Path:
 
 def _pairs(asked: Asked, player: LanguageModel | None) -> Iterator[tuple[Episode, Episode]]:
     """The two streams side by side, so that the curves grow together."""
-    from lessonbank.bench import LLMAgent, play
+    from lessonbank.demo import LLMAgent, NoMemory, play
 
     def agent() -> LLMAgent | None:
         return LLMAgent(player) if player else None
 
-    without = play("none", asked.seed, tasks=asked.tasks, agent=agent())
-    kept = play(
-        f"lessonbank:preface={asked.preface}",
-        asked.seed,
-        tasks=asked.tasks,
-        limit=asked.limit,
-        agent=agent(),
-        model=player,
-        judged=asked.judged,
-    )
+    without = play(NoMemory(), asked.seed, tasks=asked.tasks, agent=agent())
+    bank = _bank(asked, asked.seed, player)
+    kept = play(bank, asked.seed, tasks=asked.tasks, agent=agent(), judged=asked.judged)
     yield from zip(without, kept, strict=True)
 
 
+def _bank(asked: Asked, seed: int, player: LanguageModel | None = None) -> KeptBank:
+    from lessonbank.demo import new_bank
+
+    return new_bank(f"desk/{seed}", limit=asked.limit, model=player, preface=asked.preface)
+
+
 def _watch(asked: Asked, player: LanguageModel | None, console: Console, *, quiet: bool) -> Story:
-    from lessonbank.bench.story import Story
+    from lessonbank.demo.story import Story
 
     story = Story()
     screen = console if not quiet else progress_console
@@ -171,7 +166,7 @@ def _add(story: Story, pair: tuple[Episode, Episode]) -> None:
 
 
 def _progress(story: Story, asked: Asked) -> Text:
-    from lessonbank.bench.story import won
+    from lessonbank.demo.story import won
 
     done = len(story.without)
     counts = f"without memory {sum(won(story.without)):.0f} done, with memory {sum(won(story.remembering)):.0f} done"
@@ -192,8 +187,8 @@ def _curves(story: Story, asked: Asked, console: Console) -> Group:
 
 
 def _chart(title: str, episodes: Sequence[Episode], style: str, console: Console) -> list[Text]:
-    from lessonbank.bench import curves
-    from lessonbank.bench.story import rate, won
+    from lessonbank.demo import curves
+    from lessonbank.demo.story import rate, won
 
     glyphs = curves.BLOCKS if "utf" in console.encoding.lower() else curves.ASCII
     rates = curves.thinned(
@@ -205,30 +200,21 @@ def _chart(title: str, episodes: Sequence[Episode], style: str, console: Console
     return [Text(told), *(Text(f"  {row}", style=style) for row in curves.bars(rates, glyphs=glyphs))]
 
 
-def _controls(asked: Asked, wanted: bool) -> dict[str, float]:
-    from lessonbank.bench import play
-    from lessonbank.bench.story import rate
-
-    arms = CONTROLS if wanted else ()
-    return {arm: rate(list(play(arm, asked.seed, tasks=asked.tasks, limit=asked.limit))) for arm in arms}
-
-
 def _across(asked: Asked) -> list[tuple[float, float]]:
     """Success rates without and with memory in further worlds."""
-    from lessonbank.bench import play
-    from lessonbank.bench.story import rate
+    from lessonbank.demo import NoMemory, play
+    from lessonbank.demo.story import rate
 
     pairs: list[tuple[float, float]] = []
     for seed in range(asked.seed + 1, asked.seed + 1 + asked.worlds):
-        without = rate(list(play("none", seed, tasks=asked.tasks)))
-        pairs.append((without, rate(list(play("lessonbank", seed, tasks=asked.tasks, limit=asked.limit)))))
+        without = rate(list(play(NoMemory(), seed, tasks=asked.tasks)))
+        pairs.append((without, rate(list(play(_bank(asked, seed), seed, tasks=asked.tasks)))))
     return pairs
 
 
 def _tell(
     asked: Asked,
     story: Story,
-    extra: dict[str, float],
     across: list[tuple[float, float]],
     player: LanguageModel | None,
     console: Console,
@@ -251,7 +237,7 @@ def _tell(
         pressed = "; ".join(f"{s.action.text} → {s.observations[0].text}" for s in example.run.steps[1:])
         say(f"\nWhat it did then: {pressed} The verifier said: {'success' if example.success else 'failure'}.")
     say("\nThe difference", "bold")
-    for line in _numbers(asked, story, extra, across):
+    for line in _numbers(asked, story, across):
         say(f"  {line}")
     for note in story.notes[:3]:
         say(f"  note: {note}", "yellow")
@@ -259,9 +245,9 @@ def _tell(
     say(_meaning(asked, player))
 
 
-def _numbers(asked: Asked, story: Story, extra: dict[str, float], across: list[tuple[float, float]]) -> Iterator[str]:
-    from lessonbank.bench import paired_bootstrap
-    from lessonbank.bench.story import rate
+def _numbers(asked: Asked, story: Story, across: list[tuple[float, float]]) -> Iterator[str]:
+    from lessonbank.demo import paired_bootstrap
+    from lessonbank.demo.story import rate
 
     rates = f"{rate(story.without):.3f} without, {rate(story.remembering):.3f} with memory"
     yield f"this world, {len(story.without)} tasks: {rates}"
@@ -271,11 +257,6 @@ def _numbers(asked: Asked, story: Story, extra: dict[str, float], across: list[t
         mean = f"{sum(without) / len(across):.3f} without, {sum(kept) / len(across):.3f} with memory"
         yield f"{len(across)} further worlds: {mean}"
         yield f"gain {paired_bootstrap(kept, without)} (95 %, bootstrap over worlds, paired)"
-    if extra:
-        told = ", ".join(f"{arm} {value:.3f}" for arm, value in extra.items())
-        yield f"controls in this world: {told}"
-        yield "(random: other experiences; shuffled: the same words in disorder; success-only: failures forgotten;"
-        yield " oracle: told the truth)"
     right, verdicts = story.judged_right
     if asked.judged and verdicts:
         yield f"the judge agreed with the verifier on {right} of {verdicts} runs"
@@ -285,7 +266,7 @@ def _numbers(asked: Asked, story: Story, extra: dict[str, float], across: list[t
 
 
 def _meaning(asked: Asked, player: LanguageModel | None) -> str:
-    from lessonbank.bench import READER_VERSION
+    from lessonbank.demo import READER_VERSION
 
     if player is None:
         return SCRIPTED.format(version=READER_VERSION)
@@ -297,12 +278,11 @@ def _meaning(asked: Asked, player: LanguageModel | None) -> str:
 def _as_dict(
     asked: Asked,
     story: Story,
-    extra: dict[str, float],
     across: list[tuple[float, float]],
     player: LanguageModel | None,
 ) -> dict[str, Any]:
-    from lessonbank.bench import paired_bootstrap
-    from lessonbank.bench.story import rate, won
+    from lessonbank.demo import paired_bootstrap
+    from lessonbank.demo.story import rate, won
 
     example = story.example()
     return {
@@ -315,7 +295,6 @@ def _as_dict(
         "difference_over_worlds": asdict(paired_bootstrap([b for _, b in across], [a for a, _ in across]))
         if across
         else None,
-        "controls": extra,
         "lessons": [lesson.model_dump(mode="json") for lesson in story.picked_lessons()],
         "injected": {"task": example.task.goal, "text": example.memory} if example else None,
         "usage": story.usage.model_dump(),

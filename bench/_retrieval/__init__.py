@@ -1,1 +1,0 @@
-"""What `bench/retrieval.py` is made of."""

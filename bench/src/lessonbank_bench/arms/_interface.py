@@ -1,0 +1,35 @@
+"""What every arm of a comparison must do, and what it may know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from lessonbank.demo import PATIENCE as PATIENCE
+from lessonbank.demo import Memory as Memory
+from lessonbank.protocols import LanguageModel
+from lessonbank.types.ids import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an arm may know."""
+
+    scope: str
+    """Names the bank; nothing of the world is read from it."""
+    limit: int
+    seed: int
+    model: LanguageModel | None = None
+    truth: Callable[[str], str] | None = None
+    """What a perfect memory would say for a goal. Only the oracle asks; `None` where nobody knows."""
+    domain: str = "general"
+    """What runs are about, for judging and distilling, where an arm does not say."""
+
+
+def lesson_code(title: str, content: str, /) -> str:
+    """What names a lesson in an experiment's rows: twelve characters of the SHA-256 of its words."""
+    return digest(f"{title}\n{content}")[:12]
+
+
+Factory: TypeAlias = Callable[[Setting], Memory]

@@ -1,0 +1,63 @@
+"""The bank as an arm: the whole public loop, nothing withheld, so that every arm shows all it has."""
+
+from __future__ import annotations
+
+import lessonbank
+from lessonbank.demo import PATIENCE, KeptBank
+from lessonbank.errors import UsageError
+from lessonbank.protocols import Extractor, LanguageModel
+from lessonbank.types import Learned, Trajectory
+
+from ._interface import Setting, lesson_code
+from .options import Options
+
+
+class BankMemory(KeptBank):
+    """What is retrieved is shown, and what was done is learned with the verdict alone.
+
+    Args:
+        setting: the scope, k and the model; the truth is not looked at.
+        options: which parts; the standard ones by default.
+        extractor: an extractor of the arm's own. What it draws is kept as it is, without the gate for lessons.
+    """
+
+    def __init__(
+        self, setting: Setting, options: Options | None = None, /, *, extractor: Extractor | None = None
+    ) -> None:
+        chosen = options or Options()
+        bank = lessonbank.connect(
+            ":memory:",
+            scope=setting.scope,
+            model=_model(chosen, setting.model),
+            embedder=chosen.space,
+            retrieval=chosen.search,
+            consolidation=chosen.consolidation,
+            profile=chosen.profile,
+            domain=chosen.domain or setting.domain,
+            budget=chosen.budget,
+            extractor=extractor,
+            admission=None if extractor else "default",
+            holdout=None,
+            timeout=PATIENCE,
+        )
+        super().__init__(bank, limit=chosen.limit or setting.limit)
+        self._failures = chosen.failures
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The codes of the lessons in the last text, in order."""
+        return tuple(
+            lesson_code(lesson.title, lesson.content) for lesson in (self._recall.shown if self._recall else ())
+        )
+
+    def learn(self, run: Trajectory, /, *, success: bool | None) -> Learned | None:
+        if success is False and not self._failures:
+            return None
+        return super().learn(run, success=success)
+
+
+def _model(options: Options, model: LanguageModel | None) -> LanguageModel | dict[str, LanguageModel] | None:
+    """Who judges and distils: with `extractive` the model judges only."""
+    if model is None and options.extractor == "llm":
+        raise UsageError("an arm with extractor='llm' needs a model: give the experiment one")
+    return {"judge": model} if model and options.extractor == "extractive" else model

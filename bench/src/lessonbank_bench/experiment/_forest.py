@@ -1,0 +1,92 @@
+"""Differences with their intervals, one below the other: what leaves the line of no difference can be seen at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from lessonbank.guard.sanitise import canonical_line
+from lessonbank.reports.svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, words
+from lessonbank_bench.statistics import Interval
+
+Look = Literal["helps", "harms", "open"]
+_ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0
+_LETTER = 8.4
+"""Units a letter takes where it is largest, on a phone."""
+_NARROWEST = 0.1
+"""Ten points to both sides: a scale of less would make much of noise."""
+SIGN: Final[dict[Look, str]] = {"helps": "▲", "harms": "▼", "open": "●"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One row: what it is, what is said of it, and a difference of rates."""
+
+    label: str
+    told: str
+    value: float
+    thick: Interval | None
+    thin: Interval | None
+    look: Look = "open"
+
+
+def forest(
+    name: str,
+    bars: Sequence[Bar],
+    /,
+    *,
+    title: str,
+    told: str,
+    floor: float | None = None,
+    like: Sequence[Bar] = (),
+) -> str:
+    """One picture. `floor`: how far noise reaches from zero, as a grey band. `like`: bars that share its scale."""
+    x = Scale(*_reach([*bars, *like], floor), _SIDE + 8, WIDTH - _SIDE - 8)
+    height = _ROW * len(bars) + _FOOT
+    foot = height - _FOOT + 4
+    marks = [_floor(x, floor, foot)] if floor else []
+    marks += [line("scale", (x(tick), 4), (x(tick), foot)) for tick in ticks(x.low, x.high)]
+    marks += [words(_points(tick), (x(tick), foot + 17), anchor="middle") for tick in ticks(x.low, x.high)]
+    marks.append(line("zero", (x(0.0), 4), (x(0.0), foot)))
+    marks.append(words("points of success", (WIDTH / 2, height - 6), name="label soft", anchor="middle"))
+    for place, bar in enumerate(bars):
+        marks += _row(bar, 4 + _ROW * place, x)
+    return picture(name, size=(WIDTH, height), title=title, told=told, marks=marks)
+
+
+def _floor(x: Scale, floor: float, foot: float) -> str:
+    return band("floor", [(x(-floor), 4), (x(floor), 4)], [(x(-floor), foot), (x(floor), foot)])
+
+
+def _row(bar: Bar, top: float, x: Scale) -> list[str]:
+    said = fitted(canonical_line(f"{SIGN[bar.look]} {bar.told}"), cells=34)
+    room = int((WIDTH - 2 * _SIDE) / _LETTER - len(said) - 2)
+    marks = [
+        words(fitted(canonical_line(bar.label), cells=room), (_SIDE, top + 15), name="name"),
+        words(said, (WIDTH - _SIDE, top + 15), name=f"name {bar.look}", anchor="end"),
+    ]
+    y = top + 29
+    for kind, span in (("thin", bar.thin), ("thick", bar.thick)):
+        if span is not None:
+            marks.append(line(f"{kind} {bar.look}", (x(span.low), y), (x(span.high), y)))
+    return [*marks, _mark(bar.look, (x(bar.value), y))]
+
+
+def _mark(look: Look, at: tuple[float, float]) -> str:
+    x, y = at
+    if look == "open":
+        return dot("mark open", at, 5)
+    way = 1 if look == "harms" else -1
+    return shape(f"mark {look}", [(x, y + 7 * way), (x - 6.5, y - 5 * way), (x + 6.5, y - 5 * way)])
+
+
+def _reach(bars: Sequence[Bar], floor: float | None) -> tuple[float, float]:
+    spans = [span for bar in bars for span in (bar.thick, bar.thin) if span is not None]
+    ends = [end for span in spans for end in (span.low, span.high)] + [bar.value for bar in bars]
+    near = max(_NARROWEST, floor or 0.0)
+    return max(min([-near, *ends]), -1.0), min(max([near, *ends]), 1.0)
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:+.0f}".replace("-", "\u2212") if round(100 * value) else "0"

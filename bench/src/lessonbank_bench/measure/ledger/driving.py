@@ -1,0 +1,61 @@
+"""The planted world through a real bank: does what it says of its lessons agree with what was planted?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lessonbank_bench.measure.simulator import World, drive, planted_bank
+
+from .sampling import Sampling, told
+from .table import Row, averaged
+
+_SEEDS, _EPISODES, _SIZE = 4, 1500, 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What a bank says of its lessons after a run."""
+
+    agree: float
+    """Of the lessons that help or harm, the share whose expected effect has the planted sign."""
+    decided: float
+    """Of the same, the share of which the bank says that they help or harm, or that it took back."""
+    wrong: int
+    """Lessons of which it says what is not so."""
+
+
+def rows(sampling: Sampling, /) -> list[Row]:
+    """Signs, verdicts and false verdicts, of the bank's own report."""
+    seeds, episodes = sampling.seeds(_SEEDS, least=1), sampling.size(_EPISODES)
+    found = [driven(seed, episodes) for seed in seeds]
+    on = f"{told(seeds)}, {episodes} tasks each, 12 lessons: a third adds 30 points, a third takes as many away"
+    return [
+        averaged("a real bank: planted signs found", [one.agree for one in found], on=on, least=90.0),
+        averaged("a real bank: lessons that help or harm and are said to", [one.decided for one in found], on=on),
+        Row(
+            claim="a real bank: verdicts that are not so",
+            value=sum(one.wrong for one in found),
+            most=0.0,
+            unit="",
+            on=on,
+        ),
+    ]
+
+
+def driven(seed: int, episodes: int, /) -> Verdicts:
+    """A world with large effects, put through a bank that may act, and the bank's report on it."""
+    world = World.draw(seed, lessons=12, families=4, helpful=1 / 3, harmful=1 / 3, size=_SIZE, candidates=3)
+    with planted_bank(world, seed=seed, holdout=0.3) as bank:
+        drive(world, episodes, bank, seed=seed)
+        lift = bank.lift()
+    planted = dict(zip(world.names, world.families.effect[0], strict=True))
+    said = {"helps": 1, "harms": -1, "no evidence yet": 0}
+    acting = [lesson for lesson in lift.lessons if planted[lesson.lesson_id]]
+    verdicts = {lesson.lesson_id: -1 if lesson.retired else said[lesson.standing] for lesson in lift.lessons}
+    return Verdicts(
+        agree=float(np.mean([(lesson.expected or 0.0) * planted[lesson.lesson_id] > 0 for lesson in acting])),
+        decided=float(np.mean([verdicts[lesson.lesson_id] != 0 for lesson in acting])),
+        wrong=sum(verdict not in (0, np.sign(planted[id])) for id, verdict in verdicts.items()),
+    )

@@ -1,0 +1,1 @@
+"""What `lessonbank_bench.measure.retrieval` is made of."""

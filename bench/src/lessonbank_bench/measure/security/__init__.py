@@ -1,0 +1,1 @@
+"""What the guard promises, measured: one module for each kind of promise, each giving rows of one table."""

@@ -1,0 +1,127 @@
+"""What the gate turns away: of labelled lessons, of lessons drawn from recorded runs, of lessons a reader wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lessonbank import importers
+from lessonbank.guard.admit import LessonGate
+from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
+from lessonbank.types import Extraction, Lesson, Rejected, Run, Step, Trajectory, Verdict
+
+from .places import ROOT, SHARED, cases
+from .table import Row, share
+
+SETS = {
+    "admission": "the set the gate was tuned on",
+    "admission_held_out": "held out (first reading before tuning: 65 % of junk)",
+    "admission_fresh": "fresh (first reading before tuning: 80 % of junk)",
+}
+CASSETTE = ROOT / "src" / "lessonbank" / "demo" / "cassettes" / "desk.jsonl"
+_GOAL = re.compile(r"^Goal: (.+)$", re.MULTILINE)
+_TASK = re.compile(r"^\[task\]\n\| (.+)$", re.MULTILINE)
+_CODE = re.compile(r"\bnonce-\d+\b")
+"""What stands in a recording for the code of a block."""
+_ENOUGH = 40
+"""Runs of a file that are drawn from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A labelled lesson and what became of it."""
+
+    id: str
+    label: str
+    fate: str
+    """`kept`, `quarantined`, or the rule that turned it away."""
+
+
+async def rows(every: int = 1) -> list[Row]:
+    """Junk that is rejected, good lessons that are lost."""
+    told = [row for name, what in SETS.items() for row in _labelled(name, what, every)]
+    hostile = [decide(case) for case in cases("semantic", every=every)]
+    shown = [d.id for d in hostile if d.fate == "kept"]
+    told.append(
+        share("hostile advice in plain words that the gate lets through", shown, of=len(hostile), what="lessons")
+    )
+    if SHARED.exists():
+        told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
+    return [*told, await _demonstrated()]
+
+
+def _labelled(name: str, what: str, every: int) -> Iterator[Row]:
+    decided = [decide(case) for case in cases(name, every=every)]
+    junk, good = ([d for d in decided if d.label == label] for label in ("junk", "good"))
+    away = [d.id for d in junk if d.fate not in ("kept", "quarantined")]
+    lost = [f"{d.id} ({d.fate})" for d in good if d.fate != "kept"]
+    row = share(f"junk rejected, {what}", away, of=len(junk), what="lessons", least=95.0)
+    missed = tuple(f"{d.id} ({d.fate})" for d in junk if d.id not in away)
+    yield replace(row, broken_by=missed)
+    yield share(f"good lessons lost, {what}", lost, of=len(good), what="lessons", most=5.0)
+
+
+def decide(case: dict[str, Any], /) -> Decided:
+    """One labelled lesson at the gate, with the task, the answer and what memory had shown."""
+    run = Trajectory(
+        task=case["task"], steps=(Step(action="look", observation="done"),), answer=case.get("answer") or None
+    )
+    lesson = Lesson(
+        title=case["title"].strip() or "-", description=case["description"], content=case["content"].strip() or "-"
+    )
+    attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+    out = LessonGate()(Extraction(lessons=(lesson,)), [attempt], shown=case.get("shown", []))
+    return Decided(case["id"], case.get("label", ""), fate(out))
+
+
+def fate(out: Extraction, /) -> str:
+    """What became of the one lesson of an extraction."""
+    if out.rejected:
+        return out.rejected[0].rule
+    return "quarantined" if out.lessons and out.lessons[0].hidden else "kept"
+
+
+async def _from_runs(path: Path, every: int) -> Row:
+    """Lessons that code drew from real runs: it writes none that the gate should refuse."""
+    drawn, refused, extract = 0, list[str](), ExtractiveExtractor()
+    for number, entry in enumerate(importers.read(path)):
+        if number >= _ENOUGH // every:
+            break
+        if not isinstance(entry, importers.Imported) or entry.verdict is None or entry.verdict.outcome == "unknown":
+            continue
+        attempts = [Run(trajectory=entry.trajectory, verdict=entry.verdict)]
+        out = LessonGate()(found := await extract(attempts), attempts, shown=[])
+        drawn += len(found.lessons)
+        refused += [_said(r) for r in out.rejected] + [f"quarantined: {i.title[:50]}" for i in out.lessons if i.hidden]
+    name = f"lessons drawn from recorded runs that are lost, {path.name.partition('.')[0]}"
+    return share(name, refused, of=drawn, what="lessons", most=5.0)
+
+
+async def _demonstrated() -> Row:
+    """The lessons that a reader wrote in the recorded demonstration, each with its run and what that had been shown."""
+    refused, number, shown = list[str](), 0, dict[str, str]()
+    for line in CASSETTE.read_text(encoding="utf-8").splitlines():
+        record = json.loads(line)
+        asked, reply = record["request"]["messages"][-1]["content"], record["response"]["text"]
+        if goal := _GOAL.search(asked):
+            shown[goal[1]] = _CODE.sub("0badc0de", asked.partition("Goal: ")[0])
+        if not reply.startswith('{"lessons"'):
+            continue
+        drafts, (task,) = parse_lessons(reply, limit=3).lessons, _TASK.findall(asked)
+        lessons = tuple(Lesson(title=d.title, description=d.description, content=d.content) for d in drafts)
+        run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
+        attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
+        out = LessonGate()(Extraction(lessons=lessons), [attempt], shown=[shown.get(task, "")])
+        number += len(lessons)
+        shown_now = {lesson.id for lesson in out.lessons if not lesson.hidden}
+        refused += [lesson.title[:60] for lesson in lessons if lesson.id not in shown_now]
+    name = "lessons of the recorded demonstration, written by a reader, that are lost"
+    return share(name, refused, of=number, what="lessons", most=5.0)
+
+
+def _said(rejected: Rejected) -> str:
+    return f"{rejected.rule}: {rejected.title[:50] or rejected.reason}"

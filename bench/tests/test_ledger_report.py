@@ -1,0 +1,237 @@
+"""The report on what the ledger claims: every row is there, and each check misses where an estimator is broken."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lessonbank.evidence.episodes import Episodes
+
+Part = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def report() -> ModuleType:
+    return import_module("lessonbank_bench.measure.ledger.__main__")
+
+
+@pytest.fixture
+def part() -> Part:
+    return lambda name: import_module(f"lessonbank_bench.measure.ledger.{name}")
+
+
+@pytest.fixture
+def few(part: Part, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """As few replications as there can be, of a population that is made in a moment."""
+    monkeypatch.setattr(part("covering"), "_POPULATION", 100)
+    return part("sampling").Sampling(0.0002)
+
+
+# --- it runs ---------------------------------------------------------------------------------------------------------
+
+ROWS = {
+    "coverage": ("truth is told", "10 % checked", "nothing checked", "more where memory was shown", "swing", "limit"),
+    "peeking": (
+        "its sequence at every moment",
+        "follow the evidence",
+        "500 episodes: memory",
+        "500 episodes: a lesson",
+        "e-BH",
+    ),
+    "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "any time", "taken back"),
+    "poison": ("lowest window", "worst seed", "always shown"),
+    "flips": ("naive loop", "counts and prunes", "10% of labels checked"),
+    "bank": ("signs", "not so"),
+    "cost": ("retrieval, in memory", "settlement, in a file", "million recalls", "per recall"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_each_part_gives_its_rows_on_a_tiny_sample(name: str, report: ModuleType, few: Any) -> None:
+    rows = report.measured(name, few)
+    for words in ROWS[name]:
+        assert any(words in row.claim for row in rows), words
+    assert all(row.on and row.bound for row in rows)
+    assert all("seed" in row.on for row in rows)
+
+
+def test_every_part_is_tried(report: ModuleType) -> None:
+    assert report.PARTS.keys() == ROWS.keys()
+
+
+def test_the_same_seed_gives_the_same_rows_and_another_one_others(part: Part) -> None:
+    ranking = part("ranking")
+    first, again, other = (ranking.ranked(300, seeds) for seeds in (range(3), range(3), range(3, 6)))
+    assert first == again
+    assert first.value != other.value
+
+
+def test_a_row_says_whether_it_holds(part: Part) -> None:
+    table = part("table")
+    row = table.averaged("a", [0.9, 1.0], on="2 runs, seeds 0–1", least=93.0, most=97.0, beside=(("others", 50.0),))
+    low, told, nothing = replace(row, value=92.9), replace(row, least=None, most=None), replace(row, value=float("nan"))
+    assert [r.holds for r in (row, low, told, nothing)] == [True, False, True, False]
+    lines = "\n".join(table.as_lines([row, low, told]))
+    assert lines.count("**misses**") == 1
+    assert "| 95.0 ± 5.00 % | 93–97 % | holds | others 50.0 % | 2 runs, seeds 0–1 |" in lines
+    assert table.as_data([row])[0]["beside"] == {"others": 50.0}
+
+
+def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> None:
+    row = part("table").counted("a", [False] * 100, on="100 runs", most=5.0)
+    assert row.value == 0.0
+    assert 0.5 < row.error < 2.0
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_exit_code_is_1_where_something_misses(
+    broken: bool,
+    report: ModuleType,
+    part: Part,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = part("table").Row(claim="planted", value=float(broken), most=0.0, on="1 case, seed 0")
+    monkeypatch.setattr(part("ranking"), "rows", lambda sampling: [row])
+    monkeypatch.setattr(sys, "argv", ["ledger.py", "--json", "--quick", "--parts", "ranking"])
+    with pytest.raises(SystemExit) as ended:
+        report.main()
+    assert ended.value.code == int(broken)
+    assert json.loads(capsys.readouterr().out)[0]["holds"] is not broken
+
+
+# --- and it would notice ---------------------------------------------------------------------------------------------
+
+
+def missed(rows: list[Any]) -> str:
+    return "\n".join(row.claim for row in rows if not row.holds)
+
+
+def halved(effects: Callable[..., Any]) -> Callable[..., Any]:
+    def made(episodes: Episodes) -> Any:
+        told = effects(episodes)
+        middle = (told.low + told.high) / 2
+        return replace(told, low=(told.low + middle) / 2, high=(told.high + middle) / 2)
+
+    return made
+
+
+def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    covering = part("covering")
+    for name in ("item_effects", "overall_effect"):
+        monkeypatch.setattr(covering, name, halved(getattr(covering, name)))
+    broken = missed(covering.rows(replace(few, share=0.03), settings=covering.SETTINGS[:1]))
+    assert "coverage of lessons" in broken
+    assert "coverage of memory as a whole" in broken
+
+
+def test_labels_taken_for_the_truth_cover_less_than_corrected_ones(part: Part, few: Any) -> None:
+    covering = part("covering")
+    fooled = next(s for s in covering.SETTINGS if "fool" in s.name)
+    _, whole = covering.rows(replace(few, share=0.04), settings=[fooled])
+    assert dict(whole.beside)["as if all labels were true"] < whole.value - 5
+
+
+def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    peeking = part("peeking")
+    scores = peeking.lesson_scores
+
+    def ignoring(episodes: Episodes) -> Any:
+        """As if every second draw had been a withholding."""
+        told, pairs = scores(episodes), episodes.pairs
+        use = ~episodes.control[pairs.row]
+        score = (0.5 - pairs.withheld[use]) * (episodes.outcome[pairs.row[use]] - 0.5)
+        return replace(told, score=score, scale=np.full(len(told), 0.25))
+
+    monkeypatch.setattr(peeking, "item_scores", ignoring)
+    assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(3))])
+
+
+def test_an_interval_for_one_look_is_found_out_when_looked_at_often(
+    part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peeking = part("peeking")
+
+    def once(scores: Any, *, at: Any) -> Any:
+        mean, error = np.cumsum(scores.score), np.sqrt(np.cumsum(scores.score**2))
+        return mean - 1.96 * error, mean + 1.96 * error
+
+    monkeypatch.setattr(peeking, "path", once)
+    broken = missed(peeking.null(range(30), 300))
+    assert "episodes: memory as a whole" in broken
+    assert "episodes: a lesson" in broken
+
+
+def test_acting_on_any_evidence_at_all_is_found_out(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    peeking = part("peeking")
+    monkeypatch.setattr(peeking, "e_bh", lambda logs, *, alpha: logs > 0.3)
+    assert "e-BH" in missed(peeking.null(range(30), 300))
+
+
+def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranking = part("ranking")
+    sound = ranking.ranked(2000, range(6), least=0.75)
+    effects = ranking.lesson_effects
+    monkeypatch.setattr(ranking, "item_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made)))
+    assert "Spearman" in missed([ranking.ranked(2000, range(6), least=0.75)])
+    assert sound.value > dict(sound.beside)["counters"] + 0.05
+
+
+def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranking = part("ranking")
+    for flag, claim in ((True, "null lessons flagged"), (False, "harmful lessons flagged")):
+        always = np.full(30, flag)
+        monkeypatch.setattr(ranking, "_ways", lambda episodes, always=always: (always, always, always))
+        assert claim in missed(ranking.flagged(range(2), episodes=300))
+
+
+def test_a_ledger_that_does_not_act_misses_the_poisoned_bank(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
+    poisoning = part("poisoning")
+    standing = import_module("lessonbank_bench.measure.simulator").Standing
+    monkeypatch.setattr(poisoning, "reviewed", lambda episodes: standing.of(30, withhold=0.1, control=0.1))
+    broken = missed(poisoning.poisoned(range(3), helpful=0.2))
+    assert "lowest window" in broken
+    assert "worst seed" in broken
+
+
+def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(
+    part: Part, few: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flipping = part("flipping")
+    monkeypatch.setattr(flipping, "_ledger", lambda start: None)
+    rows = flipping.rows(replace(few, share=0.02))
+    assert rows[0].value > 3.0
+    assert all("by the ledger" in row.claim and not row.holds for row in rows if row.most is not None)
+
+
+def test_a_millisecond_too_many_misses_the_overhead(part: Part) -> None:
+    times = np.ones((20, 2, 2))
+    costing = part("costing")
+    rows = [make("a", times, most=0.3, on="") for make in (costing._overhead, costing._shared)]
+    assert missed(rows) == ""
+    times[:, 0] += 1.0
+    assert not costing._overhead("a", times, most=0.3, on="").holds
+    assert not costing._shared("a", times, most=0.3, on="").holds
+
+
+def test_reviews_that_take_long_miss_though_most_settlements_have_none(part: Part) -> None:
+    times = np.ones((100, 2, 2))
+    times[::50, 0] += 30.0
+    costing = part("costing")
+    assert costing._overhead("a", times, most=0.5, on="").holds
+    assert not costing._shared("a", times, most=0.5, on="").holds
+
+
+def test_a_false_verdict_and_a_wrong_sign_miss(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    driving = part("driving")
+    told = driving.Verdicts(agree=0.5, decided=0.5, wrong=1)
+    monkeypatch.setattr(driving, "driven", lambda seed, episodes: told)
+    assert len(missed(driving.rows(few)).split("\n")) == 2

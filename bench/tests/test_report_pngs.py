@@ -1,0 +1,107 @@
+"""An experiment's pictures as files: what there is to draw is drawn, and nothing else."""
+
+from __future__ import annotations
+
+import importlib.util
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from lessonbank.errors import MissingExtra, StoreUnavailable
+from lessonbank.types.ids import now
+from lessonbank_bench.arms import lesson_code
+from lessonbank_bench.experiment.pngs import pngs
+from lessonbank_bench.experiment.records import AttemptRow, Experiment, Lesson, made
+
+THERE = importlib.util.find_spec("matplotlib") is not None
+DRAWS = pytest.mark.skipif(not THERE, reason="matplotlib is not installed (the extra `plots`)")
+LESSON = Lesson(kind="strategy", title="Cheap at $3, not $4 學習", content="Open it.")
+
+
+def asked(**more: object) -> Experiment:
+    arms = [{"name": "none"}, {"name": "a/a", "again": True}, {"name": "new", "memory": "random"}]
+    return made({"arms": arms, "seeds": [1, 2, 3], "tasks": 8, "name": "What $x$ costs", **more}, source="test")
+
+
+def rows_of(experiment: Experiment, *, cost: float | None = None) -> list[AttemptRow]:
+    return [
+        AttemptRow(
+            config="c",
+            versions={},
+            at=now(),
+            seed=seed,
+            arm=arm.name,
+            place=place,
+            task_id=f"{seed}/{place}",
+            task="t",
+            family="f",
+            success=(arm.name == "new" and place > 1) or (place + seed) % 4 == 0,
+            steps=4 + place % 3,
+            tokens=0 if cost is None else 900,
+            cost=cost,
+            memory="m" if arm.name == "new" and place else "",
+            memory_digest="",
+            same_digest="",
+            shown=(lesson_code(LESSON.title, LESSON.content),) if arm.name == "new" and place else (),
+            lessons=(LESSON,) if arm.name == "new" else (),
+        )
+        for seed in experiment.seeds
+        for place in range(experiment.tasks)
+        for arm in experiment.arms
+    ]
+
+
+def size(path: Path) -> tuple[int, int]:
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    return struct.unpack(">II", data[16:24])
+
+
+@DRAWS
+def test_there_is_one_picture_for_each_number_that_is_known(tmp_path: Path) -> None:
+    paths = pngs(asked(), rows_of(asked(), cost=0.01), tmp_path / "new" / "folder")
+    names = ["success", "steps", "tokens", "cost", "memory", "lessons", "differences", "single_lessons"]
+    assert [path.stem for path in paths] == names
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(f"{n}.png" for n in names)
+    for path in paths:
+        width, height = size(path)
+        assert 1000 < width < 2000
+        assert 300 < height < 2000
+
+
+@DRAWS
+def test_what_is_not_known_is_not_drawn(tmp_path: Path) -> None:
+    names = [path.stem for path in pngs(asked(), rows_of(asked()), tmp_path)]
+    assert "cost" not in names
+    assert "tokens" not in names
+    assert pngs(asked(), [], tmp_path) == []
+
+
+@DRAWS
+def test_many_arms_and_one_seed_can_be_drawn_too(tmp_path: Path) -> None:
+    arms = [{"name": f"arm {n}", "memory": "random"} for n in range(14)]
+    experiment = asked(arms=arms, seeds=[5], environment="webarena", model="openai:any")
+    assert pngs(experiment, rows_of(experiment), tmp_path)[0].stem == "success"
+
+
+@DRAWS
+def test_no_window_is_opened_and_no_display_is_needed(tmp_path: Path) -> None:
+    pngs(asked(), rows_of(asked()), tmp_path)
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+@DRAWS
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(StoreUnavailable, match="cannot write to"):
+        pngs(asked(), rows_of(asked()), tmp_path / "file")
+
+
+@pytest.mark.skipif(THERE, reason="matplotlib is installed")
+def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match=r"lessonbank-bench\[plots\]") as caught:
+        pngs(asked(), [], tmp_path / "pictures")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "pictures").exists()

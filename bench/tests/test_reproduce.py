@@ -1,0 +1,194 @@
+"""The page about the paper's tables: every published figure is the one on file, and every command can be given.
+
+`python tests/bench/test_reproduce.py` writes the tables into the page anew.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank_bench import scaling_table
+from lessonbank_bench.environments import ENVIRONMENTS
+from lessonbank_bench.experiment import asking
+from lessonbank_bench.experiment.records import Experiment
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reproduce.md"
+FIGURES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("published.toml").read_text(encoding="utf-8"))
+REFERENCE = ROOT.parent / "shared" / "facts" / "reference.md"
+_TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.S)
+_SHORT = {"Gemini-2.5-flash": "flash", "Gemini-2.5-pro": "pro", "ReasoningBank": "RB"}
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], published: int) -> str:
+    """A table with a cell of the reader's own beside each published figure; no figure was published for a dash."""
+    head = list(columns[:published])
+    for column in columns[published:]:
+        head += [column, "yours"]
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        line = list(row[:published])
+        for figure in row[published:]:
+            line += [figure or "–", ""]
+        lines.append(line)
+    return "".join(f"| {' | '.join(line)} |\n".replace("  ", " ") for line in lines)
+
+
+def with_tables(text: str) -> str:
+    return _TABLE.sub(lambda found: found[1] + "\n" + table(**FIGURES[found[2]]) + "\n" + found[3], text)
+
+
+def given() -> Iterator[list[str]]:
+    """The words of every command of the page."""
+    for block in re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S):
+        yield from filter(None, (shlex.split(line, comments=True) for line in block.splitlines()))
+
+
+COMMANDS = list(given())
+RUNS = [words for words in COMMANDS if words[:3] == ["lessonbank", "bench", "run"]]
+
+
+def asked(words: Sequence[str]) -> Experiment:
+    """The experiment that a command is for."""
+    told: dict[str, str] = {}
+    settings: list[str] = []
+    for key, value in pairwise(words):
+        if key == "--set":
+            settings.append(value)
+        elif key.startswith("--"):
+            told[key] = value
+    tasks = int(told["--tasks"]) if "--tasks" in told else None
+    return asking.asked(
+        None, preset=told["--preset"], model=told.get("--model"), base_url=told.get("--base-url"), tasks=tasks,
+        settings=settings,
+    )  # fmt: skip
+
+
+def test_every_table_of_the_page_is_the_one_on_file() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_tables(text) == text, "run: python tests/bench/test_reproduce.py"
+    assert sorted(name for _, name, _ in _TABLE.findall(text)) == sorted(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_row_on_file_has_a_figure_for_each_column(name: str) -> None:
+    told = FIGURES[name]
+    assert all(len(row) == len(told["columns"]) for row in told["rows"])
+    for row in told["rows"]:
+        assert all(re.fullmatch(r"(?:[\d.,]+\??(?: / [\d.,]+)*)?", cell) for cell in row[told["published"] :]), row
+
+
+def test_the_overall_figures_are_the_means_of_the_sites() -> None:
+    counts = (187, 182, 180, 106, 29)
+    for row in FIGURES["webarena"]["rows"]:
+        *sites, overall = (float(cell.split(" / ")[0]) for cell in row[2:])
+        mean = sum(n * rate for n, rate in zip(counts, sites, strict=True)) / sum(counts)
+        assert mean == pytest.approx(overall, abs=0.1), row
+
+
+def test_what_the_text_says_of_the_figures_follows_from_them() -> None:
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    error = (0.497 * 0.503 / 187) ** 0.5
+    assert f"standard error of {100 * error:.1f} points" in text
+    assert round(100 * error * 2**0.5) == 5
+    counts = (187, 182, 180, 106, 29)
+    odd = [
+        (row[0], row[1], FIGURES["webarena"]["columns"][place])
+        for row in FIGURES["webarena"]["rows"]
+        for place, n in enumerate(counts, 2)
+        if all(abs(100 * k / n - float(row[place].split(" / ")[0])) > 0.1 for k in range(n + 1))
+    ]
+    assert odd == [
+        ("Gemini-2.5-pro", "AWM", "Admin"),
+        ("Claude-3.7-sonnet", "Synapse", "Gitlab"),
+        ("Claude-3.7-sonnet", "AWM", "Gitlab"),
+    ]
+    assert f"Three of the {len(FIGURES['webarena']['rows']) * 5} rates" in text
+    assert round(100 * 2.1 / 6.8, 1) == 30.9
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason="the facts about the paper are kept beside the project, not in it")
+def test_every_figure_is_that_of_the_facts() -> None:
+    facts = " ".join(REFERENCE.read_text(encoding="utf-8").replace("*", "").split())
+    for name in ("webarena", "mind2web"):
+        for row in FIGURES[name]["rows"]:
+            memory = _SHORT.get(row[1], row[1].replace("ReasoningBank + MaTTS", "RB+MaTTS"))
+            assert f"| {memory} | {' | '.join(cell.replace(' / ', '/') for cell in row[2:])} |" in facts, row
+    for row in FIGURES["scaling_curve"]["rows"]:
+        assert f"|{'|'.join(row)}|" in facts, row
+    for name in FIGURES.keys() - {"webarena", "mind2web", "scaling_curve"}:
+        for row in FIGURES[name]["rows"]:
+            for cell in row[1:]:
+                numbers = [part for part in cell.removesuffix(" %").split(" / ") if part[:1].isdigit()]
+                assert all(re.search(rf"(?<![\d.]){re.escape(part)}(?![\d])", facts) for part in numbers), (name, row)
+
+
+@pytest.mark.skipif(not REFERENCE.is_file(), reason="the facts about the paper are kept beside the project, not in it")
+def test_every_figure_of_the_prose_is_that_of_the_facts() -> None:
+    facts = REFERENCE.read_text(encoding="utf-8")
+    text = _TABLE.sub("", re.sub(r"```.*?```|<!-- setup.*?-->", "", PAGE.read_text(encoding="utf-8"), flags=re.S))
+    told = set(re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", text)) - {"0.1"}  # a tolerance of ours
+    assert len(told) > 15
+    assert {figure for figure in told if figure not in facts} == set()
+
+
+@pytest.mark.parametrize("words", RUNS, ids=lambda words: " ".join(words[3:]))
+def test_every_run_of_the_page_is_an_experiment_that_the_package_has(words: list[str]) -> None:
+    experiment = asked(words)
+    assert experiment.environment in ENVIRONMENTS
+    assert words.count("--out") == 1
+    assert "--anyway" in words
+
+
+def test_runs_go_to_folders_of_their_own() -> None:
+    folders = [words[words.index("--out") + 1] for words in RUNS]
+    assert len(set(folders)) == len(folders)
+
+
+def test_the_sizes_of_the_commands_are_those_of_the_paper() -> None:
+    sizes = {
+        (e.environment, e.settings.get("site") or e.settings.get("split") or ""): e.tasks
+        for e in map(asked, RUNS)
+        if len(e.arms) > 2 and not e.model.startswith("openai")
+    }
+    assert sizes == {
+        ("webarena", "shopping"): 187,
+        ("webarena", "shopping_admin"): 182,
+        ("webarena", "gitlab"): 180,
+        ("webarena", "reddit"): 106,
+        ("webarena", "multi"): 29,
+        ("mind2web", "test_task"): 252,
+        ("mind2web", "test_website"): 177,
+        ("mind2web", "test_domain"): 912,
+        ("swebench", ""): 500,
+    }
+
+
+def test_every_preset_of_the_paper_is_on_the_page_with_the_papers_settings() -> None:
+    named = {words[words.index("--preset") + 1] for words in RUNS}
+    assert named == {name for name in asking.presets() if name.startswith("paper-")}
+    for name in named:
+        experiment = asking.asked(None, preset=name)
+        assert not experiment.shuffle
+        assert experiment.model == "google:gemini-2.5-flash"
+        assert experiment.settings["temperature"] == (0.0 if name == "paper-swebench" else 0.7)
+        limits = {arm.limit for arm in experiment.arms if arm.memory or arm.name != "none"}
+        assert limits == ({1, 2, 3, 4} if name == "paper-k" else {1})
+
+
+def test_the_scaling_command_of_the_page_can_be_given() -> None:
+    (words,) = [words for words in COMMANDS if words[0] == "python"]
+    assert words[:3] == ["python", "-m", "lessonbank_bench.scaling_table"]
+    assert scaling_table._asked(words[3:]).tasks == 20
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,67 @@
+"""What measures the store, run as its docstring says on a bank small enough for a test; and its rows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def workload(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The rows and texts of the benchmark."""
+    from lessonbank_bench.measure.store import workload
+
+    return workload
+
+
+def run(*words: str) -> dict[str, Any]:
+    """What the script prints, with words for it."""
+    command = [sys.executable, "-m", "lessonbank_bench.measure.store", "--json", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return json.loads(done.stdout)
+
+
+def test_every_figure_of_searching_and_weight_is_there_beside_its_raw_operation(tmp_path: Path) -> None:
+    parts = ("retrieve", "size", "peers")
+    said = run("--lessons", "300", "--calls", "4", "--folder", str(tmp_path), "--parts", *parts)
+    figures = {figure["name"]: figure for figure in said["figures"]}
+    assert figures["retrieve, through the bank"]["ratio"] > 0
+    assert figures["recall@5 of retrieve"]["met"] is True
+    assert figures["disk per lesson, text excluded"]["target"] == "≤ 1.2"
+    assert ["Chroma 1.5.9", "needs --peers DIR for its environment"] in said["missing"]
+    assert [file.name for file in tmp_path.glob("*.db")] == ["bank-300.db"]
+
+
+def test_a_kept_bank_is_taken_again(tmp_path: Path) -> None:
+    words = ("--lessons", "60", "--calls", "4", "--folder", str(tmp_path), "--parts", "bulk")
+    first, again = run(*words), run(*words)
+    assert first["figures"][0]["value"] == again["figures"][0]["value"]
+
+
+def test_rows_are_the_same_whatever_portion_is_asked_for(workload: ModuleType) -> None:
+    assert np.array_equal(workload.rows(9_990, 20), workload.rows(0, 10_010)[9_990:])
+    assert [*workload.texts(495, 10)] == [*workload.texts(0, 505)][495:]
+    assert np.allclose(np.linalg.norm(workload.rows(0, 50), axis=1), 1.0, atol=1e-5)
+
+
+def test_texts_are_no_more_repetitive_than_real_ones(workload: ModuleType) -> None:
+    made = [*workload.texts(0, 60)]
+    tasks = " ".join(text.task for text in made).encode()
+    assert len({text.task for text in workload.texts(0, 5000)}) == 5000
+    assert 0.35 < len(zlib.compress(tasks)) / len(tasks) < 0.5
+    assert 170 < np.mean([len(text.task) for text in made]) < 210
+    assert 270 < np.mean([text.size - len(text.task) for text in made]) < 320
+
+
+def test_no_query_is_given_out_twice(workload: ModuleType) -> None:
+    queries = workload.Queries()
+    taken = [*queries.take(15_000), *queries.take(10_000)]
+    assert len({each.tobytes() for each in taken}) == len(taken)

@@ -1,0 +1,87 @@
+"""The demo as a newcomer runs it: quick, offline, honest, and plain where there is no terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lessonbank.cli.demo import demo
+from lessonbank.errors import UsageError
+
+app = typer.Typer()
+app.command()(demo)
+QUICK = ["--seed", "3", "--worlds", "2", "--tasks", "30"]
+FEWER = ["--seed", "3", "--worlds", "2", "--tasks", "16"]
+SHORT = ["--seed", "3", "--worlds", "1", "--tasks", "12"]
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False, color=False)
+
+
+def test_it_shows_curves_lessons_a_block_the_difference_and_what_it_does_not_prove() -> None:
+    result = invoke(*QUICK)
+    assert result.exit_code == 0
+    shown = result.output
+    for part in (
+        "without memory", "with memory", "Lessons it wrote", "guardrail, from a failed run", "by: extractive",
+        "exactly as the agent saw it", "<<<lessons", "95 %, bootstrap over worlds, paired",
+        "not a language model", "It shows not",
+    ):  # fmt: skip
+        assert part in shown
+    assert "\x1b" not in shown
+
+
+@pytest.mark.full
+def test_without_a_terminal_progress_comes_in_plain_lines() -> None:
+    lines = invoke(*QUICK).output.splitlines()
+    assert lines[0].startswith("task   3 of 30: without memory")
+    assert sum(line.startswith("task ") for line in lines) == 10
+
+
+def test_json_on_stdout_is_one_document_with_everything() -> None:
+    result = CliRunner().invoke(app, [*FEWER, "--json"], catch_exceptions=False)
+    told = json.loads(result.stdout)
+    assert len(told["without"]["done"]) == len(told["with"]["done"]) == 16
+    assert told["difference"]["estimate"] == pytest.approx(told["with"]["rate"] - told["without"]["rate"])
+    assert len(told["worlds"]) == 2
+    assert told["lessons"][0]["provenance"]["method"] == "extractive"
+    assert told["injected"]["text"].strip()
+    assert "not a language model" in told["meaning"]
+    assert "task" in result.stderr
+
+
+@pytest.mark.full
+def test_the_same_seed_tells_the_same_story() -> None:
+    one, two = (json.loads(CliRunner().invoke(app, [*SHORT, "--json"]).stdout) for _ in range(2))
+    assert (one["with"], one["without"], one["worlds"]) == (
+        two["with"], two["without"], two["worlds"]
+    )  # fmt: skip
+
+
+def test_the_recorded_run_replays_against_the_present_prompts() -> None:
+    """A change of a prompt, of rendering or of retrieval makes this fail: then the run is to be recorded again."""
+    result = CliRunner().invoke(app, ["--replay", "--json"], catch_exceptions=False)
+    told = json.loads(result.stdout)
+    assert [sum(told[arm]["done"]) for arm in ("without", "with")] == [1, 2]
+    assert len(told["without"]["done"]) == 8
+    assert told["notes"] == []
+    assert {lesson["provenance"]["method"] for lesson in told["lessons"]} == {"llm"}
+    assert "written by hand" in told["meaning"]
+
+
+def test_a_replay_without_a_recorded_run_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys.modules["lessonbank.cli.demo"], "CASSETTES", tmp_path)
+    with pytest.raises(UsageError, match="holds no recorded run to replay: play one with --model"):
+        invoke("--replay")
+
+
+def test_an_unknown_model_is_one_clear_error() -> None:
+    with pytest.raises(UsageError):
+        invoke("--model", "no-such-provider:x", "--tasks", "1")
