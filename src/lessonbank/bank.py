@@ -10,7 +10,7 @@ from .attempt import AsyncAttempt
 from .errors import ExtractionError, ModelError
 from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, tell
 from .evidence.ledger import Ledger, Unmeasured
-from .guard.entering import Entrance
+from .guard.intake import IntakeFilter
 from .learning import settlement as settling
 from .learning.consolidation.decision import Deciding
 from .learning.judging import error_verdict, judged, truth_verdict
@@ -42,7 +42,7 @@ class AsyncReasoningBank(Scaling):
         limit: int = 1,
         writer: str = "learn",
         hooks: Sequence[Hook] = (),
-        entrance: Entrance | None = None,
+        entrance: IntakeFilter | None = None,
         scaler: Scaler | None = None,
         parts: Mapping[str, str] | None = None,
     ) -> None:
@@ -50,7 +50,7 @@ class AsyncReasoningBank(Scaling):
         self.limit, self.parts, self._ledger = limit, dict(parts or {}), ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
         self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
-        self._entrance, self._scaler = entrance or Entrance(), scaler or Scaler()
+        self._entrance, self._scaler = entrance or IntakeFilter(), scaler or Scaler()
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
         """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.

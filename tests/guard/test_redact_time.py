@@ -9,13 +9,12 @@ from itertools import pairwise
 
 import pytest
 
-from lessonbank.guard._finding import DETECTORS, found_in
-from lessonbank.guard._keys import cut_off
-from lessonbank.guard._spans import Page
-from lessonbank.guard._views import VIEWS, decoded, unbroken
-from lessonbank.guard._walking import redacted
-from lessonbank.guard._words import unspeakable
-from lessonbank.guard.redact import redact
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._detect import DETECTORS, found_in
+from lessonbank.guard.redact._keys import cut_off
+from lessonbank.guard.redact._spans import Page
+from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
+from lessonbank.guard.redact._words import unspeakable
 from lessonbank.types import Step, Trajectory
 
 SIZE = 50_000 if "LESSONBANK_SOAK" in os.environ else 25_000

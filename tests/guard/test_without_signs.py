@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lessonbank.guard._characters import folded, plain, shadow, with_blanks
-from lessonbank.guard._code import find_code, outside
+from lessonbank.guard._chat_tokens import inner, turns
 from lessonbank.guard._links import links
-from lessonbank.guard._tokens import inner, turns
+from lessonbank.guard._markdown_code import find_code, outside
 from lessonbank.guard.sanitise import canonical, is_prose
 
 SIGNS = ["<", ">", "[", "]", "(", ")", ":", "&", "!", "`", "~~~", "|", "#", "### ", "\n", "    ", ".", "/", "//", "\\"]

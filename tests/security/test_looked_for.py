@@ -6,11 +6,11 @@ import secrets_corpus
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard import _carried, _keys, _named, _personal  # pyright: ignore[reportPrivateUsage]
-from lessonbank.guard._finding import DETECTORS, found_in
-from lessonbank.guard._spans import Page
-from lessonbank.guard._views import decoded, legible
-from lessonbank.guard._words import STEMS
+from lessonbank.guard.redact import _keys, _named, _personal, _places  # pyright: ignore[reportPrivateUsage]
+from lessonbank.guard.redact._detect import DETECTORS, found_in
+from lessonbank.guard.redact._spans import Page
+from lessonbank.guard.redact._views import decoded, legible
+from lessonbank.guard.redact._words import STEMS
 
 CASES = secrets_corpus.cases()
 SAID = [part for case in CASES for part in (case.core, case.text) if len(part) < 2_000]
@@ -62,7 +62,7 @@ def test_every_key_is_as_long_as_is_taken_for_granted(data: st.DataObject) -> No
 def test_every_secret_of_the_corpus_is_looked_for() -> None:
     for case in CASES:
         page = Page(case.text)
-        for part in (_keys, _carried, _personal):
+        for part in (_keys, _places, _personal):
             finding = [detect for detect in part.DETECTORS if list(detect(page))]
             assert set(finding) <= set(part.promising(page)), case.id
         assert not list(_named.named(page)) or _named.promising(page)

@@ -12,7 +12,7 @@ from anyio.lowlevel import RunVar
 
 from lessonbank.errors import MissingExtra, ModelError, ModelTimeout, TransientModelError, UsageError
 from lessonbank.guard import one_line
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Vectors
 
 from ._rows import unit_rows

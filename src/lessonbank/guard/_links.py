@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from ._code import Span
+from ._markdown_code import Span
 
 # Elements that load, run, hide what follows or change how it is read; any other one counts once it has an attribute.
 _ELEMENTS = (

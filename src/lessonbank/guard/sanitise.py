@@ -6,9 +6,9 @@ import secrets
 import unicodedata
 
 from ._characters import folded, is_plain_letter, plain, shadow, with_blanks
-from ._code import find_code, outside
+from ._chat_tokens import inner, speaks, turns
 from ._links import links
-from ._tokens import inner, speaks, turns
+from ._markdown_code import find_code, outside
 
 _CUT = " …[cut]"
 _PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})

@@ -17,7 +17,7 @@ from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
 from lessonbank.errors import LessonbankError, ModelError, TransientModelError, UsageError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 

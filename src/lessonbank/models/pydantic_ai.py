@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from lessonbank.errors import MissingExtra, ModelError, TransientModelError, UsageError
 from lessonbank.guard import one_line
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 

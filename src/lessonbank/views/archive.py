@@ -21,7 +21,7 @@ from lessonbank._concurrency import breathing, gather, if_there
 from lessonbank._portions import portions
 from lessonbank._replacing import abandon, begin, finish, spare
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable
-from lessonbank.guard.admit import doubt
+from lessonbank.guard.gate import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
 from lessonbank.protocols import Store
 from lessonbank.types import Add, Experience, Lesson, Recall, Record, Settlement, Trajectory, Trust

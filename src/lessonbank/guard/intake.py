@@ -13,9 +13,8 @@ from lessonbank.protocols import Admission, Redactor
 from lessonbank.types import Experience, Extraction, Run, Trajectory
 from lessonbank.types.runs import is_brief
 
-from ._walking import checked, redacted, redacted_experience
-from .admit import LessonGate, appraised, in_form
-from .redact import Redacting
+from .gate import LessonGate, appraised, in_form
+from .redact import Redacting, checked, redacted, redacted_experience
 
 T = TypeVar("T")
 _QUICK = 4096
@@ -24,7 +23,7 @@ _SHOWN = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class IntakeFilter:
     """The one way into a bank: every task, run, lesson and experience is taken in here."""
 
     redactor: Redactor | None = None

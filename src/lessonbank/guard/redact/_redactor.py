@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from lessonbank.protocols import Redactor
 
-from ._finding import DETECTORS, found_in
+from ._detect import DETECTORS, found_in
 from ._spans import PLACEHOLDER, Detector, Span
 from ._words import harmless, kind_of_name, random_looking, unspeakable
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import is_echo, lessons_in
@@ -13,7 +14,6 @@ from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
-from .sanitise import canonical, canonical_line, one_line
 
 TITLE: Final = 200
 DESCRIPTION: Final = 600

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from lessonbank.errors import MissingExtra
 
-from ._finding import DETECTORS
+from ._detect import DETECTORS
+from ._redactor import Redacting, Redaction
 from ._spans import Detector, Page, Span
-from .redact import Redacting, Redaction
 
 PERSONAL = ("PERSON", "LOCATION", "NRP", "US_DRIVER_LICENSE", "US_PASSPORT", "UK_NHS", "MEDICAL_LICENSE")
 """What the built-in detectors leave to it. Dates, addresses of pages and numbers of any kind would go with the rest."""

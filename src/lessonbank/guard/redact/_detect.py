@@ -7,13 +7,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from . import _carried, _keys, _named, _personal
+from . import _keys, _named, _personal, _places
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_carried.DETECTORS, _named.named, *_personal.DETECTORS)
-_PARTS = (_keys.promising, _carried.promising, _named.promising, _personal.promising)
+DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_places.DETECTORS, _named.named, *_personal.DETECTORS)
+_PARTS = (_keys.promising, _places.promising, _named.promising, _personal.promising)
 _DEEP = 2
 """How often something may be encoded."""
 _COMMON = frozenset(
