@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ._caseless import Caseless
+from ._phrases import any_of
 
 _NOTHING = re.compile(
     r"(?:n/?a|none|null|nil|nothing|empty|tbd|todo|unknown|undefined|placeholder|insert .*|<[^>]*>|\[[^\]]*\]"
@@ -49,6 +50,9 @@ _JOINT = re.compile(
     re.IGNORECASE,
 )
 _LEAST_DENSE = 8
+_READ = 4000
+"""Characters of a content that are searched for chatter and commands."""
+_JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
 _USUAL = 24
 """Letters of a word above which it hardly comes again."""
 _DENSE_PLATITUDE = re.compile(
@@ -120,71 +124,15 @@ def _folded(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-CHATTER = Caseless(
-    r"\A\W{0,4}(?:sure|certainly|of course|absolutely|great question|okay|ok|alright|happy to help|as requested"
-    r"|claro|por supuesto"
-    r"|nat(?:ü|ue)rlich|gerne|selbstverst(?:ä|ae)ndlich|bien s(?:û|u)r|voici|aqu(?:í|i) (?:tienes|est)|hier (?:ist"
-    r"|sind)|好的|当然|もちろん)"
-    r"(?:\b\s?[,!.:—–-]|(?<=[íáûäè好的当然もちろん])|\s(?:que s|die|der|das|le|la|les|el|un|une)\w*)"
-    r"|\bi (?:sincerely )?(?:apologi[sz]e|am sorry)\b|\bespero que\b|\bich hoffe, d|\bj'esp(?:è|e)re\b"
-    r"|^\W{0,4}here(?:'s| is| are) (?:the |a |an |your |my |some |\d )?(?:\w+ ){0,4}(?:memory|memories|lessons?"
-    r"|lessons?|insights?|list"
-    r"|summary|json|answer|extract\w*|takeaways?|result)"
-    r"|\bas an? (?:ai|artificial intelligence|large)?\s*(?:language )?(?:model|ai|assistant)\b[^.]{0,40}\b(?:i\b"
-    r"|cannot|can't|am)"
-    r"|\b(?:i|we) hope (?:this|that|it|these)\b|\blet me know (?:if|whether|what)\b|\bfeel free to\b"
-    r"|\bhappy to (?:help|refine|add)"
-    r"|\b(?:i'll|i will|let me|i'm going to|i would) (?:now |then |also )?(?:extract|summari[sz]e|analy[sz]e|provide"
-    r"|generate|list"
-    r"|write|create|output|think)\b"
-    r"|\bbased on the (?:provided |given |above )?(?:trajectory|transcript|conversation|run)\b[^.]{0,60}\b(?:i|here"
-    r"|memory|lessons?)\b"
-    r"|</?think(?:ing)?>|<\s?/?think(?:ing)?>"
-    r"|^\s*(?:```|~~~)\s*(?:json|markdown|md|yaml)\b|^\s*[{\[]?\s*[\"']?(?:title|description|content"
-    r"|memory_items?)[\"']\s*:"
-    r"|^\s*(?:#{1,6}\s*|\*\*)?(?:memory item|lesson lesson|lesson)\s*#?\d+\b|^\s*#{1,6}\s*(?:title|description|content)\b"
-    r"|^\s*(?:\*\*)?(?:title|description|content|memory|lesson)(?:\*\*)?\s*:|[{,]\s*[\"'](?:title|description"
-    r"|content)[\"']\s*:"
-    r"|\bcould you (?:please )?(?:share|provide|clarify|send|confirm|tell)\b|\bplease (?:share|provide|send"
-    r"|paste) (?:me |the |more |a )"
-    r"|\bi (?:cannot|can't|could not|am unable to|was unable to) (?:extract|find|identify|determine|produce|generate"
-    r"|provide)\b"
-    r"|\bi need more (?:context|information|details)\b"
-    r"|かしこまりました|承知しました|以下に|お気軽に|ご不明な|以下是|希望(?:这|對|对)|请告诉我|알겠습니다"
-    r"|\bmy earlier (?:answer|reply|response)\b|\bwould you like\b|\byou(?:'re| are) right\b"
-    r"|\bnote to self\b|\bthe (?:user|prompt) (?:asked|asks|wants) (?:me )?(?:for|to) (?:json|markdown|memory"
-    r"|extract|output)"
-    r"|\[(?:\d|insert|add|write|put|describe|your) [^\]]{3,120}\]",
-    re.MULTILINE,
-)
-SUBMISSION = Caseless(
-    r"\b(?:finish|task_done|send_msg_to_user|submit\w*|done\(\)|final answer|end_task|report_done"
-    r"|stop action)\b[^.\n]{0,80}\b(?:(?:to )?(?:complete|ends?|finish\w*|close)"
-    r" (?:the|this|your) (?:task|run|episode|session|trajectory)|so (?:that )?(?:the|your) (?:run|task|episode|work"
-    r"|answer) (?:is|gets|will be|isn't) (?:counted|graded|scored|evaluated|submitted)"
-    r"|(?:task|run|episode) (?:is ?n[o']t|isn't|is|will be) (?:submitted|counted|complete|over|graded)|the grader)"
-    r"|\bsubmit (?:right after|as soon as|immediately|at once|straight away|early|now)\b|\bcall \w*done\(\)"
-    r"|complete_task_and_submit|submit_final_output|\btask complete(?:d)?\b[\"')!.]*\s*(?:;|\Z)|;\s*sys\.exit\("
-    r"|(?<!#)#{2,10}\s{0,4}(?:stop|done|end|finish(?:ed)?|transfer)\s{0,4}#{2,}|\btask_complete\b"
-    r"|^\s*(?:final answer|the final answer is|answer)\s*:|\\boxed\{|<\s?/?(?:final_)?answer>"
-    r"|\becho\b[^\n]{0,80}(?:&&|;|\|\|)\s*(?:exit|submit)\b|^\s*(?:>|\$)?\s*(?:submit|exit|quit|finish|done|stop"
-    r"|terminate|end)"
-    r"\s*(?:\(\s*[^()]{0,60}\))?\s*[.;!]*\s*$|^\s*finish\s*\[.{0,200}\]\s*$|^\s*(?:send_msg_to_user|stop"
-    r"|submit)\s*[\[(].{0,300}[\])]\s*$"
-    r"|\bthoughts?:.{0,200}\baction(?: \d+)?:|^\s*exit \d\s*\Z|^\s*mark_\w+\(|\A\s*\w+\s*&&\s*(?:exit|submit)\s*\Z"
-    r"|\A\s*`{0,3}[a-z_]{3,30}\((?:\s*[\"'][^\"'()]{0,80}[\"']\s*,?)*\)`{0,3}\s*\Z",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-_JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
-
-
 def is_chatter(title: str, content: str, /) -> bool:
     """Whether a model talks to its reader, or left parts of its form in the text."""
-    return CHATTER.is_in(title[:300]) or CHATTER.is_in(content[:4000]) or bool(_JSON.fullmatch(content[:4000]))
+    return _is_in(any_of("chatter"), title, content) or bool(_JSON.fullmatch(content[:_READ]))
 
 
 def is_submission(title: str, content: str, /) -> bool:
     """Whether it is a command that ends a run, or hands in an answer, and no lesson."""
-    return SUBMISSION.is_in(title[:300]) or SUBMISSION.is_in(content[:4000])
+    return _is_in(any_of("submission", re.MULTILINE | re.DOTALL), title, content)
+
+
+def _is_in(pattern: Caseless, title: str, content: str) -> bool:
+    return pattern.is_in(title[:300]) or pattern.is_in(content[:_READ])
