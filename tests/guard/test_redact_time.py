@@ -10,8 +10,11 @@ from itertools import pairwise
 import pytest
 
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.guard.redact._detect import DETECTORS, found_in
-from lessonbank.guard.redact._keys import cut_off
+from lessonbank.guard.redact._detect import found_in
+from lessonbank.guard.redact._keys import cut_off, discord_tokens, private_keys
+from lessonbank.guard.redact._named import named
+from lessonbank.guard.redact._personal import accounts, addresses, cards, phones, social_numbers
+from lessonbank.guard.redact._rules import rules
 from lessonbank.guard.redact._spans import Page
 from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
 from lessonbank.guard.redact._words import unspeakable
@@ -35,12 +38,13 @@ PIECES = (
     "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
+RULES = [rule for table in ("key", "place", "option") for rule in rules(table)]
+OTHERS = (discord_tokens, private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
 PARTS: tuple[Callable[[str], object], ...] = (
-    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in DETECTORS),
+    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
     *VIEWS,
     unbroken,
     lambda text: list(decoded(text)),
-    lambda text: list(cut_off(Page(text))),
     unspeakable,
 )
 

@@ -7,13 +7,15 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from . import _keys, _named, _personal, _places
+from ._keys import cut_off, keys
+from ._named import named
+from ._personal import personal
+from ._places import places
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_places.DETECTORS, _named.named, *_personal.DETECTORS)
-_PARTS = (_keys.promising, _places.promising, _named.promising, _personal.promising)
+DETECTORS: tuple[Detector, ...] = (keys, places, named, personal)
 _DEEP = 2
 """How often something may be encoded."""
 _COMMON = frozenset(
@@ -59,18 +61,12 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
             yield from _taken_back(view, _directly(Page(view.text), detectors))
     yield from _across_lines(text, plain, detectors)
     for start, end, said in decoded(text) if deep and (page.long is None or legible(page.long)) else ():
-        if inside := merged(chain(_found(said, detectors, deep - 1), _keys.cut_off(Page(said)))):
+        if inside := merged(chain(_found(said, detectors, deep - 1), cut_off(Page(said)))):
             yield _encoded(start, end, said, inside)
 
 
 def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    if detectors is not DETECTORS:
-        return list(chain.from_iterable(detect(page) for detect in detectors))
-    found: list[Span] = []
-    for promising in _PARTS:
-        for detect in promising(page):
-            found += detect(page)
-    return found
+    return list(chain.from_iterable(detect(page) for detect in detectors))
 
 
 def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ._spans import Detector, Page, Span, places
+from ._spans import Page, Span, positions
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
@@ -57,17 +57,10 @@ class _Value(NamedTuple):
     quoted: bool
 
 
-def promising(page: Page, /) -> Sequence[Detector]:
-    """`named`, where a name of some secret may be there."""
-    low = page.low
-    for part in _PARTS:
-        if part in low:
-            return (named,)
-    return ()
-
-
 def named(page: Page, /) -> Iterator[Span]:
     """Values beside a name that promises a secret, where they look like one."""
+    if not any(part in page.low for part in _PARTS):
+        return
     done = 0
     for at in _cores(page):
         name = _NAME.match(page.low, at) if at >= done else None
@@ -87,8 +80,8 @@ def named(page: Page, /) -> Iterator[Span]:
 
 def _cores(page: Page) -> list[int]:
     """Where a core word may begin. A key is one only behind the word that says what it opens."""
-    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in places(page, ("key",)))
-    return sorted([*places(page, STEMS), *(word.start() for word in keys if word)])
+    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in positions(page, ("key",)))
+    return sorted([*positions(page, STEMS), *(word.start() for word in keys if word)])
 
 
 def _value(text: str, start: int) -> _Value | None:

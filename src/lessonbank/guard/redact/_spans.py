@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -56,33 +56,6 @@ def compiled(source: str, /) -> re.Pattern[str]:
     return re.compile(source)
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A secret that is known by its form. What the group `it` matches must go, or all of it where there is none."""
-
-    kind: str
-    hints: tuple[str, ...]
-    """One of them is in every text that the pattern matches: looking for them costs nearly nothing."""
-    source: str
-    holds: Callable[[re.Match[str]], bool] | None = None
-    typed: bool = True
-
-    def __call__(self, page: Page, /) -> Iterable[Span]:
-        # A loop of its own: there are dozens of forms, and most texts have a hint of none.
-        text = page.text
-        for hint in self.hints:
-            if hint in text:
-                return self._found(text)
-        return ()
-
-    def _found(self, text: str) -> Iterator[Span]:
-        pattern = compiled(self.source)
-        group = pattern.groupindex.get("it", 0)
-        for found in pattern.finditer(text):
-            if found[group] and (self.holds is None or self.holds(found)):
-                yield Span(*found.span(group), self.kind, found[group], self.typed)
-
-
 def merged(spans: Iterable[Span], /) -> list[Span]:
     """`spans` in order, with those that overlap as one: the one whose form is known gives it its name."""
     whole: list[Span] = []
@@ -99,7 +72,7 @@ def _joined(first: Span, second: Span) -> Span:
     return named._replace(start=first.start, end=max(first.end, second.end))
 
 
-def places(page: Page, words: Sequence[str], /) -> list[int]:
+def positions(page: Page, words: Sequence[str], /) -> list[int]:
     """Where one of `words` (in small letters) begins, in order."""
     found: list[int] = []
     for word in words:
