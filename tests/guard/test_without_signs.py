@@ -5,11 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lessonbank.guard._characters import folded, plain, shadow, with_blanks
-from lessonbank.guard._chat_tokens import inner, turns
-from lessonbank.guard._links import links
-from lessonbank.guard._markdown_code import find_code, outside
-from lessonbank.guard.sanitise import canonical, is_prose
+from lessonbank.guard._characters import plain
+from lessonbank.guard.sanitise import canonical, inert, is_prose
 
 SIGNS = ["<", ">", "[", "]", "(", ")", ":", "&", "!", "`", "~~~", "|", "#", "### ", "\n", "    ", ".", "/", "//", "\\"]
 WORDS = ["User", "www", "WWW", "x", "im_end", "think", "Instruction", "Response", "https", "b", "org", "amp;", "Human"]
@@ -20,11 +17,7 @@ TEXTS = st.lists(st.sampled_from([*SIGNS, *WORDS, *ODD]) | st.characters(), max_
 
 def at_length(text: str) -> str:
     """The form of a text, reached by every step."""
-    text = plain(text)
-    parts = list(outside(find_code(text).exact, len(text)))
-    text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
-    seen = shadow(text)
-    return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
+    return inert(plain(text))
 
 
 @given(TEXTS)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
-
-from ._markdown_code import Span
 
 # Elements that load, run, hide what follows or change how it is read; any other one counts once it has an attribute.
 _ELEMENTS = (
@@ -45,9 +42,11 @@ _ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
 _IMAGE_NEEDS = ("](", "][", "]:")
 
 
-def links(seen: str, code: list[Span], /) -> list[int]:
-    """The places of `seen` (a shadow) outside `code` where a blank makes a link, an image, an address or an active
-    HTML tag inert: `https: //…`, `[x] (https: //…)`, `< img …>`. Without the blank it is what it was."""
+def links(seen: str, /) -> list[int]:
+    """The places of `seen` (a shadow) where a blank makes a link, an image, an address or an active HTML tag inert.
+
+    Examples: `https: //…`, `[x] (https: //…)`, `< img …>`.
+    """
     places: list[int] = []
     if "<" in seen:
         places += [match.end() for match in _TAG.finditer(seen)]
@@ -64,8 +63,7 @@ def links(seen: str, code: list[Span], /) -> list[int]:
         places += [match.end() for match in _HOST.finditer(seen)]
     if "&" in seen:
         places += [match.end() for match in _ENTITY.finditer(seen)]
-    starts = [start for start, _ in code]
-    return [place for place in places if not _inside(place, code, starts)]
+    return places
 
 
 def _tags_with_attributes(seen: str) -> Iterator[int]:
@@ -74,8 +72,3 @@ def _tags_with_attributes(seen: str) -> Iterator[int]:
     for part in seen.split(">"):
         yield from (at + match.end() for match in _TAG_START.finditer(part, 0, max(part.rfind("="), 0)))
         at += len(part) + 1
-
-
-def _inside(place: int, code: list[Span], starts: list[int]) -> bool:
-    at = bisect_right(starts, place) - 1
-    return at >= 0 and code[at][0] < place < code[at][1]

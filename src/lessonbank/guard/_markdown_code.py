@@ -1,62 +1,41 @@
-"""Finds what is code in a text of Markdown, and only where every reader of Markdown must agree that it is."""
+"""Finds the code in a Markdown text with markdown-it. What readers of Markdown may disagree about is not code."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from functools import cache
+from itertools import accumulate
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, backtick
+from markdown_it.token import Token
 
 Span = tuple[int, int]
 
-_OPENING = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
-_RUN = re.compile(r"`+")
-_FENCE_LIKE = re.compile(r"`{3}|~{3}")
-_TAG_LINE = re.compile(r"[\s>*+.)\d-]{0,40}<[A-Za-z/!?]")
-_OPEN_ADDRESS = re.compile(r"<[^\s<>]*$")
-_TABLE = re.compile(r"^(?=[^\n]*[|:])(?=[^\n]*-)[-|: \t>*+]++$", re.MULTILINE)
+_LONG = 16_000
+"""Characters above which a text is not read: markdown-it takes quadratic time for some texts."""
 _INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
+_BLOCKS = ("fence", "html_block", "list", "blockquote", "heading", "lheading", "hr", "reference", "table", "code")
+_INLINE = ("backticks", "escape", "link", "image", "autolink", "html_inline", "newline")
 
 
-@dataclass(slots=True)
-class Code:
-    """Where code is, as places in the text: `marked` between backticks or fence lines, `exact` that and indented lines.
+def marked_code(text: str, /) -> list[Span]:
+    """The code of `text` between backticks or fence lines, in order of place, as far as two readings agree.
 
-    Markdown has many containers that change what a backtick means. Where one might (a list before a fence, an HTML tag
-    or an unpaired backtick nearby, a table), the text is not taken for code: then a link in it is made inert, too.
+    One reading is CommonMark with tables. The other knows no lists, quotes, tables, links and HTML, because all of them
+    can change what a backtick means.
     """
-
-    marked: list[Span] = field(default_factory=list[Span])
-    exact: list[Span] = field(default_factory=list[Span])
-
-
-def find_code(text: str, /) -> Code:
-    """The code of `text`, in order of place. Linear in its length."""
-    if "`" not in text and "~~~" not in text:
-        return Code(exact=_indented(text, []))
-    fences, inline = _Reading(text).spans()
-    marked = sorted((*fences, *inline))
-    return Code(marked, _indented(text, marked))
+    if ("`" not in text and "~~~" not in text) or len(text) > _LONG:
+        return []
+    full, plain = _readers()
+    return sorted(_read(full, text) & _read(plain, text))
 
 
-def outside(spans: list[Span], length: int, /) -> Iterator[tuple[Span, bool]]:
-    """The whole of a text in order, each part with whether it lies in one of `spans`."""
-    at = 0
-    for start, stop in spans:
-        if at < start:
-            yield (at, start), False
-        yield (start, stop), True
-        at = stop
-    if at < length:
-        yield (at, length), False
-
-
-def _indented(text: str, marked: list[Span]) -> list[Span]:
-    """`marked`, and every line that begins with four blanks or a tab, in order and without overlap."""
-    if "    " not in text and "\t" not in text:
-        return marked
+def exact_code(text: str, /) -> list[Span]:
+    """The same and every line that begins with four blanks or a tab, in order and without overlap."""
     found = list[Span]()
-    for start, stop in sorted((*marked, *(match.span() for match in _INDENTED.finditer(text)))):
+    for start, stop in sorted((*marked_code(text), *(match.span() for match in _INDENTED.finditer(text)))):
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(stop, found[-1][1]))
         else:
@@ -64,82 +43,53 @@ def _indented(text: str, marked: list[Span]) -> list[Span]:
     return found
 
 
-class _Reading:
-    """One pass over the lines; what it doubts it does not call code."""
-
-    def __init__(self, text: str, /) -> None:
-        self._text = text
-        self._fences: list[Span] = []
-        self._inline: list[Span] = []
-        self._paired = True
-        self._table = "|" in text and _TABLE.search(text) is not None
-
-    def spans(self) -> tuple[list[Span], list[Span]]:
-        """Fenced code, and code inside lines (none at all where one backtick of the text has no partner)."""
-        at, in_html, sure = 0, False, True
-        while at < len(self._text):
-            stop = self._line_end(at)
-            line = self._text[at:stop]
-            if not line.strip():
-                in_html = False
-            else:
-                in_html = in_html or _TAG_LINE.match(line) is not None
-                past = self._fence(at, line) if sure and not in_html else None
-                if past is not None:
-                    at = past
-                    continue
-                if "`" in line or "~~~" in line:
-                    sure = self._read(at, line, in_html) and sure
-            at = stop
-        return self._fences, self._inline if self._paired else []
-
-    def _line_end(self, at: int) -> int:
-        stop = self._text.find("\n", at)
-        return len(self._text) if stop < 0 else stop + 1
-
-    def _fence(self, at: int, line: str) -> int | None:
-        """Where the text goes on after a fenced block that begins here; `None` where none does, or none that ends."""
-        opening = _OPENING.match(line)
-        if not opening or (opening[2][0] == "`" and "`" in opening[3]):
-            return None
-        indent, mark = len(opening[1]), opening[2]
-        closing = re.compile(rf"^ {{{indent},3}}{mark[0]}{{{len(mark)},}}[ \t]*$", re.MULTILINE)
-        start = at + len(line)
-        end = closing.search(self._text, start)
-        if end is None or (indent and not _is_indented(self._text[start : end.start()], indent)):
-            return None
-        stop = self._line_end(end.start())
-        self._fences.append((at, stop))
-        return stop
-
-    def _read(self, at: int, line: str, in_html: bool) -> bool:
-        """Note the code of one line; false where a fence may have begun that this reading does not follow."""
-        runs, done = list(_RUN.finditer(line)), 0
-        for opening, closing in _pairs(runs):
-            before = line[done : opening.start()]
-            if closing is None or before.endswith("\\") or _OPEN_ADDRESS.search(before):
-                self._paired = False
-                return not _FENCE_LIKE.search(line)
-            done = closing.end()
-            if not in_html and not (self._table and "|" in line[opening.start() : done]):
-                self._inline.append((at + opening.start(), at + done))
-        return "~~~" not in line and not (in_html and "```" in line)
+@cache
+def _readers() -> tuple[MarkdownIt, MarkdownIt]:
+    full = MarkdownIt("zero", {"html": True}).enable([*_BLOCKS, *_INLINE])
+    plain = MarkdownIt("zero").enable(["fence", "backticks", "escape"])
+    for reader in (full, plain):
+        reader.inline.ruler.at("backticks", _backticks)
+    return full, plain
 
 
-def _pairs(runs: list[re.Match[str]]) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
-    """Each run of backticks that opens code, with the next one of its length; with none where there is none."""
-    lengths: dict[int, deque[int]] = {}
-    for place, run in enumerate(runs):
-        lengths.setdefault(len(run[0]), deque()).append(place)
-    at = 0
-    while at < len(runs):
-        alike = lengths[len(runs[at][0])]
-        while alike and alike[0] <= at:
-            alike.popleft()
-        closing = alike[0] if alike else None
-        yield runs[at], None if closing is None else runs[closing]
-        at = (at if closing is None else closing) + 1
+def _backticks(state: StateInline, silent: bool) -> bool:
+    """The rule of markdown-it, which also notes where the code stands."""
+    start, count = state.pos, len(state.tokens)
+    found = backtick(state, silent)
+    if found and not silent and len(state.tokens) > count and state.tokens[-1].type == "code_inline":
+        state.tokens[-1].meta["place"] = (start, state.pos)
+    return found
 
 
-def _is_indented(body: str, indent: int) -> bool:
-    return all(line.startswith(" " * indent) or not line.strip() for line in body.split("\n"))
+def _read(reader: MarkdownIt, text: str) -> set[Span]:
+    """The fenced blocks that are closed, and the code inside lines."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    starts = list(accumulate(map(len, lines), initial=0))
+    found = set[Span]()
+    for token in reader.parse(text):
+        if token.map is None:
+            continue
+        first, last = token.map
+        if token.type == "fence" and last - first > 1 and _closes(lines[last - 1], token.markup):
+            found.add((starts[first], min(starts[last], len(text))))
+        elif token.type == "inline":
+            found.update(_inline(token, lines[first:last], starts[first]))
+    return found
+
+
+def _closes(line: str, mark: str) -> bool:
+    return bool(re.fullmatch(rf" {{0,3}}{mark[0]}{{{len(mark)},}}[ \t]*\n", line))
+
+
+def _inline(token: Token, lines: list[str], start: int) -> Iterator[Span]:
+    """The code of a paragraph, as places in the text. The content of the token has its lines without their margins."""
+    places = list[int]()
+    for line, content in zip(lines, token.content.split("\n"), strict=False):
+        if line.count(content) != 1 and content:
+            return  # it could stand in either place
+        at = start + line.find(content)
+        places += range(at, at + len(content) + 1)
+        start += len(line)
+    for child in token.children or ():
+        if place := child.meta.get("place"):
+            yield places[place[0]], places[place[1] - 1] + 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
+from bisect import bisect_left
 
 from ._characters import folded, is_plain_letter, plain, shadow, with_blanks
 from ._chat_tokens import inner, speaks, turns
 from ._links import links
-from ._markdown_code import find_code, outside
 
 _CUT = " …[cut]"
 _PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})
@@ -47,14 +47,38 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    if is_prose(text):
-        return text
-    text = plain(text)
-    if not text.isascii():
-        parts = outside(find_code(text).exact, len(text))
-        text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
+    return text if is_prose(text) else inert(plain(text))
+
+
+def inert(text: str, /) -> str:
+    """The canonical form of `plain` text, without a look whether it is prose."""
+    form = _inert(text, keep_code=True)
+    if ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:
+        # The blanks have changed what is code. If nothing is code, the form is safe for every reader.
+        return _inert(text, keep_code=False)
+    return form
+
+
+def _inert(text: str, *, keep_code: bool) -> str:
+    from ._markdown_code import exact_code, marked_code  # noqa: PLC0415 - loads a parser that few texts need
+
+    whole = folded(text)
+    if whole != text:
+        text = plain(_folded_outside(text, exact_code(text)) if keep_code else whole)
     seen = shadow(text)
-    return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
+    active = links(seen)
+    if active and keep_code:
+        edges = [edge for span in marked_code(text) for edge in span]
+        active = [place for place in active if bisect_left(edges, place) % 2 == 0]  # odd: inside a span
+    return with_blanks(text, [*turns(seen), *inner(seen), *active])
+
+
+def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:
+    parts, done = list[str](), 0
+    for start, stop in code:
+        parts += (folded(text[done:start]), text[start:stop])
+        done = stop
+    return "".join((*parts, folded(text[done:])))
 
 
 def is_prose(text: str, /) -> bool:
