@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 from markdown_it import MarkdownIt
@@ -13,23 +13,25 @@ from markdown_it.token import Token
 
 Span = tuple[int, int]
 
-_LONG = 16_000
+_LONG = 8_000
 """Characters above which a text is not read: markdown-it takes quadratic time for some texts."""
 _INDENTED = re.compile(r"^(?: {4}|\t).*$", re.MULTILINE)
 _BLOCKS = ("fence", "html_block", "list", "blockquote", "heading", "lheading", "hr", "reference", "table", "code")
 _INLINE = ("backticks", "escape", "link", "image", "autolink", "html_inline", "newline")
 
 
-def marked_code(text: str, /) -> list[Span]:
+@lru_cache(maxsize=64)
+def marked_code(text: str, /) -> tuple[Span, ...]:
     """The code of `text` between backticks or fence lines, in order of place, as far as two readings agree.
 
     One reading is CommonMark with tables. The other knows no lists, quotes, tables, links and HTML, because all of them
     can change what a backtick means.
     """
     if ("`" not in text and "~~~" not in text) or len(text) > _LONG:
-        return []
+        return ()
     full, plain = _readers()
-    return sorted(_read(full, text) & _read(plain, text))
+    found = _read(plain, text)
+    return tuple(sorted(found & _read(full, text))) if found else ()
 
 
 def exact_code(text: str, /) -> list[Span]:

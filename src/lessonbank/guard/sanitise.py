@@ -53,7 +53,7 @@ def _form(text: str) -> str:
 def inert(text: str, /) -> str:
     """The canonical form of `plain` text, without a look whether it is prose."""
     form = _inert(text, keep_code=True)
-    if ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:
+    if form != text and ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:
         # The blanks have changed what is code. If nothing is code, the form is safe for every reader.
         return _inert(text, keep_code=False)
     return form

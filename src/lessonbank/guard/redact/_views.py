@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import base64
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+
+from lessonbank.guard._characters import shadow
 
 _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff]+"
 )
-_WIDE = re.compile("[\u2070-\u209c\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f149]")
 _ESCAPE = re.compile(r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ENTITY = re.compile(r"&(quot|amp|#39|#34|#64|#x40);")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
@@ -105,24 +104,9 @@ def visible(text: str, /) -> View | None:
     """Without code points that cannot be seen, and letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
-    plain = text.translate(_plain_letters()) if _WIDE.search(text) else text
+    plain = shadow(text)
     hidden = seen(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
     return hidden or (View(plain) if plain != text else None)
-
-
-@cache
-def _plain_letters() -> dict[int, str]:
-    """Letters, digits and signs that are ASCII in another width or font."""
-    ranges = (
-        (0x2070, 0x209D),
-        (0x2100, 0x2150),
-        (0x2460, 0x2500),
-        (0xFF01, 0xFF5F),
-        (0x1D400, 0x1D800),
-        (0x1F130, 0x1F14A),
-    )
-    folded = {code: unicodedata.normalize("NFKC", chr(code)) for first, last in ranges for code in range(first, last)}
-    return {code: plain for code, plain in folded.items() if len(plain) == 1 and plain.isascii()}
 
 
 def unescaped(text: str, /) -> View | None:
