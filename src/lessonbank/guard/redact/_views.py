@@ -26,10 +26,6 @@ _TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
 _HEAD = re.compile(r"[\w+/=.@-]{2,32}")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
-_WORD = re.compile(r"[^\s\"'<>]*+")
-_NEAR = 300
-"""Characters around a change that are read again: a name, a sign and a value."""
-_GAP = 600
 
 _LETTERS = "A-Za-z0-9+/_-"
 _RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
@@ -65,7 +61,7 @@ class View:
 def seen(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
     """`text` with each (start, end, replacement) made; `None` where there is nothing to change."""
     parts, here, there, width, length, done = list[str](), [0], [0], [0], 0, 0
-    for start, end, put in _close_to(text, changes):
+    for start, end, put in changes:
         parts += (text[done:start], put)
         length += start - done
         if put:
@@ -78,26 +74,6 @@ def seen(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
         width.append(0)
         done = end
     return View("".join((*parts, text[done:])), here, there, width) if done else None
-
-
-def _close_to(text: str, changes: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """`changes`, and what is far from all of them left out: it reads as it did."""
-    shown = 0
-    for start, end, put in changes:
-        if start - shown > _NEAR + _GAP:
-            far = _whole(text, shown + _NEAR)
-            if far < start - _NEAR:
-                yield far, start - _NEAR, "\n"
-        yield start, end, put
-        shown = end
-    if shown and (far := _whole(text, shown + _NEAR)) < len(text):
-        yield far, len(text), "\n"
-
-
-def _whole(text: str, at: int) -> int:
-    """`at`, or where the word ends that stands there."""
-    word = _WORD.match(text, at)
-    return word.end() if word else at
 
 
 def visible(text: str, /) -> View | None:
