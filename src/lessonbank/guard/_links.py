@@ -39,7 +39,8 @@ _ADDRESS = re.compile(
 )
 _HOST = re.compile(r"(?<!\w)www\\?\.(?=\w)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
-_IMAGE_NEEDS = ("](", "][", "]:")
+_ACTIVE = (("<", _TAG), ("](", _LINK), ("]:", _DEFINITION), (":", _ADDRESS), (".", _HOST), ("&", _ENTITY))
+"""Patterns, each with a sign that all of its matches have."""
 
 
 def links(seen: str, /) -> list[int]:
@@ -47,23 +48,10 @@ def links(seen: str, /) -> list[int]:
 
     Examples: `https: //…`, `[x] (https: //…)`, `< img …>`.
     """
-    places: list[int] = []
-    if "<" in seen:
-        places += [match.end() for match in _TAG.finditer(seen)]
-        places += _tags_with_attributes(seen)
-    if "](" in seen:
-        places += [match.end() for match in _LINK.finditer(seen)]
-    if "]:" in seen:
-        places += [match.end() for match in _DEFINITION.finditer(seen)]
-    if "![" in seen and any(need in seen for need in _IMAGE_NEEDS):
-        places += [match.end() for match in _IMAGE.finditer(seen)]
-    if ":" in seen:
-        places += [match.end() for match in _ADDRESS.finditer(seen)]
-    if "." in seen and "www" in seen.lower():
-        places += [match.end() for match in _HOST.finditer(seen)]
-    if "&" in seen:
-        places += [match.end() for match in _ENTITY.finditer(seen)]
-    return places
+    places = [found.end() for sign, pattern in _ACTIVE if sign in seen for found in pattern.finditer(seen)]
+    if "![" in seen and any(sign in seen for sign in ("](", "][", "]:")):
+        places += [found.end() for found in _IMAGE.finditer(seen)]
+    return [*places, *_tags_with_attributes(seen)] if "<" in seen else places
 
 
 def _tags_with_attributes(seen: str) -> Iterator[int]:

@@ -124,9 +124,7 @@ def _is_number(text: str, span: Span) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Redacting:
-    """The built-in redactor: what its detectors find goes. A text of its own is numbered from 1."""
-
-    detectors: Sequence[Detector] = DETECTORS
+    """The built-in redactor. A single text is numbered from 1."""
 
     def __call__(self, text: str, /) -> str:
         """`text` without secrets and personal data."""
@@ -134,7 +132,7 @@ class Redacting:
 
     def for_run(self) -> Redaction:
         """A redactor that remembers its numbers."""
-        return Redaction(detectors=self.detectors)
+        return Redaction()
 
 
 redact = Redacting()

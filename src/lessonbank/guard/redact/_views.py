@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 from lessonbank.guard._characters import shadow
 
@@ -36,44 +37,39 @@ _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class View:
-    """A reading of a text, and for each of its pieces where it begins there and here, and how long it is there."""
+    """A reading of a text that knows where its characters come from."""
 
     text: str
-    _here: list[int] = field(default_factory=lambda: [0])
-    _there: list[int] = field(default_factory=lambda: [0])
-    _width: list[int] = field(default_factory=lambda: [0])
-    """0 for a piece that is as it was."""
+    pieces: Sequence[tuple[int, int, int]] = ((0, 0, 0),)
+    """Where each piece begins here and in the text itself, and its length there, which is 0 for unchanged pieces."""
 
     def back(self, start: int, end: int, /) -> tuple[int, int]:
         """Where in the text itself the characters from `start` to `end` come from."""
-        first, last = bisect_right(self._here, start) - 1, bisect_right(self._here, end - 1) - 1
-        begin = self._there[first] + (0 if self._width[first] else start - self._here[first])
-        stop = self._there[last] + (self._width[last] or end - self._here[last])
-        return begin, stop
+        (first, begin, changed), (last, stop, width) = self._piece(start), self._piece(end - 1)
+        return begin + (0 if changed else start - first), stop + (width or end - last)
 
     def seams(self, start: int, end: int, /) -> bool:
-        """Whether between `start` and `end` something was taken out or put in another form."""
-        return bisect_right(self._here, start) != bisect_right(self._here, end - 1)
+        """Whether something between `start` and `end` was taken out or put in another form."""
+        return self._piece(start) != self._piece(end - 1)
+
+    def _piece(self, at: int) -> tuple[int, int, int]:
+        return self.pieces[bisect_right(self.pieces, at, key=itemgetter(0)) - 1]
 
 
-def seen(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
-    """`text` with each (start, end, replacement) made; `None` where there is nothing to change."""
-    parts, here, there, width, length, done = list[str](), [0], [0], [0], 0, 0
+def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
+    """`text` with each (start, end, replacement) made. `None` if there are none."""
+    parts, pieces, length, done = list[str](), [(0, 0, 0)], 0, 0
     for start, end, put in changes:
         parts += (text[done:start], put)
         length += start - done
         if put:
-            here.append(length)
-            there.append(start)
-            width.append(end - start)
+            pieces.append((length, start, end - start))
             length += len(put)
-        here.append(length)
-        there.append(end)
-        width.append(0)
+        pieces.append((length, end, 0))
         done = end
-    return View("".join((*parts, text[done:])), here, there, width) if done else None
+    return View("".join((*parts, text[done:])), pieces) if done else None
 
 
 def visible(text: str, /) -> View | None:
@@ -81,7 +77,7 @@ def visible(text: str, /) -> View | None:
     if text.isascii():
         return None
     plain = shadow(text)
-    hidden = seen(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
+    hidden = changed(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
     return hidden or (View(plain) if plain != text else None)
 
 
@@ -89,7 +85,7 @@ def unescaped(text: str, /) -> View | None:
     """As JSON and code mean it, however often it was escaped."""
     if "\\" not in text:
         return None
-    return seen(text, ((*m.span(), _meant(m)) for m in _ESCAPE.finditer(text)))
+    return changed(text, ((*m.span(), _meant(m)) for m in _ESCAPE.finditer(text)))
 
 
 def _meant(found: re.Match[str]) -> str:
@@ -100,21 +96,21 @@ def unmarked(text: str, /) -> View | None:
     """As a page of HTML means it."""
     if "&" not in text:
         return None
-    return seen(text, ((*m.span(), _ESCAPED[m[1]]) for m in _ENTITY.finditer(text)))
+    return changed(text, ((*m.span(), _ESCAPED[m[1]]) for m in _ENTITY.finditer(text)))
 
 
 def percent_decoded(text: str, /) -> View | None:
     """As an address means it."""
     if "%" not in text:
         return None
-    return seen(text, ((*m.span(), chr(int(m[1], 16))) for m in _PERCENT.finditer(text)))
+    return changed(text, ((*m.span(), chr(int(m[1], 16))) for m in _PERCENT.finditer(text)))
 
 
 def unbroken(text: str, /) -> View | None:
     """Lines joined where a word may go on: without the break, the margin, and the quotes of strings put together."""
     if "\n" not in text:
         return None
-    return seen(text, _breaks(text))
+    return changed(text, _breaks(text))
 
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
