@@ -11,7 +11,7 @@ import pytest
 
 from lessonbank.guard.redact import redact, redacted
 from lessonbank.guard.redact._detect import found_in
-from lessonbank.guard.redact._keys import cut_off, discord_tokens, private_keys
+from lessonbank.guard.redact._keys import cut_off, private_keys
 from lessonbank.guard.redact._named import named
 from lessonbank.guard.redact._personal import accounts, addresses, cards, phones, social_numbers
 from lessonbank.guard.redact._rules import rules
@@ -39,7 +39,7 @@ PIECES = (
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
 RULES = [rule for table in ("key", "place", "option") for rule in rules(table)]
-OTHERS = (discord_tokens, private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
+OTHERS = (private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
 PARTS: tuple[Callable[[str], object], ...] = (
     *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
     *VIEWS,

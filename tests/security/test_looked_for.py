@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.guard.redact._detect import found_in
-from lessonbank.guard.redact._keys import discord_tokens, keys, private_keys
+from lessonbank.guard.redact._keys import keys, private_keys
 from lessonbank.guard.redact._named import _PARTS, named  # pyright: ignore[reportPrivateUsage]
 from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
 from lessonbank.guard.redact._places import passwords, places
@@ -52,7 +52,7 @@ def option(rule: Rule) -> Detector:
 
 
 GROUPS: dict[Detector, list[Detector]] = {
-    keys: [*rules("key"), discord_tokens, private_keys],
+    keys: [*rules("key"), private_keys],
     places: [*rules("place"), *map(option, rules("option"))],
     personal: [cards, accounts, addresses, phones, social_numbers],
 }

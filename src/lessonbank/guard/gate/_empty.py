@@ -9,17 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from ._caseless import Caseless
-from ._phrases import any_of
+from ._phrases import any_of, phrases
 
-_NOTHING = re.compile(
-    r"(?:n/?a|none|null|nil|nothing|empty|tbd|todo|unknown|undefined|placeholder|insert .*|<[^>]*>|\[[^\]]*\]"
-    r"|same as above"
-    r"|see above|as above|(?:there (?:is|are|was|were) )?no(?:t any)? (?:\w+ ){0,3}(?:lessons?|insights?|lessons?|content"
-    r"|description|title|memory|information)\b.{0,40}|(?:memory |lesson )?(?:lesson|title|content|description"
-    r"|lesson)(?: ?\d+)?"
-    r"|(?:lorem ipsum|your (?:text|content|lesson)).*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(
     r"`[^`\n]+`|(?<!\w)\w+[_.(/\\:=<>{}\[\]|$#@]+\w|(?<![\w-])--?\w[\w-]+|\b\w*\d\w*\b|[\"“][^\"”\n]{3,}[\"”]"
@@ -41,30 +32,22 @@ STOP = frozenset(
 _LEAST = 3
 _PLAIN = 6
 """The same for a text without a condition, a reason or a contrast: hardly a lesson is without all of them."""
-_JOINT = re.compile(
-    r"\b(?:if|when\w*|where|because|since|instead|unless|only|not|n't|never|until|while|than|otherwise|once|even|but"
-    r"|rather|without"
-    r"|although|though|however|except|then|no|cannot|after|before|first|per|each|must|may|wenn|weil|statt|nicht|nur"
-    r"|erst|bevor|sobald"
-    r"|si|cuando|porque|antes|solo|sin|quand|lorsque|parce|avant|sauf|seulement|pas)\b|:|→|;|/",
-    re.IGNORECASE,
-)
 _LEAST_DENSE = 8
 _READ = 4000
 """Characters of a content that are searched for chatter and commands."""
 _JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
 _USUAL = 24
 """Letters of a word above which it hardly comes again."""
-_DENSE_PLATITUDE = re.compile(
-    "认真|仔细|合理|灵活|总结|经验|提高|效率|努力|耐心|全面|谨慎|細心|丁寧|慎重|しっかり|注意深く|頑張|落ち着"
-    "|꼼꼼|신중|최선|노력|주의 깊게"
-)
 
 
 def says_nothing(title: str, content: str, /) -> bool:
     """Whether a lesson has no content of its own."""
     bare = content.strip(" \t\n.…-–—*_#\"'`:;,!?()[]{}")
-    if len(bare) < 4 or not any(unicodedata.category(c)[0] == "L" for c in bare) or _NOTHING.fullmatch(bare):
+    if (
+        len(bare) < 4
+        or not any(unicodedata.category(c)[0] == "L" for c in bare)
+        or _pattern("is a placeholder").fullmatch(bare)
+    ):
         return True
     if len(_WORD.findall(bare)) >= 7 or DENSE.search(bare) or _CODE.search(content):
         return False
@@ -79,17 +62,26 @@ def is_vague(title: str, content: str, /, *, task: str) -> bool:
     if _CODE.search(content):
         return False
     if len(DENSE.findall(content)) >= _LEAST_DENSE:
-        return len(_DENSE_PLATITUDE.findall(content)) >= _LEAST
+        return len(_pattern("is a platitude of a script without blanks").findall(content)) >= _LEAST
     if 2 * len(_LATIN.findall(content)) < sum(map(str.isalpha, content)):
         return False  # the platitudes are in languages of Latin script
     whole, told = f"{title}\n{content}", _about(task)
     if len(_about(content) - told) < _LEAST and len(_about(whole) - told) <= _LEAST:
         return True
-    return len(_about(whole) - told) < _PLAIN and not _JOINT.search(whole) and not _CODE.search(title)
+    return (
+        len(_about(whole) - told) < _PLAIN
+        and not _pattern("joins two thoughts").search(whole)
+        and not _CODE.search(title)
+    )
 
 
 def _about(text: str) -> set[str]:
     return {stem(word) for word in _WORD.findall(text.casefold()) if len(word) > 1 and not _is_generic(word)}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(phrases("content")[name], re.IGNORECASE | re.DOTALL)
 
 
 @cache

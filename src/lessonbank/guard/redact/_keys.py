@@ -25,18 +25,8 @@ def keys(page: Page, /) -> Iterator[Span]:
     if page.long is None or any(len(word) >= _SHORTEST for word in page.long):
         for rule in rules("key"):
             yield from rule(page)
-        yield from discord_tokens(page)
     if "PRIVATE KEY" in page.text or "Private-Lines" in page.text:
         yield from private_keys(page)
-
-
-def discord_tokens(page: Page, /) -> Iterator[Span]:
-    """Tokens of Discord bots: found by their short middle part, because the first part begins with just a letter."""
-    text = page.text
-    for found in compiled(r"\.[\w-]{6}\.[\w-]{27,40}(?![\w.-])").finditer(text):
-        begin = compiled(r"(?<![\w.-])[MNO][A-Za-z\d_-]{23,25}\Z")
-        if first := begin.search(text, max(0, found.start() - 27), found.start()):
-            yield Span(first.start(), found.end(), "discord token", first[0] + found[0])
 
 
 def private_keys(page: Page, /) -> Iterator[Span]:

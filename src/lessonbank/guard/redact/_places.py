@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 
 from ._rules import Rule, rules
 from ._spans import Page, Span
@@ -14,11 +13,6 @@ _LINE = 160
 
 def places(page: Page, /) -> Iterator[Span]:
     """What the rules for places find, and passwords on a command line."""
-    for word in _words():
-        if word in page.low:
-            break
-    else:
-        return
     for rule in rules("place"):
         yield from rule(page)
     for rule in rules("option"):
@@ -32,10 +26,3 @@ def passwords(rule: Rule, page: Page, /) -> Iterator[Span]:
         # The option `-p` of docker is one for ports, except when it logs in.
         if any(word in line for word in rule.keywords) and ("docker" not in rule.keywords or "login" in line):
             yield span
-
-
-@cache
-def _words() -> tuple[str, ...]:
-    """The fewest words of which one is in every text that a rule finds something in."""
-    every = {word for table in ("place", "option") for rule in rules(table) for word in rule.keywords}
-    return tuple(sorted(word for word in every if not any(other in word for other in every - {word})))
