@@ -99,14 +99,6 @@ def _looks_like(character: str) -> str:
     return form if len(form) == 1 and form.isascii() else character
 
 
-@lru_cache(maxsize=4096)
-def is_plain_letter(character: str, /) -> bool:
-    """Whether it is beyond ASCII and no function above exchanges it: a letter or a sign, and no mark on another one."""
-    told = (_allowed(character), _folding(character), _looks_like(character))
-    is_mark = unicodedata.category(character) in {"Mn", "Me"}
-    return not character.isascii() and not is_mark and told == (character,) * 3
-
-
 def with_blanks(text: str, places: list[int], /) -> str:
     """`text` with one blank put in at each of `places`."""
     if not places:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import secrets
-import unicodedata
 from bisect import bisect_left
 
-from ._characters import folded, is_plain_letter, plain, shadow, with_blanks
+from ._characters import folded, plain, shadow, with_blanks
 from ._chat_tokens import inner, speaks, turns
 from ._links import links
 
 _CUT = " …[cut]"
 _PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})
 """What neither changes nor is a sign without which `turns`, `inner` and `links` find nothing."""
-_LETTERS = frozenset(_PROSE.decode())
 
 
 def clean(text: str, /, *, limit: int | None = None) -> str:
@@ -82,19 +80,16 @@ def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:
 
 
 def is_prose(text: str, /) -> bool:
-    """Whether it is `canonical` as it is, and every part of it too, told at a glance: most lessons are so.
+    """Whether `text` and every part of it is `canonical`, as a quick look tells: most lessons are such plain English.
 
-    No sign is in it but colons of sentences. What is not prose may be canonical as well.
+    Text that is not prose may be canonical as well.
     """
-    if text.isascii():
-        others = text.encode().translate(None, _PROSE)
-        if others and others.strip(b":"):
-            return False
-    else:
-        others = set(text) - _LETTERS - {":"}
-        if not all(map(is_plain_letter, others)) or not unicodedata.is_normalized("NFC", text):
-            return False
-    return not (":" in text and speaks(text)) and "www" not in text.lower()
+    if not text.isascii():
+        return False
+    others = text.encode().translate(None, _PROSE)
+    if others.strip(b":"):
+        return False
+    return not (others and speaks(text)) and "www" not in text.lower()
 
 
 def _shortened(text: str, limit: int | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -31,20 +30,17 @@ _BRIEF = 4096
 """Characters of a text above which some word is nearly always long."""
 
 
-@dataclass(frozen=True, slots=True)
 class Page:
-    """A text, and the same in small letters at the same places, so that a word is looked for without a pattern."""
+    """A text and what all detectors need of it, computed once."""
 
-    text: str
-    low: str = field(init=False)
-    long: Sequence[str] | None = field(init=False)
-    """What stands between blanks and has 12 characters or more; `None` where the text is too long to look."""
+    __slots__ = ("long", "low", "text")
 
-    def __post_init__(self) -> None:
-        # The one letter that grows when it is made small would move everything behind it.
-        object.__setattr__(self, "low", self.text.replace("\u0130", "I").lower())
-        brief = len(self.text) <= _BRIEF
-        object.__setattr__(self, "long", [w for w in self.text.split() if len(w) >= LONG] if brief else None)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.low = text.replace("\u0130", "I").lower()
+        """The same in lower case, with the same places: the one letter that would grow is exchanged first."""
+        self.long = [w for w in text.split() if len(w) >= LONG] if len(text) <= _BRIEF else None
+        """The words of 12 characters or more. `None` if the text is too long to look."""
 
 
 Detector: TypeAlias = Callable[[Page], Iterable[Span]]

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import TypeAlias
 
 from lessonbank.guard._characters import shadow
 
@@ -58,6 +59,9 @@ class View:
         return self.pieces[bisect_right(self.pieces, at, key=itemgetter(0)) - 1]
 
 
+Look: TypeAlias = Callable[[str], View | None]
+
+
 def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
     """`text` with each (start, end, replacement) made. `None` if there are none."""
     parts, pieces, length, done = list[str](), [(0, 0, 0)], 0, 0
@@ -81,29 +85,24 @@ def visible(text: str, /) -> View | None:
     return hidden or (View(plain) if plain != text else None)
 
 
-def unescaped(text: str, /) -> View | None:
-    """As JSON and code mean it, however often it was escaped."""
-    if "\\" not in text:
-        return None
-    return changed(text, ((*m.span(), _meant(m)) for m in _ESCAPE.finditer(text)))
+def _decoder(sign: str, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> Look:
+    def look(text: str, /) -> View | None:
+        found = pattern.finditer(text) if sign in text else ()
+        return changed(text, ((*one.span(), meaning(one)) for one in found))
+
+    return look
 
 
-def _meant(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     return _ESCAPED.get(found[1], found[1]) if found[1] else chr(int(found[2] or found[3], 16))
 
 
-def unmarked(text: str, /) -> View | None:
-    """As a page of HTML means it."""
-    if "&" not in text:
-        return None
-    return changed(text, ((*m.span(), _ESCAPED[m[1]]) for m in _ENTITY.finditer(text)))
-
-
-def percent_decoded(text: str, /) -> View | None:
-    """As an address means it."""
-    if "%" not in text:
-        return None
-    return changed(text, ((*m.span(), chr(int(m[1], 16))) for m in _PERCENT.finditer(text)))
+unescaped = _decoder("\\", _ESCAPE, _escaped)
+"""As JSON and code mean it, however often it was escaped."""
+unmarked = _decoder("&", _ENTITY, lambda found: _ESCAPED[found[1]])
+"""As a page of HTML means it."""
+percent_decoded = _decoder("%", _PERCENT, lambda found: chr(int(found[1], 16)))
+"""As an address means it."""
 
 
 def unbroken(text: str, /) -> View | None:
@@ -164,4 +163,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Callable[[str], View | None], ...] = (visible, unescaped, unmarked, percent_decoded)
+VIEWS: tuple[Look, ...] = (visible, unescaped, unmarked, percent_decoded)
