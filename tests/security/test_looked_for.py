@@ -10,8 +10,7 @@ from lessonbank.guard.redact._detect import found_in
 from lessonbank.guard.redact._keys import keys, private_keys
 from lessonbank.guard.redact._named import _PARTS, named  # pyright: ignore[reportPrivateUsage]
 from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
-from lessonbank.guard.redact._places import passwords, places
-from lessonbank.guard.redact._rules import Rule, rules
+from lessonbank.guard.redact._rules import Rule, passwords, places, rules
 from lessonbank.guard.redact._spans import Detector, Page
 from lessonbank.guard.redact._views import decoded, legible
 from lessonbank.guard.redact._words import STEMS

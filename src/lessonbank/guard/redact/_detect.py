@@ -10,7 +10,7 @@ from itertools import chain
 from ._keys import cut_off, keys
 from ._named import named
 from ._personal import personal
-from ._places import places
+from ._rules import places
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking

@@ -107,8 +107,8 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
     said = text[value.start : value.end]
     if kind != "password" and not random_looking(said) and not _is_assigned(text, name, sign, value):
         return False
-    if harmless(said.strip()) or _is_directory(name["core"], said):
-        return False
+    if harmless(said.strip()) or (name["core"] == "pwd" and _PATHLIKE.match(said)):
+        return False  # `PWD` is also where a shell is
     if not value.quoted and expression(text[value.start : value.end + 1]):
         return False
     if sign["said"] and value.quoted:
@@ -143,11 +143,6 @@ def _stands_out(sign: str, kind: str, said: str) -> bool:
     if sign == "listed":
         return random_looking(said) or bool(_ODD.search(said))
     return wilful(said)
-
-
-def _is_directory(core: str, said: str) -> bool:
-    """`PWD` is where a shell is, too."""
-    return core == "pwd" and bool(_PATHLIKE.match(said))
 
 
 def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:

@@ -15,6 +15,9 @@ from typing import Any
 from ._spans import Page, Span, compiled
 from ._words import expression, harmless, random_looking
 
+_LINE = 160
+"""Characters before an option in which its command is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -53,6 +56,23 @@ def rules(table: str, /) -> tuple[Rule, ...]:
     )
 
 
+def places(page: Page, /) -> Iterator[Span]:
+    """Secrets that only their place gives away: in an address, a header, a cookie, on a command line."""
+    for rule in rules("place"):
+        yield from rule(page)
+    for rule in rules("option"):
+        yield from passwords(rule, page)
+
+
+def passwords(rule: Rule, page: Page, /) -> Iterator[Span]:
+    """Values of an option, if one of its commands stands before it in the line."""
+    for span in rule(page):
+        line = page.low[max(0, span.start - _LINE) : span.start].rpartition("\n")[2]
+        # The option `-p` of docker is one for ports, except when it logs in.
+        if any(word in line for word in rule.keywords) and ("docker" not in rule.keywords or "login" in line):
+            yield span
+
+
 @cache
 def cut_off_secret() -> re.Pattern[str]:
     """How a text ends that was cut off inside a secret."""
@@ -74,10 +94,6 @@ def _is_mixed(found: re.Match[str]) -> bool:
     """A name such as `sk-learn-contrib-names` has a key's prefix, but not its digits and capitals."""
     body = found[0]
     return any(c.isdigit() for c in body) and (any(c.isupper() for c in body) or bool(re.search("[0-9a-f]{24}", body)))
-
-
-def _has_digits(found: re.Match[str]) -> bool:
-    return any(map(str.isdigit, found[0]))
 
 
 def _is_jwt(found: re.Match[str]) -> bool:
@@ -113,7 +129,7 @@ def _is_basic(found: re.Match[str]) -> bool:
 
 _CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
     "mixed": _is_mixed,
-    "digits": _has_digits,
+    "digits": lambda found: any(map(str.isdigit, found[0])),
     "jwt": _is_jwt,
     "value": _is_value,
     "token": _is_token,
