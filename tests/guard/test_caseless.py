@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from lessonbank.guard.gate._caseless import Caseless
 from lessonbank.guard.gate._needed import alternatives, needed
-from lessonbank.guard.gate._orders import orders, risks
+from lessonbank.guard.gate._orders import risks
 from lessonbank.guard.gate._phrases import any_of
 
 ALL = {
-    "orders": orders(),
+    "orders": any_of("orders"),
     "chatter": any_of("chatter"),
     "submission": any_of("submission", re.MULTILINE | re.DOTALL),
     **risks(),

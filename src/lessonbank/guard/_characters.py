@@ -1,4 +1,4 @@
-"""Which characters a text may hold: what hides, forges a line or drives a terminal is taken out, the rest stays."""
+"""Removes characters that hide text, forge a line or drive a terminal, and keeps all others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes the force from what model families use to tell one turn of a conversation from another."""
+"""Finds the tokens and tags with which models separate the turns of a conversation, so that they can be broken."""
 
 from __future__ import annotations
 

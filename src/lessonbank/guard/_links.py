@@ -1,4 +1,4 @@
-"""Makes what a renderer of Markdown or HTML would follow, load or run inert: to be read, not clicked or fetched."""
+"""Finds links, images and HTML that a renderer would follow, load or run, so that they can be made inert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One inert form for text that somebody else wrote: it can be read, and it cannot act."""
+"""Turns text that somebody else wrote into an inert form: people and models can read it, but it cannot act."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def one_line(text: str, /, *, limit: int | None = None) -> str:
 
 
 def nonce() -> str:
-    """Eight random hex digits that text written earlier cannot have known."""
+    """Eight random hex digits, which text that was written earlier cannot contain."""
     return secrets.token_hex(4)
 
 

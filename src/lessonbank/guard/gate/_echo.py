@@ -1,4 +1,4 @@
-"""Tells whether a lesson was learned, or only read in what memory itself had shown."""
+"""Recognises lessons that repeat what memory itself showed to the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tells a lesson that says something from an empty, a vague and a chatty one."""
+"""Recognises lessons that are empty, vague, chatty or just a command that ends a run."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ STOP = frozenset(
         r"never also before after ",
     )
 )
-"""Words that carry no meaning of their own."""
+"""Words without a meaning of their own."""
 _LEAST = 3
 _PLAIN = 6
-"""The same for a text without a condition, a reason or a contrast: hardly a lesson is without all of them."""
+"""The same for a text without a condition, a reason or a contrast. Nearly every lesson has one of them."""
 _LEAST_DENSE = 8
 _READ = 4000
 """Characters of a content that are searched for chatter and commands."""
 _JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
 _USUAL = 24
-"""Letters of a word above which it hardly comes again."""
+"""Longer words are not remembered, because they hardly come again."""
 
 
 def says_nothing(title: str, content: str, /) -> bool:
@@ -122,7 +122,7 @@ def is_chatter(title: str, content: str, /) -> bool:
 
 
 def is_submission(title: str, content: str, /) -> bool:
-    """Whether it is a command that ends a run, or hands in an answer, and no lesson."""
+    """Whether it is a command that ends a run or hands in an answer."""
     return _is_in(any_of("submission", re.MULTILINE | re.DOTALL), title, content)
 
 

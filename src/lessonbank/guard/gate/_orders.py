@@ -18,11 +18,6 @@ _OPENED = re.compile(r"(?:^|(?<=[\s(:]))[\"'“‘«](?=\S)")
 _CLOSED = re.compile(r"(?<=\S)[\"'”’»](?=[\s.,;:!?)]|$)")
 
 
-def orders() -> Caseless:
-    """What an order to the agent looks like."""
-    return any_of("orders")
-
-
 @cache
 def risks() -> Mapping[str, Caseless]:
     """What each way to cut a corner looks like, by its name."""
@@ -34,7 +29,7 @@ def is_order(text: str, /, *, quoting: bool = True) -> bool:
 
     A text that warns of such an order or quotes it gives none. With `quoting=False` quotes and warnings count, too.
     """
-    return any(not (quoting and _is_quoted(text, start)) for start, _ in orders().spans(text[:_READ]))
+    return any(not (quoting and _is_quoted(text, start)) for start, _ in any_of("orders").spans(text[:_READ]))
 
 
 def _is_quoted(text: str, start: int) -> bool:

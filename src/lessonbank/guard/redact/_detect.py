@@ -1,4 +1,4 @@
-"""Everything in a text that must go, also where it is hidden, escaped, encoded or broken across lines."""
+"""Finds everything in a text that must go, also if it is hidden, escaped, encoded or broken across lines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ._words import random_looking
 
 DETECTORS: tuple[Detector, ...] = (keys, places, named, personal)
 _DEEP = 2
-"""How often something may be encoded."""
+"""How many times a secret may be encoded, one inside the other."""
 _COMMON = frozenset(
     re.findall(r"\w+", "com org net edu gov io dev de uk fr eu ch at nl it es jp cn us ca au in br pl se no example")
 )
-"""Where an address that goes on in the next line may end: a host and the word below it look the same."""
+"""Ends of an address that is broken across lines. With any other end it may be a host and the word below it."""
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[nrtbf])")
 _BEFORE = 40
 """Characters before a secret that give it away and may be broken themselves."""
 _ONE_WORD = re.compile(r"[\w+/~.-]+={0,2}")
 _SHORT = 6
-"""Characters below which a text holds nothing."""
+"""Shorter texts hold no secret."""
 
 
 def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list[Span]:
-    """What must go, in order and without overlap."""
+    """Find what must go, in order and without overlap."""
     if len(text) < _SHORT:
         return []
     spans = _found(text, detectors, _DEEP)
@@ -41,13 +41,13 @@ def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list
 
 
 def _behind_an_escape(text: str, span: Span) -> Span:
-    """What begins inside `\\n` or `\\u001f` begins behind it: else the text around it would not be JSON any more."""
+    """Start behind an escape such as `\\n` instead of inside it, so that the text around the span stays JSON."""
     escape = _ESCAPE.match(text, span.start - 1) if span.start else None
     return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
 
 
 def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
-    """Whether part of `span` is a placeholder: what stood there is gone."""
+    """Whether part of `span` is a placeholder, so that the secret is gone already."""
     at = bisect_left(gone, (span.end, 0)) - 1
     return at >= 0 and gone[at][1] > span.start
 
@@ -76,13 +76,13 @@ def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
-    """One that says nothing else keeps its name and number; of a longer text nothing is left."""
+    """Name the secret if the encoded text is nothing else. All of a longer text goes as `encoded text`."""
     whole = len(inside) == 1 and inside[0].end - inside[0].start >= len(said.strip()) * 0.8
     return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
 
 
 def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
-    """What goes on in the next line. What was whole in its own line ends there, unless what follows looks random."""
+    """Secrets that go on in the next line. One that is whole in its line ends there, unless the rest looks random."""
     view = unbroken(text)
     if view is None:
         return

@@ -1,4 +1,4 @@
-"""Keys and tokens that are known by their form: providers give them prefixes and lengths so that leaks can be found.
+"""Finds keys and tokens by their form. Providers give them prefixes and lengths so that leaks can be found.
 
 No pattern can fail after a long match, so that hostile text costs no more than a few passes over it.
 """
@@ -21,7 +21,7 @@ _LINES = (
 
 
 def keys(page: Page, /) -> Iterator[Span]:
-    """Everything below, and what the rules for keys find."""
+    """Find private keys, and what the rules for keys find."""
     if page.long is None or any(len(word) >= _SHORTEST for word in page.long):
         for rule in rules("key"):
             yield from rule(page)

@@ -1,4 +1,4 @@
-"""Secrets that only their name gives away: `password = …` in code, environment, JSON, YAML, tables and prose."""
+"""Finds secrets by their name: `password = …` in code, environments, JSON, YAML, tables and prose."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, rando
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
 _PARTS = ("pass", "pw", "secret", "token", "credential", "key")
-"""One of them is in every name that promises a secret."""
+"""Every name of a secret contains one of these."""
 _LONG = 512
-"""Characters in which the quote behind a value must come."""
+"""The closing quote must come within so many characters."""
 _LEAST = 4
 """Characters of the shortest password; keys and tokens are never so short."""
 _NAME = re.compile(rf"(?P<core>{CORE})(?P<rest>[\w.-]{{0,32}})")
@@ -58,7 +58,7 @@ class _Value(NamedTuple):
 
 
 def named(page: Page, /) -> Iterator[Span]:
-    """Values beside a name that promises a secret, where they look like one."""
+    """Find values next to the name of a secret, if they look like one."""
     if not any(part in page.low for part in _PARTS):
         return
     done = 0

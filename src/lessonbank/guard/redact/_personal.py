@@ -1,4 +1,4 @@
-"""Personal data that has a form of its own, checked by its sum or by what stands beside it: no number is enough."""
+"""Finds personal data by its form. A number alone is not enough: its check sum or the text around it must agree."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ _NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
 
 
 def personal(page: Page, /) -> Iterator[Span]:
-    """Everything above. Counts the digits first, because most texts have too few."""
+    """Find everything above. Most texts have too few digits for most of it, so they are counted first."""
     digits = len(page.text.encode().translate(None, _NO_DIGITS)) if page.text.isascii() else len(page.text)
     for detect, least in _LEAST.items():
         if digits >= least:

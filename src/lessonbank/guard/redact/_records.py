@@ -1,4 +1,4 @@
-"""Takes a redactor through every text of a run or an experience: a field that is left out would leak."""
+"""Applies a redactor to every text of a run or an experience. A field that is left out would leak."""
 
 from __future__ import annotations
 

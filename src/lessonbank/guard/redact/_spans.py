@@ -1,4 +1,4 @@
-"""What a detector says: from where to where a text holds something that must go, and what it is."""
+"""The records of redaction: the part of a text that must go, and what detectors read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The same text as others read it: without what cannot be seen, unescaped, in one line, decoded.
+"""Reads a text as others do: without invisible characters, unescaped, with broken lines joined, decoded.
 
-Each view knows where its characters come from, so that what is found in it can be taken out of the text itself.
+Each view knows where its characters come from, so that what is found in it can be removed from the text itself.
 """
 
 from __future__ import annotations

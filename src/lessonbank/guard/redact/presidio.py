@@ -1,4 +1,4 @@
-"""Names, places and whatever else presidio recognises, taken out behind the built-in redactor."""
+"""Also redacts what presidio recognises, such as names and places."""
 
 from __future__ import annotations
 
