@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 from anyio import CapacityLimiter, to_thread
 
 from lessonbank.errors import UsageError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.types import Outcome, Trajectory
 
 AnyAgent: TypeAlias = Callable[..., Awaitable[object] | object]

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from .errors import FormatError, UsageError
-from .guard.quoting import quoted
+from .guard.quote import quoted
 from .types import SECONDS, Action, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
 
 T = TypeVar("T")

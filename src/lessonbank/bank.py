@@ -10,7 +10,7 @@ from .attempt import AsyncAttempt
 from .errors import ExtractionError, ModelError
 from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, tell
 from .evidence.ledger import Ledger, Unmeasured
-from .guard.entering import Entrance
+from .guard.intake import IntakeFilter
 from .learning import settlement as settling
 from .learning.consolidation.decision import Deciding
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
@@ -43,7 +43,7 @@ class AsyncReasoningBank(Scaling):
         limit: int = 1,
         writer: str = "learn",
         hooks: Sequence[Hook] = (),
-        entrance: Entrance | None = None,
+        entrance: IntakeFilter | None = None,
         scaler: Scaler | None = None,
         success_at: float = SUCCESS_AT,
         parts: Mapping[str, str] | None = None,
@@ -52,7 +52,7 @@ class AsyncReasoningBank(Scaling):
         self.limit, self.parts, self._ledger = limit, dict(parts or {}), ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
         self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
-        self._entrance, self._scaler = entrance or Entrance(), scaler or Scaler()
+        self._entrance, self._scaler = entrance or IntakeFilter(), scaler or Scaler()
         self._success_at = checked_threshold(success_at)
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:

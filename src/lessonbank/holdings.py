@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from .errors import ModelError, StoreError, UsageError
-from .guard.quoting import quoted
+from .guard.quote import quoted
 from .guard.trust import check_person
 from .history import Past
 from .protocols import Retriever, Store, Vectors

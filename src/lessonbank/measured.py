@@ -11,7 +11,7 @@ from .evidence.explanation import Explanation, explained, losers
 from .evidence.lift import Lift
 from .evidence.replay import AnyAgent, Recalls, Verifier, replay
 from .evidence.replay_design import Design, Replay, asked
-from .guard.quoting import quoted
+from .guard.quote import quoted
 from .holdings import Holdings
 from .types import Learned, Recall, Settlement
 

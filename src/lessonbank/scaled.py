@@ -20,7 +20,7 @@ from .measured import Measured
 from .types import Learned, Outcome, Recall, Trajectory, Verdict
 
 if TYPE_CHECKING:
-    from .guard.entering import Entrance
+    from .guard.intake import IntakeFilter
     from .protocols import Extractor, Store
 
 
@@ -28,7 +28,7 @@ class Scaling(Measured):
     """A bank that is measured, and test-time scaling over it (paper section 3.3)."""
 
     _extractor: Extractor
-    _entrance: Entrance
+    _entrance: IntakeFilter
     _scaler: Scaler = Scaler()
 
     async def scale(
@@ -151,7 +151,7 @@ class _Within:
     """The bank as scaling sees it: one scope, one way to recall."""
 
     bank: _Bank
-    entrance: Entrance
+    entrance: IntakeFilter
     scope: str
     limit: int | None
 

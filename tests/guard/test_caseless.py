@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard._caseless import Caseless
-from lessonbank.guard._empty import CHATTER, SUBMISSION
-from lessonbank.guard._needed import alternatives, needed
-from lessonbank.guard._orders import ORDERS, RISKS
+from lessonbank.guard.gate._caseless import Caseless
+from lessonbank.guard.gate._needed import alternatives, needed
+from lessonbank.guard.gate._orders import risks
+from lessonbank.guard.gate._phrases import any_of
 
-ALL = {"orders": ORDERS, "chatter": CHATTER, "submission": SUBMISSION, **RISKS}
+ALL = {
+    "orders": any_of("orders"),
+    "chatter": any_of("chatter"),
+    "submission": any_of("submission", re.MULTILINE | re.DOTALL),
+    **risks(),
+}
 WORDS = sorted({word for each in ALL.values() for word in re.findall(r"[a-zA-Zа-я]{2,}", each.source)})
 SIGNS = [
     *(" " * 3),

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.guard._views import decoded, percent_decoded, unbroken, unescaped, visible
-from lessonbank.guard._walking import redacted, redacted_experience
-from lessonbank.guard.presidio import PresidioRedacting
-from lessonbank.guard.redact import Redaction, redact
+from lessonbank.guard.redact import Redaction, redact, redacted, redacted_experience
+from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
+from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 
 KEY = "AKIA" + "Q7M2N5B3XW6Y4ZJT"

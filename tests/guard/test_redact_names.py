@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.guard._walking import redacted
-from lessonbank.guard._words import unspeakable
-from lessonbank.guard.redact import redact
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._words import unspeakable
 from lessonbank.types import Step, Trajectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "security" / "corpus"))

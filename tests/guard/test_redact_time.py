@@ -9,13 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from lessonbank.guard._finding import DETECTORS, found_in
-from lessonbank.guard._keys import cut_off
-from lessonbank.guard._spans import Page
-from lessonbank.guard._views import VIEWS, decoded, unbroken
-from lessonbank.guard._walking import redacted
-from lessonbank.guard._words import unspeakable
-from lessonbank.guard.redact import redact
+from lessonbank.guard.redact import redact, redacted
+from lessonbank.guard.redact._detect import found_in
+from lessonbank.guard.redact._keys import cut_off, private_keys
+from lessonbank.guard.redact._named import named
+from lessonbank.guard.redact._personal import accounts, addresses, cards, phones, social_numbers
+from lessonbank.guard.redact._rules import rules
+from lessonbank.guard.redact._spans import Page
+from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
+from lessonbank.guard.redact._words import unspeakable
 from lessonbank.types import Step, Trajectory
 
 pytestmark = pytest.mark.full
@@ -38,12 +40,13 @@ PIECES = (
     "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
+RULES = [rule for table in ("key", "place", "option") for rule in rules(table)]
+OTHERS = (private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
 PARTS: tuple[Callable[[str], object], ...] = (
-    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in DETECTORS),
+    *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
     *VIEWS,
     unbroken,
     lambda text: list(decoded(text)),
-    lambda text: list(cut_off(Page(text))),
     unspeakable,
 )
 

@@ -11,7 +11,7 @@ import pytest
 from attacks import Case
 
 import lessonbank
-from lessonbank.guard.admit import LessonGate
+from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.sanitise import canonical
 from lessonbank.testing._store_samples import MINE
 from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict

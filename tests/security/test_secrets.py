@@ -16,7 +16,7 @@ import pytest
 
 import lessonbank
 from lessonbank.errors import StoreUnavailable
-from lessonbank.guard import _finding as finding
+from lessonbank.guard.redact import _detect as finding
 from lessonbank.guard.redact import redact
 from lessonbank.stores._packing import unpacked
 from lessonbank.testing import HashingEmbedder, ScriptedModel

@@ -243,6 +243,26 @@ def test_any_text_comes_out_inert(text: str) -> None:
     assert not live_in(fence_lines(f"{form}\n`![x](https://e.x)`", label="run", nonce=NONCE))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[y](a`b) [x](https://`) `https://e.x`",
+        "[y](a`b) https://e.x `c",
+        "[y](a 't`') `![x](https://e.x)`",
+    ],
+)
+def test_a_link_that_swallows_a_backtick_does_not_keep_the_next_address_alive(text: str) -> None:
+    form = canonical(text)
+    assert not live_in(form)
+    assert canonical(form) == form
+
+
+def test_a_fence_in_a_list_keeps_its_code_and_a_longer_text_loses_its_links() -> None:
+    text = '1. Write the file:\n   ```json\n   {"url": "https://example.org"}\n   ```\n2. Start the job.'
+    assert canonical(text) == text
+    assert "https: //e.x" in canonical(f"`https://e.x` {'word ' * 2_000}")
+
+
 # --- the block in a prompt -------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from lessonbank.errors import (
     UsageError,
 )
 from lessonbank.guard import one_line
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Vectors
 
 from ._rows import unit_rows

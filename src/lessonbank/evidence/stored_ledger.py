@@ -12,7 +12,7 @@ from anyio import to_thread
 
 from lessonbank._concurrency import Turn, if_there
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Store
 from lessonbank.types import Change, Edit, Found, JournalEntry, Lesson, Match, Purge, Recall, Retire, Settle, Trust
 from lessonbank.types.timeline import reworded, successors

@@ -1,4 +1,7 @@
-"""What stands between strangers' text and a prompt, a page, a terminal, a file or a log."""
+"""Makes text from strangers safe for a prompt, a page, a terminal, a file or a log.
+
+`redact` removes secrets, `gate` rejects bad lessons, `intake` applies both, `sanitise` makes text inert.
+"""
 
 from .sanitise import canonical as canonical
 from .sanitise import canonical_line as canonical_line

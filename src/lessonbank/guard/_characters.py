@@ -1,9 +1,10 @@
-"""Which characters a text may hold: what hides, forges a line or drives a terminal is taken out, the rest stays."""
+"""Removes characters that hide text, forge a line or drive a terminal, and keeps all others."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
@@ -34,16 +35,13 @@ def plain(text: str, /) -> str:
     if not alphabet.isdisjoint(_INTRODUCERS):
         text = _ESCAPE.sub("", text)
     text = text.replace("\r\n", "\n")
-    return _thinned(_exchanged(text, {c: new for c in alphabet if (new := _allowed(c)) != c}), alphabet)
+    return _thinned(_mapped(text, _allowed), alphabet)
 
 
-def _exchanged(text: str, table: dict[str, str]) -> str:
-    """`text` with each character of `table` exchanged. A few are quicker done one by one, and few they mostly are."""
-    if len(table) > 8:
-        return text.translate({ord(old): new for old, new in table.items()})
-    for old, new in table.items():
-        text = text.replace(old, new)
-    return text
+def _mapped(text: str, to: Callable[[str], str]) -> str:
+    """`text` with `to` applied to each of its characters. Each different character is looked at once."""
+    table = {ord(c): new for c in set(text) if (new := to(c)) != c}
+    return text.translate(table) if table else text
 
 
 @lru_cache(maxsize=4096)
@@ -74,10 +72,7 @@ def folded(text: str, /) -> str:
     NFKC, except where it would change what is said (10², ½) or make syntax of what is none (full-width punctuation).
     At most four times as long.
     """
-    if text.isascii():
-        return text
-    table = {c: new for c in set(text) if (new := _folding(c)) != c}
-    return unicodedata.normalize("NFC", _exchanged(text, table))
+    return text if text.isascii() else unicodedata.normalize("NFC", _mapped(text, _folding))
 
 
 @lru_cache(maxsize=4096)
@@ -95,23 +90,13 @@ def shadow(text: str, /) -> str:
 
     What is looked for in it is found however it was spelled.
     """
-    if text.isascii():
-        return text
-    return _exchanged(text, {c: new for c in set(text) if (new := _looks_like(c)) != c})
+    return text if text.isascii() else _mapped(text, _looks_like)
 
 
 @lru_cache(maxsize=4096)
 def _looks_like(character: str) -> str:
     form = unicodedata.normalize("NFKC", character) if character > "\u00a0" else character
     return form if len(form) == 1 and form.isascii() else character
-
-
-@lru_cache(maxsize=4096)
-def is_plain_letter(character: str, /) -> bool:
-    """Whether it is beyond ASCII and no function above exchanges it: a letter or a sign, and no mark on another one."""
-    told = (_allowed(character), _folding(character), _looks_like(character))
-    is_mark = unicodedata.category(character) in {"Mn", "Me"}
-    return not character.isascii() and not is_mark and told == (character,) * 3
 
 
 def with_blanks(text: str, places: list[int], /) -> str:

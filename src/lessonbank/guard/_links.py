@@ -1,12 +1,9 @@
-"""Makes what a renderer of Markdown or HTML would follow, load or run inert: to be read, not clicked or fetched."""
+"""Finds links, images and HTML that a renderer would follow, load or run, so that they can be made inert."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
-
-from ._code import Span
 
 # Elements that load, run, hide what follows or change how it is read; any other one counts once it has an attribute.
 _ELEMENTS = (
@@ -42,30 +39,19 @@ _ADDRESS = re.compile(
 )
 _HOST = re.compile(r"(?<!\w)www\\?\.(?=\w)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
-_IMAGE_NEEDS = ("](", "][", "]:")
+_ACTIVE = (("<", _TAG), ("](", _LINK), ("]:", _DEFINITION), (":", _ADDRESS), (".", _HOST), ("&", _ENTITY))
+"""Patterns, each with a sign that all of its matches have."""
 
 
-def links(seen: str, code: list[Span], /) -> list[int]:
-    """The places of `seen` (a shadow) outside `code` where a blank makes a link, an image, an address or an active
-    HTML tag inert: `https: //…`, `[x] (https: //…)`, `< img …>`. Without the blank it is what it was."""
-    places: list[int] = []
-    if "<" in seen:
-        places += [match.end() for match in _TAG.finditer(seen)]
-        places += _tags_with_attributes(seen)
-    if "](" in seen:
-        places += [match.end() for match in _LINK.finditer(seen)]
-    if "]:" in seen:
-        places += [match.end() for match in _DEFINITION.finditer(seen)]
-    if "![" in seen and any(need in seen for need in _IMAGE_NEEDS):
-        places += [match.end() for match in _IMAGE.finditer(seen)]
-    if ":" in seen:
-        places += [match.end() for match in _ADDRESS.finditer(seen)]
-    if "." in seen and "www" in seen.lower():
-        places += [match.end() for match in _HOST.finditer(seen)]
-    if "&" in seen:
-        places += [match.end() for match in _ENTITY.finditer(seen)]
-    starts = [start for start, _ in code]
-    return [place for place in places if not _inside(place, code, starts)]
+def links(seen: str, /) -> list[int]:
+    """The places of `seen` (a shadow) where a blank makes a link, an image, an address or an active HTML tag inert.
+
+    Examples: `https: //…`, `[x] (https: //…)`, `< img …>`.
+    """
+    places = [found.end() for sign, pattern in _ACTIVE if sign in seen for found in pattern.finditer(seen)]
+    if "![" in seen and any(sign in seen for sign in ("](", "][", "]:")):
+        places += [found.end() for found in _IMAGE.finditer(seen)]
+    return [*places, *_tags_with_attributes(seen)] if "<" in seen else places
 
 
 def _tags_with_attributes(seen: str) -> Iterator[int]:
@@ -74,8 +60,3 @@ def _tags_with_attributes(seen: str) -> Iterator[int]:
     for part in seen.split(">"):
         yield from (at + match.end() for match in _TAG_START.finditer(part, 0, max(part.rfind("="), 0)))
         at += len(part) + 1
-
-
-def _inside(place: int, code: list[Span], starts: list[int]) -> bool:
-    at = bisect_right(starts, place) - 1
-    return at >= 0 and code[at][0] < place < code[at][1]

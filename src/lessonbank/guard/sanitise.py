@@ -1,19 +1,17 @@
-"""One inert form for text that somebody else wrote: it can be read, and it cannot act."""
+"""Turns text that somebody else wrote into an inert form: people and models can read it, but it cannot act."""
 
 from __future__ import annotations
 
 import secrets
-import unicodedata
+from bisect import bisect_left
 
-from ._characters import folded, is_plain_letter, plain, shadow, with_blanks
-from ._code import find_code, outside
+from ._characters import folded, plain, shadow, with_blanks
+from ._chat_tokens import inner, speaks, turns
 from ._links import links
-from ._tokens import inner, speaks, turns
 
 _CUT = " …[cut]"
 _PROSE = bytes({*b"\n\t", *range(0x20, 0x7F)} - {*b"<[]&:"})
 """What neither changes nor is a sign without which `turns`, `inner` and `links` find nothing."""
-_LETTERS = frozenset(_PROSE.decode())
 
 
 def clean(text: str, /, *, limit: int | None = None) -> str:
@@ -47,30 +45,51 @@ def canonical(text: str, /, *, limit: int | None = None) -> str:
 
 
 def _form(text: str) -> str:
-    if is_prose(text):
-        return text
-    text = plain(text)
-    if not text.isascii():
-        parts = outside(find_code(text).exact, len(text))
-        text = plain("".join(text[a:b] if is_code else folded(text[a:b]) for (a, b), is_code in parts))
+    return text if is_prose(text) else inert(plain(text))
+
+
+def inert(text: str, /) -> str:
+    """The canonical form of `plain` text, without a look whether it is prose."""
+    form = _inert(text, keep_code=True)
+    if form != text and ("`" in form or "~~~" in form) and _inert(form, keep_code=True) != form:
+        # The blanks have changed what is code. If nothing is code, the form is safe for every reader.
+        return _inert(text, keep_code=False)
+    return form
+
+
+def _inert(text: str, *, keep_code: bool) -> str:
+    from ._markdown_code import exact_code, marked_code  # noqa: PLC0415 - loads a parser that few texts need
+
+    whole = folded(text)
+    if whole != text:
+        text = plain(_folded_outside(text, exact_code(text)) if keep_code else whole)
     seen = shadow(text)
-    return with_blanks(text, [*turns(seen), *inner(seen), *links(seen, find_code(text).marked)])
+    active = links(seen)
+    if active and keep_code:
+        edges = [edge for span in marked_code(text) for edge in span]
+        active = [place for place in active if bisect_left(edges, place) % 2 == 0]  # odd: inside a span
+    return with_blanks(text, [*turns(seen), *inner(seen), *active])
+
+
+def _folded_outside(text: str, code: list[tuple[int, int]]) -> str:
+    parts, done = list[str](), 0
+    for start, stop in code:
+        parts += (folded(text[done:start]), text[start:stop])
+        done = stop
+    return "".join((*parts, folded(text[done:])))
 
 
 def is_prose(text: str, /) -> bool:
-    """Whether it is `canonical` as it is, and every part of it too, told at a glance: most lessons are so.
+    """Whether `text` and every part of it is `canonical`, as a quick look tells: most lessons are such plain English.
 
-    No sign is in it but colons of sentences. What is not prose may be canonical as well.
+    Text that is not prose may be canonical as well.
     """
-    if text.isascii():
-        others = text.encode().translate(None, _PROSE)
-        if others and others.strip(b":"):
-            return False
-    else:
-        others = set(text) - _LETTERS - {":"}
-        if not all(map(is_plain_letter, others)) or not unicodedata.is_normalized("NFC", text):
-            return False
-    return not (":" in text and speaks(text)) and "www" not in text.lower()
+    if not text.isascii():
+        return False
+    others = text.encode().translate(None, _PROSE)
+    if others.strip(b":"):
+        return False
+    return not (others and speaks(text)) and "www" not in text.lower()
 
 
 def _shortened(text: str, limit: int | None) -> str:
@@ -90,7 +109,7 @@ def one_line(text: str, /, *, limit: int | None = None) -> str:
 
 
 def nonce() -> str:
-    """Eight random hex digits that text written earlier cannot have known."""
+    """Eight random hex digits, which text that was written earlier cannot contain."""
     return secrets.token_hex(4)
 
 

@@ -1,4 +1,4 @@
-"""Whose memory: the one word that keeps tenants apart is checked before anything is read or written."""
+"""Checks the scope, which keeps the memories of tenants apart, before anything is read or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lessons may be shown: trust comes from who wrote them and what speaks for them, never from what they say."""
+"""Decides which lessons may be shown, by who wrote them and which runs support them, not by what they say."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lessonbank.errors import UsageError
 from lessonbank.types import Experience, Lesson, TrustState
 
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
-"""What it takes to be shown. `open`: nothing but not being quarantined. `corroborated`: another run of another task
-taught the same, or a person approved it. `witnessed`: the same, and the other run is of another writer. `reviewed`: a
+"""Which lessons are shown. `open`: all that are not quarantined. `corroborated`: another run of another task taught the
+same, or a person approved it. `witnessed`: like `corroborated`, but the other run has another writer. `reviewed`: a
 person approved it."""
 IMPORTED: Final = "imported"
-"""The key of an experience's metadata that says that it came by an import."""
+"""The metadata key of an imported experience."""
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
 SHOWN: Final[dict[TrustPolicy, frozenset[TrustState]]] = {
@@ -26,7 +26,7 @@ POLICIES: Final = tuple(SHOWN)
 
 
 def check_person(by: object, /, *, call: str, of: str) -> None:
-    """Refuse to let nobody vouch.
+    """Check that a person is named.
 
     Raises:
         UsageError: `by` is no name.
@@ -36,16 +36,16 @@ def check_person(by: object, /, *, call: str, of: str) -> None:
 
 
 def showable(experience: Experience, states: Iterable[TrustState], /) -> Experience:
-    """`experience` with only those active lessons that are trusted so far."""
+    """Leave only the active lessons whose trust state is one of `states`."""
     lessons = tuple(lesson for lesson in experience.active_lessons if lesson.state in states)
     return experience if len(lessons) == len(experience.lessons) else experience.model_copy(update={"lessons": lessons})
 
 
 def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /, *, policy: TrustPolicy) -> bool:
-    """Whether two lessons come from runs that do not know of each other: no run and no task in common.
+    """Whether two lessons come from independent runs: no run and no task in common.
 
-    Where a witness is asked for, nor a writer. What a merge wrote speaks for nobody, and what came by an import (its
-    file may name any run and any writer) neither.
+    With `witnessed`, the writers must differ as well. Merged and imported lessons never count, because an imported
+    file can name any run and any writer.
     """
     first, second = one[0].provenance, other[0].provenance
     if MERGE in (first.method, second.method) or IMPORTED in one[1].metadata or IMPORTED in other[1].metadata:
@@ -62,5 +62,5 @@ def _task(experience: Experience) -> str:
 
 
 def evidence(*lessons: Lesson) -> tuple[str, ...]:
-    """The runs that speak for a lesson."""
+    """The ids of the runs that support a lesson."""
     return tuple(dict.fromkeys(id for lesson in lessons for id in lesson.provenance.trajectory_ids))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
 from lessonbank.errors import FormatError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
 from lessonbank.messages import trajectory_from
 from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError, ModelError, UsageError
-from lessonbank.guard.admit import MOST_REJECTED
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.gate import MOST_REJECTED
+from lessonbank.guard.quote import quoted
 from lessonbank.messages import trajectory_from
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (

@@ -14,7 +14,7 @@ import anyio
 from lessonbank._concurrency import gather
 from lessonbank.agents import AnyAgent, Verifier, called, stated, taken
 from lessonbank.errors import FormatError, OutputError, UsageError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.messages import trajectory_from
 from lessonbank.types import SECONDS, Outcome, Trajectory, Usage
 from lessonbank.types.ids import new_id

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from lessonbank._concurrency import gather
 from lessonbank.agents import AnyAgent, Verifier
 from lessonbank.errors import OutputError, UsageError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.types import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 
 from .best_of_n import Choice, by_verdicts, candidates, shortlist

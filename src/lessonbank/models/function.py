@@ -24,7 +24,7 @@ from lessonbank.errors import (
     TransientModelError,
     UsageError,
 )
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 

@@ -21,7 +21,7 @@ from lessonbank.errors import (
     UsageError,
 )
 from lessonbank.guard import one_line
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 

@@ -20,7 +20,7 @@ from lessonbank._concurrency import breathing, if_there
 from lessonbank._portions import portions
 from lessonbank._replacing import abandon, begin, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
-from lessonbank.guard.admit import doubt
+from lessonbank.guard.gate import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
 from lessonbank.protocols import Imported, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory

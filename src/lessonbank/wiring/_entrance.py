@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Literal
 
 from lessonbank.errors import UsageError
-from lessonbank.guard.admit import LessonGate
-from lessonbank.guard.entering import Entrance
+from lessonbank.guard.gate import LessonGate
+from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact
 from lessonbank.protocols import Admission, Redactor
 
 
 def choose(
     redactor: Redactor | Literal["default"] | None, admission: Admission | Literal["default"] | None, profile: str, /
-) -> Entrance:
+) -> IntakeFilter:
     """The built-in parts, the caller's own, or none.
 
     Raises:
@@ -28,12 +28,12 @@ def choose(
             f"admission= takes a gate such as LessonGate(), or None to keep every lesson; got {admission!r}"
         )
     gate = None if profile == "paper" else LessonGate()
-    return Entrance(
+    return IntakeFilter(
         redactor=redact if redactor == "default" else redactor, admission=gate if admission == "default" else admission
     )
 
 
-def named(entrance: Entrance, /) -> dict[str, str]:
+def named(entrance: IntakeFilter, /) -> dict[str, str]:
     """How `parts` and `doctor` call them."""
     return {
         "redactor": _name(entrance.redactor, own=Redacting),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, cast
 
-from lessonbank.guard.admit import MOST_REJECTED
+from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejected
 from lessonbank.types.ids import now

@@ -15,8 +15,8 @@ from lessonbank._concurrency import gather
 from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
 from lessonbank.guard import clean, fence, nonce, one_line
-from lessonbank.guard.admit import doubt
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.gate import doubt
+from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Change, Experience, Json, Lesson, Usage

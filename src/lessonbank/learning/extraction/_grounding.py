@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lessonbank.guard import one_line
-from lessonbank.guard.admit import lessons_in
+from lessonbank.guard.gate import lessons_in
 
 from .parsing import Draft
 

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from lessonbank._version import VERSION
 from lessonbank.guard import one_line
-from lessonbank.guard.admit import EXTRACTIVE
+from lessonbank.guard.gate import EXTRACTIVE
 from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
 
 from ._moves import Move, literals, moves

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pydantic import BaseModel
 
 from lessonbank.errors import ModelError, ModelTimeout, OutputError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Trajectory, Verdict

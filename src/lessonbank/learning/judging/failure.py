@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessonbank.errors import ModelError
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Judge
 from lessonbank.types import Trajectory, Verdict
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lessonbank import importers
-from lessonbank.guard.admit import LessonGate
+from lessonbank.guard.gate import LessonGate
 from lessonbank.learning.extraction import ExtractiveExtractor, parse_lessons
 from lessonbank.types import Extraction, Lesson, Rejected, Run, Step, Trajectory, Verdict
 

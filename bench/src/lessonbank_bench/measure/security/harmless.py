@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from lessonbank.guard.admit import LessonGate
+from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.redact import redact
 from lessonbank.guard.sanitise import canonical
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict

@@ -1,19 +1,19 @@
-"""Secrets that only their name gives away: `password = …` in code, environment, JSON, YAML, tables and prose."""
+"""Finds secrets by their name: `password = …` in code, environments, JSON, YAML, tables and prose."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from ._spans import Detector, Page, Span, places
+from ._spans import Page, Span, positions
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
 _PARTS = ("pass", "pw", "secret", "token", "credential", "key")
-"""One of them is in every name that promises a secret."""
+"""Every name of a secret contains one of these."""
 _LONG = 512
-"""Characters in which the quote behind a value must come."""
+"""The closing quote must come within so many characters."""
 _LEAST = 4
 """Characters of the shortest password; keys and tokens are never so short."""
 _NAME = re.compile(rf"(?P<core>{CORE})(?P<rest>[\w.-]{{0,32}})")
@@ -57,17 +57,10 @@ class _Value(NamedTuple):
     quoted: bool
 
 
-def promising(page: Page, /) -> Sequence[Detector]:
-    """`named`, where a name of some secret may be there."""
-    low = page.low
-    for part in _PARTS:
-        if part in low:
-            return (named,)
-    return ()
-
-
 def named(page: Page, /) -> Iterator[Span]:
-    """Values beside a name that promises a secret, where they look like one."""
+    """Find values next to the name of a secret, if they look like one."""
+    if not any(part in page.low for part in _PARTS):
+        return
     done = 0
     for at in _cores(page):
         name = _NAME.match(page.low, at) if at >= done else None
@@ -87,8 +80,8 @@ def named(page: Page, /) -> Iterator[Span]:
 
 def _cores(page: Page) -> list[int]:
     """Where a core word may begin. A key is one only behind the word that says what it opens."""
-    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in places(page, ("key",)))
-    return sorted([*places(page, STEMS), *(word.start() for word in keys if word)])
+    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in positions(page, ("key",)))
+    return sorted([*positions(page, STEMS), *(word.start() for word in keys if word)])
 
 
 def _value(text: str, start: int) -> _Value | None:
@@ -114,8 +107,8 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
     said = text[value.start : value.end]
     if kind != "password" and not random_looking(said) and not _is_assigned(text, name, sign, value):
         return False
-    if harmless(said.strip()) or _is_directory(name["core"], said):
-        return False
+    if harmless(said.strip()) or (name["core"] == "pwd" and _PATHLIKE.match(said)):
+        return False  # `PWD` is also where a shell is
     if not value.quoted and expression(text[value.start : value.end + 1]):
         return False
     if sign["said"] and value.quoted:
@@ -150,11 +143,6 @@ def _stands_out(sign: str, kind: str, said: str) -> bool:
     if sign == "listed":
         return random_looking(said) or bool(_ODD.search(said))
     return wilful(said)
-
-
-def _is_directory(core: str, said: str) -> bool:
-    """`PWD` is where a shell is, too."""
-    return core == "pwd" and bool(_PATHLIKE.match(said))
 
 
 def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:

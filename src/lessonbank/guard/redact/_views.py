@@ -1,23 +1,24 @@
-"""The same text as others read it: without what cannot be seen, unescaped, in one line, decoded.
+"""Reads a text as others do: without invisible characters, unescaped, with broken lines joined, decoded.
 
-Each view knows where its characters come from, so that what is found in it can be taken out of the text itself.
+Each view knows where its characters come from, so that what is found in it can be removed from the text itself.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import TypeAlias
+
+from lessonbank.guard._characters import shadow
 
 _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff]+"
 )
-_WIDE = re.compile("[\u2070-\u209c\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f149]")
 _ESCAPE = re.compile(r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ENTITY = re.compile(r"&(quot|amp|#39|#34|#64|#x40);")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
@@ -27,10 +28,6 @@ _TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
 _HEAD = re.compile(r"[\w+/=.@-]{2,32}")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
-_WORD = re.compile(r"[^\s\"'<>]*+")
-_NEAR = 300
-"""Characters around a change that are read again: a name, a sign and a value."""
-_GAP = 600
 
 _LETTERS = "A-Za-z0-9+/_-"
 _RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
@@ -41,120 +38,78 @@ _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class View:
-    """A reading of a text, and for each of its pieces where it begins there and here, and how long it is there."""
+    """A reading of a text that knows where its characters come from."""
 
     text: str
-    _here: list[int] = field(default_factory=lambda: [0])
-    _there: list[int] = field(default_factory=lambda: [0])
-    _width: list[int] = field(default_factory=lambda: [0])
-    """0 for a piece that is as it was."""
+    pieces: Sequence[tuple[int, int, int]] = ((0, 0, 0),)
+    """Where each piece begins here and in the text itself, and its length there, which is 0 for unchanged pieces."""
 
     def back(self, start: int, end: int, /) -> tuple[int, int]:
         """Where in the text itself the characters from `start` to `end` come from."""
-        first, last = bisect_right(self._here, start) - 1, bisect_right(self._here, end - 1) - 1
-        begin = self._there[first] + (0 if self._width[first] else start - self._here[first])
-        stop = self._there[last] + (self._width[last] or end - self._here[last])
-        return begin, stop
+        (first, begin, changed), (last, stop, width) = self._piece(start), self._piece(end - 1)
+        return begin + (0 if changed else start - first), stop + (width or end - last)
 
     def seams(self, start: int, end: int, /) -> bool:
-        """Whether between `start` and `end` something was taken out or put in another form."""
-        return bisect_right(self._here, start) != bisect_right(self._here, end - 1)
+        """Whether something between `start` and `end` was taken out or put in another form."""
+        return self._piece(start) != self._piece(end - 1)
+
+    def _piece(self, at: int) -> tuple[int, int, int]:
+        return self.pieces[bisect_right(self.pieces, at, key=itemgetter(0)) - 1]
 
 
-def seen(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
-    """`text` with each (start, end, replacement) made; `None` where there is nothing to change."""
-    parts, here, there, width, length, done = list[str](), [0], [0], [0], 0, 0
-    for start, end, put in _close_to(text, changes):
+Look: TypeAlias = Callable[[str], View | None]
+
+
+def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | None:
+    """`text` with each (start, end, replacement) made. `None` if there are none."""
+    parts, pieces, length, done = list[str](), [(0, 0, 0)], 0, 0
+    for start, end, put in changes:
         parts += (text[done:start], put)
         length += start - done
         if put:
-            here.append(length)
-            there.append(start)
-            width.append(end - start)
+            pieces.append((length, start, end - start))
             length += len(put)
-        here.append(length)
-        there.append(end)
-        width.append(0)
+        pieces.append((length, end, 0))
         done = end
-    return View("".join((*parts, text[done:])), here, there, width) if done else None
-
-
-def _close_to(text: str, changes: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    """`changes`, and what is far from all of them left out: it reads as it did."""
-    shown = 0
-    for start, end, put in changes:
-        if start - shown > _NEAR + _GAP:
-            far = _whole(text, shown + _NEAR)
-            if far < start - _NEAR:
-                yield far, start - _NEAR, "\n"
-        yield start, end, put
-        shown = end
-    if shown and (far := _whole(text, shown + _NEAR)) < len(text):
-        yield far, len(text), "\n"
-
-
-def _whole(text: str, at: int) -> int:
-    """`at`, or where the word ends that stands there."""
-    word = _WORD.match(text, at)
-    return word.end() if word else at
+    return View("".join((*parts, text[done:])), pieces) if done else None
 
 
 def visible(text: str, /) -> View | None:
     """Without code points that cannot be seen, and letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
-    plain = text.translate(_plain_letters()) if _WIDE.search(text) else text
-    hidden = seen(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
+    plain = shadow(text)
+    hidden = changed(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
     return hidden or (View(plain) if plain != text else None)
 
 
-@cache
-def _plain_letters() -> dict[int, str]:
-    """Letters, digits and signs that are ASCII in another width or font."""
-    ranges = (
-        (0x2070, 0x209D),
-        (0x2100, 0x2150),
-        (0x2460, 0x2500),
-        (0xFF01, 0xFF5F),
-        (0x1D400, 0x1D800),
-        (0x1F130, 0x1F14A),
-    )
-    folded = {code: unicodedata.normalize("NFKC", chr(code)) for first, last in ranges for code in range(first, last)}
-    return {code: plain for code, plain in folded.items() if len(plain) == 1 and plain.isascii()}
+def _decoder(sign: str, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> Look:
+    def look(text: str, /) -> View | None:
+        found = pattern.finditer(text) if sign in text else ()
+        return changed(text, ((*one.span(), meaning(one)) for one in found))
+
+    return look
 
 
-def unescaped(text: str, /) -> View | None:
-    """As JSON and code mean it, however often it was escaped."""
-    if "\\" not in text:
-        return None
-    return seen(text, ((*m.span(), _meant(m)) for m in _ESCAPE.finditer(text)))
-
-
-def _meant(found: re.Match[str]) -> str:
+def _escaped(found: re.Match[str]) -> str:
     return _ESCAPED.get(found[1], found[1]) if found[1] else chr(int(found[2] or found[3], 16))
 
 
-def unmarked(text: str, /) -> View | None:
-    """As a page of HTML means it."""
-    if "&" not in text:
-        return None
-    return seen(text, ((*m.span(), _ESCAPED[m[1]]) for m in _ENTITY.finditer(text)))
-
-
-def percent_decoded(text: str, /) -> View | None:
-    """As an address means it."""
-    if "%" not in text:
-        return None
-    return seen(text, ((*m.span(), chr(int(m[1], 16))) for m in _PERCENT.finditer(text)))
+unescaped = _decoder("\\", _ESCAPE, _escaped)
+"""As JSON and code mean it, however often it was escaped."""
+unmarked = _decoder("&", _ENTITY, lambda found: _ESCAPED[found[1]])
+"""As a page of HTML means it."""
+percent_decoded = _decoder("%", _PERCENT, lambda found: chr(int(found[1], 16)))
+"""As an address means it."""
 
 
 def unbroken(text: str, /) -> View | None:
     """Lines joined where a word may go on: without the break, the margin, and the quotes of strings put together."""
     if "\n" not in text:
         return None
-    return seen(text, _breaks(text))
+    return changed(text, _breaks(text))
 
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -208,4 +163,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Callable[[str], View | None], ...] = (visible, unescaped, unmarked, percent_decoded)
+VIEWS: tuple[Look, ...] = (visible, unescaped, unmarked, percent_decoded)

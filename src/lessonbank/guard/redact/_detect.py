@@ -1,4 +1,4 @@
-"""Everything in a text that must go, also where it is hidden, escaped, encoded or broken across lines."""
+"""Finds everything in a text that must go, also if it is hidden, escaped, encoded or broken across lines."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from . import _carried, _keys, _named, _personal
+from ._keys import cut_off, keys
+from ._named import named
+from ._personal import personal
+from ._rules import places
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (*_keys.DETECTORS, *_carried.DETECTORS, _named.named, *_personal.DETECTORS)
-_PARTS = (_keys.promising, _carried.promising, _named.promising, _personal.promising)
+DETECTORS: tuple[Detector, ...] = (keys, places, named, personal)
 _DEEP = 2
-"""How often something may be encoded."""
+"""How many times a secret may be encoded, one inside the other."""
 _COMMON = frozenset(
     re.findall(r"\w+", "com org net edu gov io dev de uk fr eu ch at nl it es jp cn us ca au in br pl se no example")
 )
-"""Where an address that goes on in the next line may end: a host and the word below it look the same."""
+"""Ends of an address that is broken across lines. With any other end it may be a host and the word below it."""
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|[nrtbf])")
 _BEFORE = 40
 """Characters before a secret that give it away and may be broken themselves."""
 _ONE_WORD = re.compile(r"[\w+/~.-]+={0,2}")
 _SHORT = 6
-"""Characters below which a text holds nothing."""
+"""Shorter texts hold no secret."""
 
 
 def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list[Span]:
-    """What must go, in order and without overlap."""
+    """Find what must go, in order and without overlap."""
     if len(text) < _SHORT:
         return []
     spans = _found(text, detectors, _DEEP)
@@ -39,13 +41,13 @@ def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list
 
 
 def _behind_an_escape(text: str, span: Span) -> Span:
-    """What begins inside `\\n` or `\\u001f` begins behind it: else the text around it would not be JSON any more."""
+    """Start behind an escape such as `\\n` instead of inside it, so that the text around the span stays JSON."""
     escape = _ESCAPE.match(text, span.start - 1) if span.start else None
     return span._replace(start=escape.end()) if escape and escape.end() < span.end else span
 
 
 def _touches(span: Span, gone: Sequence[tuple[int, int]]) -> bool:
-    """Whether part of `span` is a placeholder: what stood there is gone."""
+    """Whether part of `span` is a placeholder, so that the secret is gone already."""
     at = bisect_left(gone, (span.end, 0)) - 1
     return at >= 0 and gone[at][1] > span.start
 
@@ -59,18 +61,12 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
             yield from _taken_back(view, _directly(Page(view.text), detectors))
     yield from _across_lines(text, plain, detectors)
     for start, end, said in decoded(text) if deep and (page.long is None or legible(page.long)) else ():
-        if inside := merged(chain(_found(said, detectors, deep - 1), _keys.cut_off(Page(said)))):
+        if inside := merged(chain(_found(said, detectors, deep - 1), cut_off(Page(said)))):
             yield _encoded(start, end, said, inside)
 
 
 def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    if detectors is not DETECTORS:
-        return list(chain.from_iterable(detect(page) for detect in detectors))
-    found: list[Span] = []
-    for promising in _PARTS:
-        for detect in promising(page):
-            found += detect(page)
-    return found
+    return list(chain.from_iterable(detect(page) for detect in detectors))
 
 
 def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
@@ -80,13 +76,13 @@ def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
-    """One that says nothing else keeps its name and number; of a longer text nothing is left."""
+    """Name the secret if the encoded text is nothing else. All of a longer text goes as `encoded text`."""
     whole = len(inside) == 1 and inside[0].end - inside[0].start >= len(said.strip()) * 0.8
     return Span(start, end, inside[0].kind if whole else "encoded text", inside[0].value if whole else said)
 
 
 def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector]) -> Iterator[Span]:
-    """What goes on in the next line. What was whole in its own line ends there, unless what follows looks random."""
+    """Secrets that go on in the next line. One that is whole in its line ends there, unless the rest looks random."""
     view = unbroken(text)
     if view is None:
         return

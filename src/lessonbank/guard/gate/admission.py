@@ -1,4 +1,4 @@
-"""The gate that a lesson passes before it is kept: what is none is turned away, with a reason that is kept instead."""
+"""Decides which lessons are kept. Rejects lessons that are not lessons, and keeps the reason."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import is_echo
@@ -14,7 +15,6 @@ from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
-from .sanitise import canonical, canonical_line, one_line
 
 TITLE: Final = 200
 DESCRIPTION: Final = 600
@@ -22,31 +22,30 @@ CONTENT: Final = 4000
 """Characters of a field that are kept."""
 ONE_RUN: Final = 3
 SEVERAL_RUNS: Final = 5
-"""Lessons of one run, and of the contrast of several, that are kept (paper, appendix A.1)."""
+"""Lessons that are kept of one run, and of several runs that are compared (paper, appendix A.1)."""
 MOST_REJECTED: Final = 20
-"""Lessons turned away that are kept to be looked at: of a run the first, of an experience the latest."""
+"""Rejected lessons that are kept for review: the first of a run, the latest of an experience."""
 EXTRACTIVE: Final = "extractive"
-"""The method of a lesson that code put together from the steps of a run."""
+"""The method of a lesson that code wrote, without a model."""
 
 Check = Callable[[Lesson], str]
-"""Why a lesson is turned away; an empty text where it is not."""
+"""Returns why a lesson is rejected, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
 class LessonGate:
-    """Which lessons of a run are kept, in one canonical form. No model is asked.
+    """Keeps the lessons of a run in canonical form and rejects the rest, without a model.
 
-    A lesson that recommends cutting a corner (skipping a check, forcing its way, widening a permission) is kept, but
-    quarantined: it is shown to nobody until a person approves it.
+    Quarantines a lesson that suggests skipping a safeguard: a person must approve it before anybody sees it.
     """
 
     one_run: int = ONE_RUN
     several_runs: int = SEVERAL_RUNS
 
     def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
-        """`extraction` with the lessons that are lessons, and the others under `rejected`.
+        """Move the lessons of `extraction` that are not lessons to `rejected`.
 
-        `shown` are texts that memory had put before these runs; blocks of lessons in the runs themselves are added.
+        `shown` are the texts that memory showed before these runs. The gate also finds blocks of lessons in the runs.
         """
         runs = [attempt.trajectory for attempt in attempts]
         echoed = [lesson for text in shown for lesson in (lessons_in([text]) or [text])]
@@ -73,7 +72,7 @@ class LessonGate:
 
 
 def in_form(lesson: Lesson, /) -> Lesson:
-    """`lesson` with its fields in canonical form, each within its length."""
+    """Put the fields of `lesson` in canonical form and cut them to their length."""
     # Once more at the end: without the blanks around it, a text can be another one to a reader of code.
     title = canonical(canonical_line(lesson.title, limit=TITLE))
     description = canonical(canonical_line(lesson.description, limit=DESCRIPTION))
@@ -97,7 +96,7 @@ def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Che
 
 
 def _quotes(lesson: Lesson) -> bool:
-    """Whether code put it together from the steps of a run: it cannot repeat a lesson, and masks the task's values."""
+    """Whether code wrote it from the steps of a run. Then it repeats no lesson and masks the task's values."""
     return lesson.provenance.method == EXTRACTIVE
 
 
@@ -125,13 +124,13 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 
 
 def appraised(lesson: Lesson, /) -> Lesson:
-    """`lesson` as trusted as anything new is: on probation, or quarantined where what it recommends is risky."""
+    """Set the state of a new lesson: quarantined if it recommends something risky, else on probation."""
     risk = risk_of(lesson.title, lesson.description, lesson.content)
     return lesson.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
 
 
 def doubt(lesson: Lesson, /) -> str | None:
-    """What speaks against a lesson that no run was drawn from just now: a risk, or that it gives orders."""
+    """Why a lesson that was not just learned from a run may be bad: a risk, or that it gives orders."""
     risk = risk_of(lesson.title, lesson.description, lesson.content)
     return risk or ("gives orders" if is_order(lesson.text) else None)
 

@@ -1,4 +1,4 @@
-"""The way into a bank: secrets are out before anything else sees a text, and junk before it is kept."""
+"""The way into a bank: removes secrets before anything else reads a text, and rejects bad lessons."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from lessonbank.protocols import Admission, Redactor
 from lessonbank.types import Experience, Extraction, Run, Trajectory
 from lessonbank.types.runs import is_brief
 
-from ._walking import checked, redacted, redacted_experience
-from .admit import LessonGate, appraised, in_form
-from .redact import Redacting
+from .gate import LessonGate, appraised, in_form
+from .redact import Redacting, checked, redacted, redacted_experience
 
 T = TypeVar("T")
 _QUICK = 4096
@@ -24,20 +23,20 @@ _SHOWN = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
-    """The one way into a bank: every task, run, lesson and experience is taken in here."""
+class IntakeFilter:
+    """The only way into a bank, for every task, run, lesson and experience."""
 
     redactor: Redactor | None = None
     admission: Admission | None = None
 
     async def task(self, task: str, /) -> str:
-        """A task that is asked about, as the runs of the same task have it."""
+        """Redact a task in the same way as the runs of that task."""
         if self.redactor is None or (isinstance(self.redactor, Redacting) and len(task) <= _QUICK):
             return _task(task, self.redactor)
         return await to_thread.run_sync(_task, task, self.redactor)
 
     async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
-        """Runs as they may be kept, judged and learned from."""
+        """Redact runs before they are kept, judged and learned from."""
         every = list(runs)
         if (
             isinstance(self.redactor, Redacting)
@@ -48,12 +47,12 @@ class Entrance:
         return await _each(every, redacted, self.redactor)
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
-        """Attempts with their runs as they may be read."""
+        """Redact the runs of attempts."""
         runs = await self.runs(attempt.trajectory for attempt in attempts)
         return [Run(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: str = "") -> Extraction:
-        """What was drawn from attempts, without what is no lesson; `shown` is what memory had put before them."""
+        """Reject lessons that are not lessons. `shown` is the text that memory showed before the attempts."""
         if self.admission is None:
             return drawn
         if isinstance(self.admission, LessonGate) and len(shown) <= _SHOWN and _small(drawn, attempts):
@@ -61,7 +60,7 @@ class Entrance:
         return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=[shown] if shown else []))
 
     async def experience(self, experience: Experience, /) -> Experience:
-        """An experience that somebody wrote, as it may be kept: trusted no further than one that was learned."""
+        """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
         known = (await _each([experience], redacted_experience, self.redactor))[0]
         if self.admission is None:
             return known
@@ -69,7 +68,7 @@ class Entrance:
 
 
 def _small(drawn: Extraction, attempts: Sequence[Run]) -> bool:
-    """Whether the gate is done with it before a thread would have begun."""
+    """Whether the gate takes less time than the start of a thread."""
     text = sum(len(lesson.text) for lesson in drawn.lessons)
     return len(attempts) == 1 and text <= _QUICK and is_brief(attempts[0].trajectory, most=_QUICK)
 
@@ -79,7 +78,7 @@ def _task(task: str, redactor: Redactor | None) -> str:
 
 
 async def _each(things: Iterable[T], through: Callable[[T, Redactor], T], redactor: Redactor | None) -> list[T]:
-    """In a thread: a run may be long, and a redactor of the caller's own may be slow."""
+    """Redact in a thread, because a run can be long and a custom redactor slow."""
     if redactor is None:
         return list(things)
     return [await to_thread.run_sync(through, thing, redactor) for thing in things]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lessonbank.guard.admit import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate, in_form
-from lessonbank.guard.admit import risk_of as risk
+from lessonbank.guard.gate import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate, in_form
+from lessonbank.guard.gate import risk_of as risk
 from lessonbank.types import (
     Extraction,
     Lesson,

@@ -1,4 +1,4 @@
-"""What somebody else's error says, fit for a log, a note and a stored reason: servers repeat the key they refuse."""
+"""Makes the error text of others safe for logs and notes. Servers often repeat the key that they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes a redactor through every text of a run or an experience: a field that is left out would leak."""
+"""Applies a redactor to every text of a run or an experience. A field that is left out would leak."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lessonbank.errors import UsageError
 from lessonbank.protocols import Redactor
 from lessonbank.types import Action, Experience, Json, Lesson, Observation, Step, ToolCall, Trajectory
 
+from ._redactor import PerRun, Redaction
 from ._words import kind_of_name
-from .redact import PerRun, Redaction
 
 R = TypeVar("R")
 Field: TypeAlias = Callable[[str, str], str]

@@ -9,7 +9,7 @@ import pytest
 
 import lessonbank
 from lessonbank.errors import ModelError, StoreUnavailable
-from lessonbank.guard.quoting import quoted
+from lessonbank.guard.quote import quoted
 from lessonbank.testing import ScriptedModel
 
 KEY = "sk-" + "proj-A1b2C3d4E5f6G7h8I9j0K1l2M3n4"

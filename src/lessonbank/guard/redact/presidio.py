@@ -1,17 +1,17 @@
-"""Names, places and whatever else presidio recognises, taken out behind the built-in redactor."""
+"""Also redacts what presidio recognises, such as names and places."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 from lessonbank.errors import MissingExtra
 
-from ._finding import DETECTORS
-from ._spans import Detector, Page, Span
-from .redact import Redacting, Redaction
+from ._detect import DETECTORS
+from ._redactor import Redaction
+from ._spans import Page, Span
 
 PERSONAL = ("PERSON", "LOCATION", "NRP", "US_DRIVER_LICENSE", "US_PASSPORT", "UK_NHS", "MEDICAL_LICENSE")
 """What the built-in detectors leave to it. Dates, addresses of pages and numbers of any kind would go with the rest."""
@@ -44,39 +44,27 @@ class PresidioRedacting:
     language: str = "en"
     entities: Sequence[str] = PERSONAL
     least: float = 0.6
-    _detectors: Sequence[Detector] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
-        analyzer = self.analyzer or _engine()
-        object.__setattr__(self, "_detectors", (*DETECTORS, _Recognised(analyzer, self)))
+        object.__setattr__(self, "analyzer", self.analyzer or _engine())
 
     def __call__(self, text: str, /) -> str:
-        """`text` without secrets and personal data."""
+        """Replace secrets and personal data in `text`."""
         return self.for_run()(text)
 
     def for_run(self) -> Redaction:
-        """A redactor that remembers its numbers."""
-        return Redacting(self._detectors).for_run()
+        """A redactor for one run, which gives the same value the same placeholder everywhere."""
+        return Redaction(detectors=(*DETECTORS, self._recognised))
+
+    def _recognised(self, page: Page, /) -> list[Span]:
+        text, entities = page.text, list(self.entities)
+        analyze = cast("Analyzer", self.analyzer).analyze
+        found = analyze(text=text, language=self.language, entities=entities, score_threshold=self.least)
+        return [Span(one.start, one.end, _kind(one), text[one.start : one.end], typed=False) for one in found]
 
 
-@dataclass(frozen=True, slots=True)
-class _Recognised:
-    analyzer: Analyzer
-    asked: PresidioRedacting
-
-    def __call__(self, page: Page, /) -> list[Span]:
-        found = self.analyzer.analyze(
-            text=page.text,
-            language=self.asked.language,
-            entities=list(self.asked.entities),
-            score_threshold=self.asked.least,
-        )
-        return [_span(page.text, one) for one in found]
-
-
-def _span(text: str, found: Any) -> Span:
-    kind = str(found.entity_type).lower().replace("_", " ")[:24].strip()
-    return Span(found.start, found.end, kind, text[found.start : found.end], typed=False)
+def _kind(found: Any) -> str:
+    return str(found.entity_type).lower().replace("_", " ")[:24].strip()
 
 
 def _engine() -> Analyzer:

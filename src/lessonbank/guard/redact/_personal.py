@@ -1,11 +1,12 @@
-"""Personal data that has a form of its own, checked by its sum or by what stands beside it: no number is enough."""
+"""Finds personal data by its form. A number alone is not enough: its check sum or the text around it must agree."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from ._spans import Detector, Page, Span, compiled, places
+from ._rules import iban_lengths
+from ._spans import Page, Span, compiled, positions
 
 _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
@@ -15,31 +16,6 @@ _BRANDS = re.compile(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
 )
 _IBAN = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}[ -]?(?=[A-Z0-9]{4})"
-_LENGTHS = {
-    country: length
-    for length, countries in {
-        15: "NO",
-        16: "BE",
-        18: "DK FI FO GL NL",
-        19: "MK SI",
-        20: "AT BA EE KZ LT LU XK",
-        21: "CH HR LI LV",
-        22: "BG BH CR DE GB GE IE ME RS VA",
-        23: "AE GI IL IQ",
-        24: "AD CZ ES MD PK RO SA SE SK TN VG",
-        25: "PT",
-        26: "IS TR",
-        27: "FR GR IT MC MR SM",
-        28: "AL AZ BY CY DO GT HU LB PL",
-        29: "BR EG PS QA UA",
-        30: "JO KW MU",
-        31: "MT",
-        32: "LC",
-    }.items()
-    for country in countries.split()
-}
-"""Characters of an account number by country (the IBAN registry)."""
-
 _LETTER = re.compile(r"[^\W\d]")
 _AT = re.compile(r"@(?<=[\w.%+'-]@)(?=[^\W_])")
 _LOCAL = re.compile(r"[\w.%+'-]+")
@@ -106,7 +82,7 @@ def _luhn(digits: str) -> bool:
 def accounts(page: Page, /) -> Iterator[Span]:
     """Bank accounts: a country's length, and the remainder modulo 97 (ISO 13616)."""
     for found in compiled(_IBAN).finditer(page.text):
-        length = _LENGTHS.get(found[0][:2])
+        length = iban_lengths().get(found[0][:2])
         end = _end_of(page.text, found.start(), length) if length else None
         if end and _is_account(number := re.sub("[ -]", "", page.text[found.start() : end])):
             yield Span(found.start(), end, "iban", number)
@@ -176,7 +152,7 @@ def phones(page: Page, /) -> Iterator[Span]:
     for sign, pattern in _INTERNATIONAL.items():
         found = compiled(pattern).finditer(text) if sign in text else ()
         yield from (_number(text, *n.span()) for n in found if _is_international(text, n))
-    for at in places(page, _CALLED):
+    for at in positions(page, _CALLED):
         if (named := compiled(_NAMED).match(page.low, at)) and 7 <= sum(map(str.isdigit, named["it"])) <= 15:
             yield _number(text, *named.span("it"))
 
@@ -209,17 +185,14 @@ def social_numbers(page: Page, /) -> Iterator[Span]:
             yield Span(*found.span(), "ssn", re.sub(r"\D", "", found[0]))
 
 
-DETECTORS: tuple[Detector, ...] = (cards, accounts, addresses, phones, social_numbers)
-_LEAST: dict[Detector, int] = {cards: 15, accounts: 2, phones: 7, social_numbers: 9}
-"""Digits of the shortest one."""
+_LEAST = {cards: 15, accounts: 2, addresses: 0, phones: 7, social_numbers: 9}
+"""The detectors, and the digits of the shortest thing that each finds."""
 _NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
 
 
-def promising(page: Page, /) -> Sequence[Detector]:
-    """The detectors that may find something, by how many digits there are."""
-    if not page.text.isascii():
-        return DETECTORS
-    digits = len(page.text.encode().translate(None, _NO_DIGITS))
-    if digits < 2:
-        return (addresses,) if "@" in page.text else ()
-    return [detect for detect in DETECTORS if digits >= _LEAST.get(detect, 0)]
+def personal(page: Page, /) -> Iterator[Span]:
+    """Find everything above. Most texts have too few digits for most of it, so they are counted first."""
+    digits = len(page.text.encode().translate(None, _NO_DIGITS)) if page.text.isascii() else len(page.text)
+    for detect, least in _LEAST.items():
+        if digits >= least:
+            yield from detect(page)

@@ -1,4 +1,4 @@
-"""Takes secrets and personal data out of a text before anything else sees it, and leaves a word in each place."""
+"""Replaces secrets and personal data in a text with placeholders such as `[e-mail 1]`."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Protocol, runtime_checkable
 
 from lessonbank.protocols import Redactor
 
-from ._finding import DETECTORS, found_in
+from ._detect import DETECTORS, found_in
 from ._spans import PLACEHOLDER, Detector, Span
 from ._words import harmless, kind_of_name, random_looking, unspeakable
 
 _ROUNDS = 4
-"""What is left of a text may look like something new; after so many rounds nothing has."""
+"""What is left of a text may look like another secret, so it is read again, at most so many times."""
 _KNOWN = 64
-"""Values that are looked for everywhere in a run once their name has given them away."""
+"""The most values per run that are looked for everywhere after their name gave them away once."""
 _SPREAD = re.compile(r"\\+[nrt]|[\s\u200b-\u200f\u2060\ufeff]")
 
 
 @runtime_checkable
 class PerRun(Protocol):
-    """A redactor that numbers what it takes out: it starts anew with each run."""
+    """A redactor that numbers its placeholders, from 1 in each run."""
 
     def for_run(self) -> Redactor: ...
 
 
 class Redaction:
-    """What was taken out of one run so far, so that the same value has the same placeholder everywhere in it.
+    """A redactor for one run: the same value gets the same placeholder everywhere in it.
 
-    Redacting what is redacted changes nothing. Time and memory are linear in the text.
+    Redacting a text twice gives the same as redacting it once. Time and memory are linear in the text.
     """
 
     def __init__(self, *, detectors: Sequence[Detector] = DETECTORS) -> None:
@@ -41,7 +41,7 @@ class Redaction:
         self._known: dict[str, str] = {}
 
     def __call__(self, text: str, /) -> str:
-        """`text` with a placeholder such as `[e-mail 1]` for each secret and each piece of personal data."""
+        """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
         self.reserve(text)
         for _ in range(_ROUNDS):
             told = self._without_known(self._without(text, found_in(text, detectors=self._detectors)))
@@ -51,12 +51,12 @@ class Redaction:
         return text
 
     def reserve(self, text: str, /) -> None:
-        """Do not give the placeholders in `text` to anything else: an earlier lesson may have brought them along."""
+        """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
         if "[" in text:
             self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
 
     def field(self, name: str, value: str, /) -> str:
-        """`value` as the field `name` of some data: the name may say that all of it is a secret."""
+        """Redact the value of a field. The name may show that all of it is a secret."""
         name = name[-80:]
         kind = kind_of_name(name) if name.count(" ") < 3 else None
         if kind and _may_be(kind, value):
@@ -66,11 +66,11 @@ class Redaction:
 
     @property
     def knows(self) -> bool:
-        """Whether there is something to look for `again`."""
+        """Whether `again` can find anything."""
         return bool(self._known)
 
     def again(self, text: str, /) -> str:
-        """`text` without the values that turned out to be secrets elsewhere in the run."""
+        """Replace the values that turned out to be secrets elsewhere in the run."""
         return self(text) if self._without_known(text) != text else text
 
     def _without_known(self, text: str) -> str:
@@ -108,14 +108,14 @@ class Redaction:
 
 
 def _may_be(kind: str, value: str) -> bool:
-    """Whether a whole field can be a secret: a password is what people choose, a token no word."""
+    """Whether a whole field can be a secret. People choose passwords freely, but a token is never a word."""
     if len(value) < 3 or harmless(value.strip()) or PLACEHOLDER.search(value):
         return False
     return kind == "password" or random_looking(value) or (len(value) >= 12 and not re.search(r"\s", value))
 
 
 def _is_number(text: str, span: Span) -> bool:
-    """Whether a bare number of a JSON text goes: the placeholder needs the quotes that the number had not."""
+    """Whether a bare number of a JSON text goes. Its placeholder needs quotes that the number did not have."""
     if text[:1] not in "{[" or not text[span.start : span.end].isdigit():
         return False
     before, after = text[: span.start][-12:].rstrip(), text[span.end : span.end + 12].lstrip()
@@ -124,17 +124,15 @@ def _is_number(text: str, span: Span) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Redacting:
-    """The built-in redactor: what its detectors find goes. A text of its own is numbered from 1."""
-
-    detectors: Sequence[Detector] = DETECTORS
+    """The built-in redactor. A single text is numbered from 1."""
 
     def __call__(self, text: str, /) -> str:
-        """`text` without secrets and personal data."""
+        """Replace secrets and personal data in `text`."""
         return self.for_run()(text)
 
     def for_run(self) -> Redaction:
-        """A redactor that remembers its numbers."""
-        return Redaction(detectors=self.detectors)
+        """A redactor for one run, which remembers its placeholders."""
+        return Redaction()
 
 
 redact = Redacting()

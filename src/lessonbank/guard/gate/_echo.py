@@ -1,4 +1,4 @@
-"""Tells whether a lesson was learned, or only read in what memory itself had shown."""
+"""Recognises lessons that repeat what memory itself showed to the agent."""
 
 from __future__ import annotations
 
@@ -63,12 +63,9 @@ def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
     parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
     if not parts or not all(any(one.says(part) for one in told) for part in parts):
         return False
-    return all(any(one.has(part) for one in told) for part in parts) or not _joins(whole, told)
-
-
-def _joins(whole: str, told: Sequence[_Told]) -> bool:
-    """Whether a lesson brings together what no shown lesson has together: that is new, whatever its words."""
-    return bool(_specific(whole)) and all(one.lacks(whole) for one in told)
+    # A lesson that brings together what no shown lesson has together is new, whatever its words.
+    is_new = bool(_specific(whole)) and all(one.lacks(whole) for one in told)
+    return not is_new or all(any(one.has(part) for one in told) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which names promise a secret, and which values beside such a name are none."""
+"""Knows which names stand for secrets, and which values next to such a name are harmless."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _LONG = 16
 
 
 def kind_of_name(name: str, /) -> str | None:
-    """The kind of secret that something of this name holds; `None` where the name does not promise one."""
+    """The kind of secret that a field of this name holds, or `None`."""
     low = name.lower()
     return next((kind for core in _CORE.finditer(low) if (kind := kind_of_core(low, *core.span()))), None)
 
@@ -90,7 +90,7 @@ def kind_of_core(low: str, start: int, end: int, /, *, last: int | None = None) 
 
 
 def harmless(value: str, /) -> bool:
-    """Whether `value` only stands for a secret: a placeholder, a type, a variable, a path, a date."""
+    """Whether `value` is no secret: a placeholder, a type, a variable, a path, a date."""
     if _HARMLESS.fullmatch(value) or (value[:1].isdigit() and _DATE.fullmatch(value)):
         return True
     path = ("/" in value or "\\" in value) and _PATH.fullmatch(value)

@@ -1,0 +1,14 @@
+"""Admission: decides which lessons of a run are kept, and which of those a person must approve first."""
+
+from .admission import CONTENT as CONTENT
+from .admission import DESCRIPTION as DESCRIPTION
+from .admission import EXTRACTIVE as EXTRACTIVE
+from .admission import MOST_REJECTED as MOST_REJECTED
+from .admission import ONE_RUN as ONE_RUN
+from .admission import SEVERAL_RUNS as SEVERAL_RUNS
+from .admission import TITLE as TITLE
+from .admission import LessonGate as LessonGate
+from .admission import appraised as appraised
+from .admission import doubt as doubt
+from .admission import in_form as in_form
+from .admission import risk_of as risk_of

@@ -1,0 +1,9 @@
+"""Redaction: replaces secrets and personal data with placeholders before anything else reads a text."""
+
+from ._records import checked as checked
+from ._records import redacted as redacted
+from ._records import redacted_experience as redacted_experience
+from ._redactor import PerRun as PerRun
+from ._redactor import Redacting as Redacting
+from ._redactor import Redaction as Redaction
+from ._redactor import redact as redact
