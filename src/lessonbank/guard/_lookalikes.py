@@ -23,11 +23,12 @@ _WORDS: Final = "ordinary_words.txt"
 _ALSO_NAMES = frozenset(
     re.findall(
         r"\w+",
-        "april art august baker banks baron bill bishop black brown bush carter chance chase cherry cook cross dale day "
-        "dean dick drew english field fields fisher ford fox frank good grace grant gray green hall hill holly hope hunt "
-        "hunter jan jay joy june king lake lance lane lee long love major mark marsh mason max may miles moon noble "
-        "north page park pat pope porter price reed rice rich rivers rod rose savage sharp short sky small snow stark "
-        "stone street strong summer swift wade ward waters wells west white will wise wood young",
+        "april art august baker banks baron bill bishop black brown bush carter chance chase cherry cook "
+        "cross dale day dean dick drew english field fields fisher ford fox frank good grace grant gray green "
+        "hall hill holly hope hunt hunter jan jay joy june king lake lance lane lee long love major mark "
+        "marsh mason max may miles moon noble north page park pat pope porter price reed rice rich rivers rod "
+        "rose savage sharp short sky small snow stark stone street strong summer swift wade ward waters wells "
+        "west white will wise wood young ",
     )
 )
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "sir", "herr", "frau", "señor", "señora", "mme"))
@@ -71,7 +72,7 @@ _ADDRESSES = tuple(
         (
             _GERMANIC,
             rf"(?i:\b[^\W\d_][\w.-]{{0,30}}(?:stra(?:ß|ss)e|str\.|weg|gasse|allee|platz|gatan|vägen|laan|straat)"
-            rf"\s+\d{{1,5}}\s?[a-z]?\b){_CITY}",
+            rf"\s+\d{{1,5}}(?:\s?[a-z]\b)?){_CITY}",
         ),
         (
             _ROMANCE,

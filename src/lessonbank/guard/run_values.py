@@ -122,14 +122,14 @@ class RunValues:
         ]
         return _replaced(text, [*self._repeats(text, only_private=True), *looked])
 
-    def slot(self, key: str, value: str, /, *, step: int, tool: str = "") -> str:
+    def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
-        del tool
         found = self.known.get(_words_joined(value))
         noun = noun_of(key) or "value"
-        if self._in_request(value):
+        returned = found is not None and bool(found.source) and 0 < found.step < step
+        if self._in_request(value) and not (returned and found is not None and found.noun == noun):
             return f"<{noun} from {REQUEST}>"
-        if found is not None and found.source and 0 < found.step < step:
+        if returned and found is not None:
             return f"<{found.noun} from {found.source}>"
         told = [self.words.get(token) for token, _, _ in tokens(value)]
         if told and all(one is not None and one[0] < step for one in told):

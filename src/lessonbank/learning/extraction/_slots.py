@@ -20,7 +20,38 @@ _QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"\n]{3,120})\"|'([^'\n]{3,120})')(?!\w)|\[([^\[\]\n]{3,120})\]|\(([^()\n]{3,120})\)"
 )
 _NAMED_BEFORE = re.compile(r"([A-Za-z]{3,20})(?: (?:id|number|no|nr|code))?[:#]? *$")
-_UNNAMING = frozenset({"the", "for", "and", "with", "from", "that", "this", "are", "was", "has", "have", "you", "your"})
+_NUMBERED_THINGS = frozenset(
+    [
+        "account",
+        "bill",
+        "booking",
+        "case",
+        "claim",
+        "contract",
+        "customer",
+        "invoice",
+        "issue",
+        "item",
+        "lot",
+        "message",
+        "number",
+        "office",
+        "order",
+        "parcel",
+        "phone",
+        "product",
+        "record",
+        "reference",
+        "request",
+        "reservation",
+        "shipment",
+        "ticket",
+        "tracking",
+        "transaction",
+        "user",
+        "version",
+    ]
+)
 _CONTROLS = frozenset(
     [
         "click",
@@ -65,15 +96,19 @@ class Shown:
     page: str = ""
     earlier: set[str] = field(default_factory=set[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
-    """Words of the task with a digit to their slots, such as `B-331` to `<record>`."""
+    """Words of the task with a digit to their slots, such as `B-331` to `<record>`, where the word before names them."""
+    numbered: set[str] = field(default_factory=set[str])
+    """Every word of the task with a digit."""
     said: set[str] = field(default_factory=set[str])
     """Words of the agent's instructions: whoever wrote them meant no customer."""
 
     def __post_init__(self) -> None:
         text = self.task[:_READ]
         for match in _TOKEN.finditer(text):
-            if len(match[0]) > 2 and _HAS_DIGIT.search(match[0]) and match[0] not in self.names:
-                self.names[match[0]] = f"<{_name_before(text, match.start())}>"
+            if len(match[0]) > 2 and _HAS_DIGIT.search(match[0]) and match[0] not in self.numbered:
+                self.numbered.add(match[0])
+                if noun := _name_before(text, match.start()):
+                    self.names[match[0]] = f"<{noun}>"
         self.task = text.lower()
         self.said = {word for word in _WORD.findall(self.instructions[: 2 * _READ]) if word.islower()}
 
@@ -110,6 +145,8 @@ class Shown:
 
     def _seen_earlier(self, match: re.Match[str]) -> str:
         value = match[0]
+        if value in self.numbered:
+            return "<value>"
         return (self.control(value) or "<value seen earlier>") if value in self.earlier else value
 
     def _without_words_of_task(self, text: str) -> str:
@@ -142,7 +179,7 @@ def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:
 def _name_before(text: str, at: int) -> str:
     before = _NAMED_BEFORE.search(text, max(0, at - 30), at)
     word = before[1].lower() if before else ""
-    return word if word and word not in _UNNAMING and is_ordinary(word) else "value"
+    return word if word in _NUMBERED_THINGS else ""
 
 
 def called(calls: Sequence[ToolCall], shown: Shown, /, *, step: int) -> str:
