@@ -87,13 +87,13 @@ def quoting(case: Case) -> tuple[Lesson, ...]:
         Lesson(
             title=f"Check the balance before paying {name.upper()}",
             description=f"When {name} of {street} asks for order {order}",
-            content=f"Look up the account first: {name.lower()} ({user}, born {birth}) had only {balance}, and a refund "
-            f"above the balance is refused. Then send the receipt to {mail} or call {phone}, naming case {token}.",
+            content=f"Look up the account: {name.lower()} ({user}, born {birth}) had only {balance}, and a refund "
+            f"above it is refused. Then send the receipt to {mail} or call {phone}, naming case {token}.",
             provenance=how,
         ),
         Lesson(
             title="Read the stored address and not the spoken one",
-            content=f"The stored street wins over what is said, because deliveries go there:\n{street}\nas for {order}.",
+            content=f"The stored street wins over what is said, as goods go there:\n{street}\nas for {order}.",
             provenance=how,
         ),
         Lesson(
@@ -204,3 +204,16 @@ def test_a_lesson_that_is_nothing_but_values_is_rejected_with_a_reason(content: 
     told = LessonGate()(drawn, [attempt_of(run)], shown=())
     assert told.lessons == ()
     assert told.rejected[0].reason
+
+
+def test_a_number_of_the_agents_own_instructions_is_a_rule_and_stays_in_a_lesson_of_a_model() -> None:
+    run = refund().model_copy(
+        update={"task": "Pay the customer back", "instructions": "A refund above $340.50 needs a person."}
+    )
+    content = "A refund above $340.50 needs a person, so hand order 8812 over before the call is made."
+    told = LessonGate()(Extraction(lessons=(Lesson(title="Hand over", content=content),)), [attempt_of(run)], shown=())
+    assert (
+        told.lessons[0].content
+        == "A refund above $340.50 needs a person, so hand order <order id> over before the call is made."
+    )
+    assert "became slots" in told.notes[0]

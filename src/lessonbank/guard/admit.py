@@ -15,7 +15,7 @@ from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
-from .run_values import RunValues, all_words
+from .run_values import RunValues, all_words, words_of
 from .sanitise import canonical, canonical_line, one_line
 
 TITLE: Final = 200
@@ -31,6 +31,8 @@ EXTRACTIVE: Final = "extractive"
 """The method of a lesson that code put together from the steps of a run."""
 
 _SLOT = re.compile(r"<[^<>\n]{1,80}>")
+_INSTRUCTIONS: Final = 100_000
+"""Characters of a run's instructions that are looked at."""
 _LEAST_LETTERS: Final = 12
 """Letters of a lesson that must be left beside its slots: with fewer it teaches nothing."""
 
@@ -96,10 +98,17 @@ class _Values:
     def _words(self) -> str:
         return all_words(self.runs)
 
+    @cached_property
+    def _instructed(self) -> str:
+        return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
+
     def without(self, lesson: Lesson, /) -> Lesson:
         """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
         told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
-        bare = {name: self._known.mask_private(text, self._words) for name, text in told.items()}
+        bare = {
+            name: self._known.mask_private(text, stands_in=self._words, instructed=self._instructed)
+            for name, text in told.items()
+        }
         return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 

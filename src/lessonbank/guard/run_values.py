@@ -23,6 +23,8 @@ Level = Literal["prose", "command"]
 
 _READ: Final = 20_000
 """Characters of one text that are looked at, from each end."""
+_TURN: Final = 2_000
+"""Characters of what a user said in one turn that count as the request, from each end: the rest is what was pasted."""
 _PAGE: Final = 4_000
 """Characters of one result in plain text in which names are looked for, from each end."""
 _LONGEST: Final = 16
@@ -37,7 +39,8 @@ _PAIR = re.compile(
 )
 _LINE_PAIR = re.compile(r"^[ \t*-]{0,8}([^\W\d][\w -]{0,40}?)[ \t]{0,4}:[ \t]{1,8}(\S[^\n]{0,300})$", re.MULTILINE)
 _COMMAND = re.compile(r"(?:bash_|shell_)?(?:command|cmd|script|code)s?")
-_CELLS = re.compile(r"[,;|\t]")
+_SEPARATORS: Final = (",", ";", "|", "\t")
+_ROWS: Final = 200
 _FIELD = re.compile(r"[^\W\d][\w -]{0,40}")
 _PARTS_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PERSONAL = re.compile(
@@ -87,8 +90,8 @@ class RunValues:
         self = cls()
         for run in runs:
             self._learn_names(run)
-        told = [text for run in runs for text in (run.task, *_said_by_user(run))]
-        self.request = " ".join(["", *(token for text in told for token, _, _ in tokens(_ends(text))), ""])
+        told = list(dict.fromkeys(text for run in runs for text in (_ends(run.task), *_said_by_user(run))))
+        self.request = words_of(*told)
         in_runs: dict[tuple[str, str], set[int]] = {}
         for text in told:
             self._take_text(text, REQUEST, 0, parts=True)
@@ -109,18 +112,20 @@ class RunValues:
         looked = [found for found in look_alikes(text) if level == "prose" or _stands_out(text, found)]
         return _replaced(text, [*self._repeats(text), *((x.start, x.end, x.kind) for x in looked)])
 
-    def mask_private(self, text: str, /, stands_in: str) -> str:
+    def mask_private(self, text: str, /, *, stands_in: str, instructed: str = "") -> str:
         """`text` with a slot for each private value of the run; what only looks so goes if the run has it.
 
-        `stands_in` are the words of the run, as `words_of` gives them.
+        `stands_in` are the words of the run and `instructed` those of the agent's instructions, as `words_of` gives
+        them: an amount or a date of the instructions is a rule and stays.
         """
         text = _nfc(text)
-        looked = [
+        spans = list(self._repeats(text, only_private=True))
+        spans += [
             (x.start, x.end, x.kind)
             for x in look_alikes(text)
             if not _is_usual(text, x) and words_of(text[x.start : x.end]) in stands_in
         ]
-        return _replaced(text, [*self._repeats(text, only_private=True), *looked])
+        return _replaced(text, [span for span in spans if not _is_rule(text[span[0] : span[1]], instructed)])
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
@@ -393,6 +398,16 @@ def _replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
     return "".join((*parts, text[done:]))
 
 
+def _is_rule(value: str, instructed: str) -> bool:
+    """Whether a number stands in the agent's instructions: a fee or a limit, and nobody's."""
+    return (
+        bool(instructed)
+        and len(_DIGIT.findall(value)) < 7
+        and (value[:1].isdigit() or value[:1] in "$€£" or value[-1:].isdigit())
+        and words_of(value) in instructed
+    )
+
+
 def _is_usual(text: str, found: LookAlike) -> bool:
     return is_usual_number(text[found.start : found.end], found.kind)
 
@@ -455,16 +470,17 @@ def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
 
 def _cells(text: str) -> Iterator[tuple[str, str]]:
     """The cells of a table in plain text, each with the head of its column."""
-    lines = [line for line in text.splitlines()[:400] if line.strip()]
+    lines = [line.strip().strip("|") for line in text.splitlines()[:_ROWS] if line.strip()]
     for number, line in enumerate(lines[:5]):
-        heads = [head.strip() for head in _CELLS.split(line.strip("| "))]
-        if len(heads) < 2 or not all(_FIELD.fullmatch(head) for head in heads) or not any(map(is_personal, heads)):
+        sign = max(_SEPARATORS, key=line.count)
+        heads = [head.strip() for head in line.split(sign)]
+        below = [row.split(sign) for row in lines[number + 1 :]]
+        if len(heads) < 2 or not below or len(below[0]) != len(heads):
             continue
-        for row in lines[number + 1 :]:
-            cells = [cell.strip() for cell in _CELLS.split(row.strip("| "))]
-            if len(cells) == len(heads):
-                yield from zip(heads, cells, strict=True)
-        return
+        if all(_FIELD.fullmatch(head) for head in heads) and any(map(is_personal, heads)):
+            for row in below:
+                yield from zip(heads, (cell.strip() for cell in row[: len(heads)]), strict=False)
+            return
 
 
 def _answered(step: Step) -> Iterator[tuple[str, Observation]]:
@@ -478,7 +494,7 @@ def _answered(step: Step) -> Iterator[tuple[str, Observation]]:
 
 def _said_by_user(run: Trajectory) -> Iterator[str]:
     for step in run.steps:
-        yield from (seen.text for seen in step.observations if seen.source == "user")
+        yield from (_ends(seen.text, _TURN) for seen in step.observations if seen.source == "user")
 
 
 def _arguments(call: ToolCall) -> Json:

@@ -183,7 +183,8 @@ def shell(p: Person, draw: random.Random, outcome: Outcome) -> Case:
 
 
 def browser(p: Person, draw: random.Random, outcome: Outcome) -> Case:
-    page = f"[a12] button 'New refund', clickable\n[b2] textbox 'Customer'\n[b3] textbox 'Amount' value='{p.balance}'\n[c4] link '{p.name}'\n"
+    page = "[a12] button 'New refund', clickable\n[b2] textbox 'Customer'\n"
+    page += f"[b3] textbox 'Amount' value='{p.balance}'\n[c4] link '{p.name}'\n"
     done = f"{page}Refund of {p.balance} for {p.name}, {p.street}, {p.user}, is saved under {p.order}. " + "text " * 60
     steps = [
         Step(observation=page),

@@ -53,25 +53,11 @@ _NUMBERED_THINGS = frozenset(
     ]
 )
 _CONTROLS = frozenset(
-    [
-        "click",
-        "dblclick",
-        "double_click",
-        "hover",
-        "focus",
-        "press",
-        "check",
-        "uncheck",
-        "clear",
-        "fill",
-        "type",
-        "tap",
-        "select",
-        "select_option",
-        "drag",
-        "drag_and_drop",
-        "scroll_to",
-    ]
+    re.findall(
+        r"\w+",
+        "click dblclick double_click hover focus press check uncheck clear fill type tap select select_option drag "
+        "drag_and_drop scroll_to",
+    )
 )
 _KEYS = re.compile(
     r"(?:(?:Control|ControlOrMeta|Ctrl|Shift|Alt|Meta|Cmd)\+)*"
@@ -96,7 +82,7 @@ class Shown:
     page: str = ""
     earlier: set[str] = field(default_factory=set[str])
     names: dict[str, str] = field(default_factory=dict[str, str])
-    """Words of the task with a digit to their slots, such as `B-331` to `<record>`, where the word before names them."""
+    """Words of the task with a digit to slots that the word before names, such as `B-331` to `<record>`."""
     numbered: set[str] = field(default_factory=set[str])
     """Every word of the task with a digit."""
     said: set[str] = field(default_factory=set[str])
