@@ -28,6 +28,7 @@ _CONTENT = 600
 _TOPIC, _WHEN = 70, 240
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
+_FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
@@ -231,7 +232,10 @@ def _then(wrong: Move, right: Move) -> str:
 def _others(one: Move, other: Move) -> str:
     """The fields whose values differ between two calls that look the same, in words."""
     before, names = dict(one.arguments), [name for name, _ in other.arguments]
-    told = [name for name, value in other.arguments if before.get(name) != value and f"{name}=" in other.label]
+    shown = [
+        name for name in names if f"{name}=" in other.label or (other.label.endswith("…") and _FIELD.fullmatch(name))
+    ]
+    told = [name for name, value in other.arguments if name in shown and before.get(name) != value]
     named = " and ".join(f"another `{name}`" for name in told[:3])
     return named or ("another value" if names or one.raw != other.raw else "the same values")
 
