@@ -39,7 +39,7 @@ GRAFTS, MINJA, CHAINS = cases("memorygraft"), cases("minja"), cases("laundering"
 
 def mark(case: Case) -> str:
     """A word that is in the case and nowhere else."""
-    return f"quill{case['id']}"
+    return f"quill{''.join('abcdefghij'[int(c)] if c.isdigit() else c.lower() for c in case['id'])}"
 
 
 def named(case: Case, text: str) -> str:

@@ -10,7 +10,7 @@ from ._empty import STOP, stem
 _READ = 40_000
 _VALUE = re.compile(r"(?<![\w.])[$€£#@]?\w[\w.@:/#+-]*\w(?![\w])|[$€£]\d[\d.,]*")
 # Words with digits that are names of things everybody has: utf-8, sha256, python3.11, 24h, v2, step 3, HTTP/2.
-_COMMON = re.compile(
+COMMON = re.compile(
     r"[a-z]{2,12}[-.]?\d{1,3}(?:\.\d{1,3}){0,2}|v\d+(?:\.\d+){0,3}|\d{1,3}(?:st|nd|rd|th|s|m|h|d|x|k|px|ms|kb|mb|gb"
     r"|am|pm|%|-\w+)"
     r"|\d{1,3}(?:[.,/:-]\d{1,2})?|(?:19|20)\d\ds|[A-Z]{2,5}[-/ ]?\d{1,2}|[1-5]\d\d|\d+(?:\.\d+){1,3}|0x[0-9a-fA-F]{1,2}"
@@ -105,7 +105,7 @@ def _values(text: str) -> Iterator[str]:
                 yield value
             continue
         amount = value[:1] in "$€£" and len(value) > 3
-        if amount or _DATE.fullmatch(value) or (len(value) >= 4 and not _COMMON.fullmatch(value)):
+        if amount or _DATE.fullmatch(value) or (len(value) >= 4 and not COMMON.fullmatch(value)):
             yield value
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
@@ -15,6 +17,7 @@ from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
+from .run_values import RunValues, all_words, words_of
 
 TITLE: Final = 200
 DESCRIPTION: Final = 600
@@ -27,6 +30,12 @@ MOST_REJECTED: Final = 20
 """Rejected lessons that are kept for review: the first of a run, the latest of an experience."""
 EXTRACTIVE: Final = "extractive"
 """The method of a lesson that code wrote, without a model."""
+
+_SLOT = re.compile(r"<[^<>\n]{1,80}>")
+_INSTRUCTIONS: Final = 100_000
+"""Characters of a run's instructions that are looked at."""
+_LEAST_LETTERS: Final = 12
+"""Letters of a lesson that must be left beside its slots: with fewer it teaches nothing."""
 
 Check = Callable[[Lesson], str]
 """Returns why a lesson is rejected, or an empty text."""
@@ -51,14 +60,18 @@ class LessonGate:
         echoed = [lesson for text in shown for lesson in (lessons_in([text]) or [text])]
         echoed += lessons_in(_texts(runs))
         checks = _checks(runs, [text for text in echoed if text])
+        values = _Values(tuple(runs))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            found = _refused(lesson, checks, kept, most)
+            bare = lesson if _quotes(lesson) else values.without(lesson)
+            found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
             if found is None:
-                kept.append(appraised(lesson))
+                kept.append(appraised(bare))
+                if bare is not lesson:
+                    notes.append(f"{one_line(bare.title, limit=60)!r}: values of this one run became slots")
             else:
                 rejected.append(_turned_away(lesson, *found))
                 notes.append(f"not kept: {one_line(lesson.title, limit=60)!r}: {found[1]}")
@@ -69,6 +82,42 @@ class LessonGate:
                 "notes": (*extraction.notes, *notes[:MOST_REJECTED]),
             }
         )
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The values of some runs, read when the first lesson is held to them."""
+
+    runs: tuple[Trajectory, ...]
+
+    @cached_property
+    def _known(self) -> RunValues:
+        return RunValues.of(self.runs)
+
+    @cached_property
+    def _words(self) -> str:
+        return all_words(self.runs)
+
+    @cached_property
+    def _instructed(self) -> str:
+        return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
+
+    def without(self, lesson: Lesson, /) -> Lesson:
+        """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
+        told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
+        bare = {
+            name: self._known.mask_private(text, stands_in=self._words, instructed=self._instructed)
+            for name, text in told.items()
+        }
+        return lesson if bare == told else in_form(lesson.model_copy(update=bare))
+
+
+def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:
+    """Why a lesson goes whose values took all of it."""
+    left = sum(map(str.isalpha, _SLOT.sub("", bare.content)))
+    if bare is lesson or left >= _LEAST_LETTERS:
+        return None
+    return "literal", "it holds values of this one run and says nothing without them"
 
 
 def in_form(lesson: Lesson, /) -> Lesson:

@@ -12,20 +12,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from anyio import to_thread
+
 from lessonbank._version import VERSION
 from lessonbank.guard import one_line
 from lessonbank.guard.gate import EXTRACTIVE
+from lessonbank.guard.gate.run_values import RunValues
 from lessonbank.types import Extraction, Kind, Lesson, Provenance, Run
+from lessonbank.types.runs import is_brief
 
-from ._moves import Move, literals, moves
+from ._moves import Move, is_command_run, moves
+from ._slots import Shown, uncommon_pairs
 
 _CONTENT = 600
 _TOPIC, _WHEN = 70, 240
 _MARKUP = re.compile(r"<[^<>\n]{1,80}>|(?<!\S)#{1,6}(?!\S)|\*{2,}|`+")
 _WORD = re.compile(r"[A-Za-z_]{3,}")
+_FIELD = re.compile(r"[a-z]{2,20}(?:_[a-z]{2,20})*")
 _LONG_RUN = 25
 """In a longer run the order is chance and the last choice says too little about why it failed."""
 _LOOP = 3
+_QUICK = 4096
+"""Characters of a run that are read faster than a thread starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,7 @@ class _Run:
     attempt: Run
     moves: tuple[Move, ...]
     path: tuple[Move, ...]
+    values: RunValues
 
     @property
     def succeeded(self) -> bool:
@@ -61,7 +70,8 @@ class ExtractiveExtractor:
 
     Success gives the order that worked; failure gives what had no effect where, the last choice before a silent bad
     end, and what was repeated in vain; both give errors with what fixed them. Several attempts are contrasted where
-    they part ways. Values of the task, such as record numbers, become placeholders. It may return nothing.
+    they part ways. It names fields and where their values came from, and never a value: whatever belongs to one
+    customer or case is a slot such as `<order id from find_customer's result>`. It may return nothing.
 
     Args:
         max_items: items from one attempt at most.
@@ -73,9 +83,16 @@ class ExtractiveExtractor:
         self._max_contrast_lessons = max_contrast_lessons
 
     async def __call__(self, attempts: Sequence[Run], /) -> Extraction:
-        runs = [_run(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
-        if not runs:
+        if all(is_brief(attempt.trajectory, most=_QUICK) for attempt in attempts):
+            return self._drawn(attempts)
+        return await to_thread.run_sync(self._drawn, attempts)
+
+    def _drawn(self, attempts: Sequence[Run]) -> Extraction:
+        known = [(n, a) for n, a in enumerate(attempts, 1) if a.verdict.outcome != "unknown"]
+        if not known:
             return Extraction(notes=("no attempt with a known outcome: nothing was extracted",))
+        values = RunValues.of([attempt.trajectory for _, attempt in known])
+        runs = [_run(n, attempt, values) for n, attempt in known]
         limit = self._max_lessons if len(attempts) == 1 else self._max_contrast_lessons
         lessons = _distinct(_contrasted(runs) if len(runs) > 1 else _of_one(runs[0]))[:limit]
         lessons = tuple(_lesson(lesson, several=len(attempts) > 1) for lesson in lessons)
@@ -90,10 +107,11 @@ def _why_nothing(runs: Sequence[_Run]) -> str:
     return "nothing was extracted: the runs are too short or too long to show an order, an error or a loop"
 
 
-def _run(number: int, attempt: Run) -> _Run:
-    made = moves(attempt.trajectory)
+def _run(number: int, attempt: Run, values: RunValues) -> _Run:
+    made = moves(attempt.trajectory, values)
     moved = [m for m in made if m.effect == "moved"]
-    return _Run(number, attempt, made, tuple(next(same) for _, same in groupby(moved, key=lambda m: m.label)))
+    path = tuple(next(same) for _, same in groupby(moved, key=lambda m: m.label))
+    return _Run(number, attempt, made, path, values)
 
 
 def _of_one(run: _Run) -> Iterator[_Lesson]:
@@ -196,14 +214,34 @@ def _fixes(runs: Sequence[_Run]) -> Iterator[_Lesson]:
     pairs = [(run, wrong, right) for run in runs for wrong, right in _fixed(run)][:3]
     if not pairs:
         return
-    told = [f"`{wrong.label}` failed{_quoted(wrong)}; then `{right.label}` went through." for _, wrong, right in pairs]
+    told = [
+        f"`{wrong.label}` failed{_quoted(wrong)}; then {_then(wrong, right)} went through." for _, wrong, right in pairs
+    ]
     kind: Kind = "strategy" if any(run.succeeded for run, _, _ in pairs) else "guardrail"
     shown_by = tuple((run, move) for run, wrong, right in pairs for move in (wrong, right))
     yield _Lesson(kind, "Error and what got past it", " ".join(told), shown_by)
 
 
+def _then(wrong: Move, right: Move) -> str:
+    """The move that went through; where only values differ, which fields they are of."""
+    if wrong.label != right.label:
+        return f"`{right.label}`"
+    return f"the same with {_others(wrong, right)}"
+
+
+def _others(one: Move, other: Move) -> str:
+    """The fields whose values differ between two calls that look the same, in words."""
+    before, names = dict(one.arguments), [name for name, _ in other.arguments]
+    shown = [
+        name for name in names if f"{name}=" in other.label or (other.label.endswith("…") and _FIELD.fullmatch(name))
+    ]
+    told = [name for name, value in other.arguments if name in shown and before.get(name) != value]
+    named = " and ".join(f"another `{name}`" for name in told[:3])
+    return named or ("another value" if names or one.raw != other.raw else "the same values")
+
+
 def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
-    heads = {_words(move.label)[:1] for move in run.moves}
+    heads = {_words(move.raw)[:1] for move in run.moves}
     for at, move in enumerate(run.moves):
         if move.effect != "error" or not move.seen:
             continue
@@ -216,8 +254,8 @@ def _fixed(run: _Run) -> Iterator[tuple[Move, Move]]:
 
 def _akin(wrong: Move, right: Move, *, one_tool: bool) -> bool:
     """Whether `right` looks like another try at `wrong`: the same tool, and where there is but one, a shared word."""
-    tried, then = _words(wrong.label), _words(right.label)
-    if wrong.label == right.label or tried[:1] != then[:1]:
+    tried, then = _words(wrong.raw), _words(right.raw)
+    if wrong.raw == right.raw or tried[:1] != then[:1]:
         return False
     return not one_tool or bool({*tried[1:], *_words(wrong.seen)} & set(then[1:]))
 
@@ -227,8 +265,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:
-    idle = Counter((m.label, m.seen) for m in run.moves if m.effect != "moved")
-    repeated = [(label, n) for (label, _), n in idle.most_common(2) if n >= _LOOP]
+    idle = Counter((m.raw, m.label, m.seen) for m in run.moves if m.effect != "moved")
+    repeated = [(label, n) for (_, label, _), n in idle.most_common(2) if n >= _LOOP]
     if not repeated:
         return
     told = [f"`{label}` was done {n} times with the same result." for label, n in repeated]
@@ -241,20 +279,36 @@ def _parting(worked: _Run, failed: Sequence[_Run]) -> Iterator[_Lesson]:
     wrong: dict[int, dict[str, tuple[_Run, Move]]] = {}
     for run in failed:
         pairs = enumerate(zip(worked.path, run.path, strict=False))
-        at = next((i for i, (ours, theirs) in pairs if ours.label != theirs.label), None)
+        at = next((i for i, (ours, theirs) in pairs if _differ(ours, theirs)), None)
         if at is not None:
             wrong.setdefault(at, {})[run.path[at].label] = (run, run.path[at])
     if not wrong:
         return
     told: list[str] = []
     for at, found in sorted(wrong.items())[:3]:
-        avoided = " or ".join(f"`{label}`" for label in list(found)[:3])
+        chosen = worked.path[at]
         after = f", after `{worked.path[at - 1].label}`" if at else ""
+        alike = next((move for _, move in found.values() if move.label == chosen.label), None)
+        avoided = " or ".join(f"`{label}`" for label in list(found)[:3] if label != chosen.label)
+        if alike is not None:
+            told.append(f"Step {at + 1}{after}: `{chosen.label}` worked with {_others(alike, chosen)}.")
+        if not avoided:
+            continue
         told.append(f"Step {at + 1}{after}: choose `{worked.path[at].label}`. Step {at + 1}: do not choose {avoided}.")
     shown_by = [(worked, worked.path[at]) for at in sorted(wrong)[:3]]
     shown_by += [pair for found in wrong.values() for pair in found.values()]
     intro = "Attempts that failed parted here from the one that worked. "
     yield _Lesson("guardrail", "What made the difference", intro + " ".join(told), tuple(shown_by))
+
+
+def _differ(ours: Move, theirs: Move) -> bool:
+    """Whether two runs part here. Looking up other records is no parting."""
+    return ours.label != theirs.label or (ours.raw != theirs.raw and not ours.reads and not _chosen_freely(ours))
+
+
+def _chosen_freely(move: Move) -> bool:
+    """Whether a call is told in sentences of the agent's own, which differ from run to run."""
+    return any(value.count(" ") > 3 for _, value in move.arguments)
 
 
 def _steps(path: Sequence[Move], *, seen: bool = False) -> str:
@@ -309,11 +363,17 @@ def _provenance(lesson: _Lesson, *, several: bool) -> Provenance:
 
 
 def _generic_task(run: _Run) -> str:
-    task = run.attempt.trajectory.task[:4000]
-    return one_line(literals(task).generalise(_MARKUP.sub(" ", task))) or "the same"
+    task = _MARKUP.sub(" ", run.attempt.trajectory.task[:4000])
+    told = Shown(run.values, task).prose(task)
+    if not is_command_run(run.attempt.trajectory):
+        told = uncommon_pairs(told)
+    return one_line(told) or "the same"
 
 
 def _cut(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
-    return text[: limit - 1].rsplit(" ", 1)[0].rstrip(" ,;:`") + "…"
+    kept = text[: limit - 1].rsplit(" ", 1)[0]
+    if kept.rfind("<") > kept.rfind(">"):
+        kept = kept[: kept.rfind("<")]
+    return kept.rstrip(" ,;:`(=") + "…"

@@ -11,12 +11,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from lessonbank_bench import stream
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.protocols import Embedder, Retriever, Store, Vectors
 from lessonbank.retrieving import DenseRetriever, HybridRetriever, LexicalRetriever, WordFloor
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Add, Experience, Lesson
+from lessonbank_bench import stream
 
 from .labels import SCOPE, Collection, change, read, repository, template, transfer
 

@@ -1,0 +1,271 @@
+"""Finds in a text what looks like it belongs to one person or one case: names, addresses, numbers, dates, mail."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["name", "address", "e-mail", "phone", "amount", "date", "number", "id"]
+
+
+class LookAlike(NamedTuple):
+    """A part of a text, and what it looks like."""
+
+    start: int
+    end: int
+    kind: Kind
+
+
+_WORDS: Final = "ordinary_words.txt"
+_ALSO_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        "april art august baker banks baron bill bishop black brown bush carter chance chase cherry cook "
+        "cross dale day dean dick drew english field fields fisher ford fox frank good grace grant gray green "
+        "hall hill holly hope hunt hunter jan jay joy june king lake lance lane lee long love major mark "
+        "marsh mason max may miles moon noble north page park pat pope porter price reed rice rich rivers rod "
+        "rose savage sharp short sky small snow stark stone street strong summer swift wade ward waters wells "
+        "west white will wise wood young ",
+    )
+)
+_TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "sir", "herr", "frau", "señor", "señora", "mme"))
+_PARTICLE = r"de|la|las|los|del|da|das|do|dos|di|du|van|von|der|den|ter|ten|zu|le|bin|ibn|al|el|bint|y|e"
+_PARTICLES = frozenset(_PARTICLE.split("|"))
+_NAME_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_CAPITALISED = re.compile(r"(?<![^\W\d_])[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*")
+_GAP = re.compile(rf"(?:\.?[ \t]+|[ \t]*\n[ \t]*)(?:(?:{_PARTICLE})[ \t]+){{0,3}}")
+
+_STREET = (
+    "street|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|place|pl|square|sq|terrace|way|highway|hwy"
+    "|parkway|pkwy|crescent|close|row"
+)
+_CITY = r"(?:\s*,\s*[^\W\d_a-z][^\W\d_]+(?:[ '’-][^\W\d_a-z][^\W\d_]+){0,2}){0,2}"
+_HAS_DIGIT = re.compile(r"\d")
+_GERMANIC = ["stra", "str.", "weg", "gasse", "allee", "platz", "gatan", "vägen", "laan"]
+_ROMANCE = [
+    "rue",
+    "calle",
+    "via",
+    "avenida",
+    "rua",
+    "ulica",
+    "ul.",
+    "улица",
+    "ул.",
+    "plaza",
+    "piazza",
+    "viale",
+    "chemin",
+    "quai",
+]
+_ADDRESSES = tuple(
+    (hints, re.compile(pattern))
+    for hints, pattern in (
+        (
+            _STREET.split("|"),
+            rf"(?i:(?<![\w.])\d{{1,5}}[a-z]?(?:[-/]\d{{1,4}})?\s+(?:[^\W\d][\w'’.-]{{0,30}}\s+){{1,4}}?(?:{_STREET})\b\.?"
+            rf"(?:,?\s*(?:apt|apartment|suite|unit|flat|ste|no)\b\.?\s*#?\w{{1,8}})?){_CITY}",
+        ),
+        (
+            _GERMANIC,
+            rf"(?i:\b[^\W\d_][\w.-]{{0,30}}(?:stra(?:ß|ss)e|str\.|weg|gasse|allee|platz|gatan|vägen|laan|straat)"
+            rf"\s+\d{{1,5}}(?:\s?[a-z]\b)?){_CITY}",
+        ),
+        (
+            _ROMANCE,
+            r"(?i:\b(?:rue|calle|via|avenida|rua|ulica|ul\.|улица|ул\.|plaza|piazza|viale|chemin|quai)\s+"
+            rf"(?:[\w'’.-]{{1,30}}\s+){{0,4}}?[\w'’.-]{{1,30}},?\s+\d{{1,5}}\b){_CITY}",
+        ),
+        (
+            ["rue", "avenue", "boulevard", "chemin", "place", "quai", "allée"],
+            r"(?i:(?<![\w.])\d{1,5},?\s+(?:bis\s+)?(?:rue|avenue|boulevard|chemin|place|quai|allée)\s+"
+            rf"(?:(?:de|du|des|la|le|les)\s+|[ld]['’]){{0,3}}[\w'’-]{{2,30}})(?:\s[^\W\d_a-z][\w'’-]{{1,30}}){{0,2}}{_CITY}",
+        ),
+        (["box"], r"(?i:\bp\.?\s?o\.?\s?box\s+\d+)"),
+        (
+            ["丁", "目", "番", "号", "號", "室", "路", "区", "區", "市", "街", "町"],
+            r"[\u3040-\u30ff\u3400-\u9fff]{2,20}\d[\d‐－-]*(?:[丁目番地号號室楼樓]+[\d-]*)*",
+        ),
+    )
+)
+_MAIL = re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}")
+_PHONE = re.compile(r"(?<![\w.])(?:\+\d|\(\d|\d)[\d ()/.-]{5,18}\d(?![\w])")
+_GROUPS = re.compile(r"[ ()+-]")
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?|januar|februar|märz|mai|juni|juli|oktober|dezember|enero|marzo|abril|mayo|junio|julio"
+)
+_MONTH_DATE = re.compile(
+    rf"(?i)\b(?:{_MONTH})\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}}\b)?"
+    rf"|(?<![\w.])\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?:{_MONTH})\b\.?(?:,?\s+\d{{4}}\b)?"
+)
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:T[\d:.]+Z?)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}")
+_MONEY = r"[$€£¥₹₽₩]|(?i:usd|eur|gbp|jpy|chf|inr|cny|cad|aud|dollars?|euros?|pounds?|cents?|francs?|yen|rupees?)"
+_AMOUNT = re.compile(rf"(?:{_MONEY})\s?-?\d[\d.,]*(?<![.,])|(?<![\w.,])-?\d[\d.,]*(?<![.,])\s?(?:{_MONEY})(?!\w)")
+_NUMBERED = re.compile(r"#?\w*\d\w*(?:[-.,:+@'’]\w+)*|#?[^\W\d]+(?:[-.:+@]\w+)+")
+_DATE_SLASHED = re.compile(r"(?<![\w/.])\d{1,2}/\d{1,2}/\d{2,4}(?![\w/])|(?<![\w/.])\d{4}/\d\d/\d\d(?![\w/])")
+_COMMON_FORMS = re.compile(
+    r"(?i)(?:utf|iso|rfc|sha|http|tls|pep|python|x)[-/ ]?\d[\d.-]*"
+    r"|[a-z]{3,}_?\d|\d(?:st|nd|rd|th|x|k|d|h|m|s|gb|mb|%)|v\d(?:\.\d)*"
+)
+
+_NAMED_AFTER = re.compile(
+    r"(?i)\b(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
+    r"|mi chiamo|nome é|меня зовут)|i am|i['’]m|this is|it['’]s|customer|passenger|patient|client|guest|member|user"
+    r"|employee|student|mr|mrs|ms|dr),?\.?\s+(?=[^\W\d_])"
+)
+_NAMED_DENSE = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:我叫|我是|名字是|姓名[是:：]?|私は|名前は|客户|顾客|客戶)\s*(?P<it>[\u3040-\u30ff\u3400-\u9fff・]{2,8}?)"
+        r"(?=[，,。、.!\s]|です|と申|さん|様|$)",
+        r"(?P<it>[\u3400-\u9fff\u30a0-\u30ff・]{2,6}?)(?=さん|様|さま|先生|女士|小姐|氏)",
+        r"(?:저는\s*)?(?P<it>[\uac00-\ud7a3]{2,4})(?=님|씨|입니다|이라고)",
+        r"(?:اسمي|שמי|قسمي)\s+(?P<it>\w{2,20}(?:\s\w{2,20})?)",
+        r"ชื่อ\s*(?P<it>[\u0e00-\u0e7f]{2,20}(?:\s[\u0e00-\u0e7f]{2,20})?)",
+        r"नाम\s+(?P<it>[\u0900-\u097f]{2,20}(?:\s[\u0900-\u097f]{2,20})?)(?=\s+है)",
+    )
+)
+_CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_CASELESS_RUN = re.compile(rf"[{_CASELESS}]+(?:[ ・·]+[{_CASELESS}]+)*")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]+")
+
+
+@cache
+def ordinary_words() -> frozenset[str]:
+    """Words that everybody uses: where one stands alone, it names nobody."""
+    return frozenset(Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").split())
+
+
+@cache
+def is_ordinary(word: str, /) -> bool:
+    """Whether `word` (in small letters) or its singular is an ordinary word."""
+    return len(word) < 3 or word in ordinary_words() or (word.endswith("s") and word[:-1] in ordinary_words())
+
+
+def look_alikes(text: str, /, *, names: bool = True) -> Iterator[LookAlike]:
+    """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text."""
+    if names:
+        yield from people(text)
+    yield from _addresses(text)
+    if "@" in text:
+        yield from (LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text))
+    if not _HAS_DIGIT.search(text):
+        return
+    yield from (LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0]))
+    yield from (LookAlike(*found.span(), "amount") for found in _AMOUNT.finditer(text))
+    yield from (LookAlike(*found.span(), "date") for found in _MONTH_DATE.finditer(text))
+    yield from (LookAlike(*found.span(), "date") for found in _DATE_SLASHED.finditer(text))
+    yield from _numbered(text)
+
+
+def _addresses(text: str) -> Iterator[LookAlike]:
+    if not _HAS_DIGIT.search(text):
+        return
+    low = text.lower()
+    for hints, pattern in _ADDRESSES:
+        if any(hint in low for hint in hints) or not hints:
+            yield from (LookAlike(*found.span(), "address") for found in pattern.finditer(text))
+
+
+def _is_phone(found: str) -> bool:
+    digits = sum(map(str.isdigit, found))
+    return 7 <= digits <= 15 and bool(_GROUPS.search(found)) and not _DATE.fullmatch(found)
+
+
+def _numbered(text: str) -> Iterator[LookAlike]:
+    for found in _NUMBERED.finditer(text):
+        word = found[0]
+        if (kind := _kind_of_number(word)) is not None:
+            yield LookAlike(*found.span(), kind)
+
+
+def _kind_of_number(word: str) -> Kind | None:
+    bare = word.lstrip("#")
+    if not any(map(str.isdigit, bare)) or len(bare) < 2 or (_COMMON_FORMS.fullmatch(bare) and bare == word):
+        return None
+    if _DATE.fullmatch(bare):
+        return "date"
+    if not re.fullmatch(r"\d[\d.,'’]*", bare):
+        return "id" if len(bare) > 2 else None
+    return "amount" if re.search(r"[.,]\d{1,2}$", bare) else "number"
+
+
+def people(text: str, /) -> Iterator[LookAlike]:
+    """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
+    yield from _capitalised(text)
+    for cue in _NAMED_AFTER.finditer(text):
+        yield from _told(text, cue)
+    if text.isascii():
+        return
+    for pattern in _NAMED_DENSE:
+        yield from (LookAlike(*found.span("it"), "name") for found in pattern.finditer(text))
+    caseless = [found.span() for found in _CASELESS_RUN.finditer(text)]
+    if sum(end - start for start, end in caseless) < sum(len(word) for word in _LATIN.findall(text)):
+        yield from (LookAlike(*span, "name") for span in caseless)
+
+
+def _capitalised(text: str) -> Iterator[LookAlike]:
+    row: list[re.Match[str]] = []
+    for found in _CAPITALISED.finditer(text):
+        if not _is_capitalised(found[0]):
+            continue
+        if row and not _in_a_row(text, row[-1], found):
+            yield from _row(row)
+            row = []
+        row.append(found)
+    yield from _row(row)
+
+
+def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:
+    gap = text[last.end() : found.start()] if found.start() - last.end() < 24 else "…"
+    if gap[:1] == "." and not (len(last[0]) == 1 or last[0].lower() in _TITLES):
+        return False
+    return gap == " " or _GAP.fullmatch(gap) is not None
+
+
+def _row(row: list[re.Match[str]]) -> Iterator[LookAlike]:
+    """The part of a row of capitalised words that is a name: two words at least that are not ordinary."""
+    first, last = 0, len(row)
+    while first < last and not _may_name(row[first][0]):
+        first += 1
+    while last > first and not _may_name(row[last - 1][0]):
+        last -= 1
+    inner = row[first:last]
+    telling = [word for word in inner if _is_telling(word[0])]
+    titled = first > 0 and row[first - 1][0].lower() in _TITLES
+    if telling and (titled or sum(_may_name(word[0]) for word in inner) > 1):
+        yield LookAlike(inner[0].start(), inner[-1].end(), "name")
+
+
+def _may_name(word: str) -> bool:
+    low = word.lower()
+    return low in _ALSO_NAMES or _is_telling(word)
+
+
+def _is_telling(word: str) -> bool:
+    low = word.lower()
+    return len(word) > 1 and low not in _PARTICLES and low not in _TITLES and not is_ordinary(low)
+
+
+def _is_capitalised(word: str) -> bool:
+    """Whether it is written as names are: `Jane`, `O'Brien`, `McDonald`, the initial `J`; not `JSON`, not `GitHub`."""
+    if not word[0].isupper():
+        return False
+    rest = re.sub(r"['’-].|^(?:Mc|Mac|De|Di|La|Le|Van|Fitz)(?=[A-Z])", "", word[1:] if word[1:2] in "'’" else word)
+    return len(word) == 1 or rest[1:] == rest[1:].lower()
+
+
+def _told(text: str, cue: re.Match[str]) -> Iterator[LookAlike]:
+    """The words behind `cue` up to three, as long as none of them is an ordinary one."""
+    words: list[re.Match[str]] = []
+    for found in _NAME_WORD.finditer(text, cue.end(), min(len(text), cue.end() + 80)):
+        between = text[words[-1].end() : found.start()] if words else text[cue.end() : found.start()]
+        if between.strip() or len(words) == 3 or not _may_name(found[0]):
+            break
+        words.append(found)
+    if words and (cue["sure"] or words[0][0][:1].isupper() or len(words) > 1) and any(_is_telling(w[0]) for w in words):
+        yield LookAlike(words[0].start(), words[-1].end(), "name")

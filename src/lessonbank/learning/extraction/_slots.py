@@ -1,0 +1,316 @@
+"""Names the fields of what an agent did and where their values came from: no value of a run goes into a lesson."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+from lessonbank.guard.gate.run_values import REQUEST, RunValues, is_command, is_command_field, is_ordinary, tokens
+from lessonbank.types import Json, ToolCall
+
+_READ: Final = 20_000
+_TEXT: Final = f"<text from {REQUEST}>"
+_TOKEN = re.compile(r"[#@]?\w(?:[\w@.#/:+-]{0,80}\w)?")
+_HAS_DIGIT = re.compile(r"\d")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"\n]{3,120})\"|'([^'\n]{3,120})')(?!\w)|\[([^\[\]\n]{3,120})\]|\(([^()\n]{3,120})\)"
+)
+_NAMED_BEFORE = re.compile(r"([A-Za-z]{3,20})(?: (?:id|number|no|nr|code))?[:#]? *$")
+_NUMBERED_THINGS = frozenset(
+    [
+        "account",
+        "bill",
+        "booking",
+        "case",
+        "claim",
+        "contract",
+        "customer",
+        "invoice",
+        "issue",
+        "item",
+        "lot",
+        "message",
+        "number",
+        "office",
+        "order",
+        "parcel",
+        "phone",
+        "product",
+        "record",
+        "reference",
+        "request",
+        "reservation",
+        "shipment",
+        "ticket",
+        "tracking",
+        "transaction",
+        "user",
+        "version",
+    ]
+)
+_CONTROLS = frozenset(
+    re.findall(
+        r"\w+",
+        "click dblclick double_click hover focus press check uncheck clear fill type tap select select_option drag "
+        "drag_and_drop scroll_to",
+    )
+)
+_KEYS = re.compile(
+    r"(?:(?:Control|ControlOrMeta|Ctrl|Shift|Alt|Meta|Cmd)\+)*"
+    r"(?:Enter|Tab|Escape|Esc|Backspace|Delete|Arrow\w{2,5}|Page(?:Up|Down)|Home|End|Space|F\d|[A-Za-z])"
+)
+_BRACKETED = re.compile(r"\b([A-Za-z_]\w{0,40})\[([^\[\]\n]{0,300})\]")
+_STATED = re.compile(r" (?:value|text|url)=.*")
+_WORD = re.compile(r"[^\W\d_]+")
+_PATH_LIKE = re.compile(r"[\w.@~-]*(?:/[\w.@~+-]*)+|[\w-]+(?:\.[\w-]+)+")
+_COMMAND_WORD = re.compile(r"(?:^|&&|\|\||[|;(]|\$\()\s*(?:sudo\s+)?\S+|(?<=\s)-m\s+\S+|(?<=\s)--?[\w-]+")
+_SLOT = re.compile(r"<[^<>]{1,80}>")
+_UNCOMMON = re.compile(r"(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
+
+
+@dataclass(slots=True)
+class Shown:
+    """What the agent had in front of it when it acted: the task, the last page, every value with a digit so far."""
+
+    values: RunValues
+    task: str
+    instructions: str = ""
+    page: str = ""
+    earlier: set[str] = field(default_factory=set[str])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """Words of the task with a digit to slots that the word before names, such as `B-331` to `<record>`."""
+    numbered: set[str] = field(default_factory=set[str])
+    """Every word of the task with a digit."""
+    said: set[str] = field(default_factory=set[str])
+    """Words of the agent's instructions: whoever wrote them meant no customer."""
+
+    def __post_init__(self) -> None:
+        text = self.task[:_READ]
+        for match in _TOKEN.finditer(text):
+            if len(match[0]) > 2 and _HAS_DIGIT.search(match[0]) and match[0] not in self.numbered:
+                self.numbered.add(match[0])
+                if noun := _name_before(text, match.start()):
+                    self.names[match[0]] = f"<{noun}>"
+        self.task = text.lower()
+        self.said = {word for word in _WORD.findall(self.instructions[: 2 * _READ]) if word.islower()}
+
+    def see(self, page: str, /) -> None:
+        """Take in what came back."""
+        self.page = page
+        self.earlier.update(t for t in _TOKEN.findall(page[:_READ]) if len(t) > 2 and _HAS_DIGIT.search(t))
+
+    def control(self, name: str, /) -> str:
+        """What the page calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button 'Save'."""
+        at = self.page.find(f"[{name}] ") if name else -1
+        if at < 0:
+            return ""
+        said = self.page[at + len(name) + 3 : at + len(name) + 83].split("\n")[0].split(",")[0].strip()
+        return _STATED.sub("", said).replace('"', "'")
+
+    def prose(self, text: str, /) -> str:
+        """`text` without values, where it is a sentence."""
+        return self.values.mask(self._named(_QUOTED.sub(self._quoted, text)))
+
+    def command(self, text: str, /) -> str:
+        """`text` without values, where it does something: program, options, controls and paths stay."""
+        known = _TOKEN.sub(self._seen_earlier, self._named(_QUOTED.sub(self._quoted, text)))
+        return self._without_words_of_task(self.values.mask(known, level="command"))
+
+    def _named(self, text: str) -> str:
+        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text)
+
+    def _quoted(self, match: re.Match[str]) -> str:
+        inner = next(group for group in match.groups() if group is not None)
+        if inner.lower() not in self.task:
+            return match[0]
+        return match[0].replace(inner, self.names.get(inner, _TEXT))
+
+    def _seen_earlier(self, match: re.Match[str]) -> str:
+        value = match[0]
+        if value in self.numbered:
+            return "<value>"
+        return (self.control(value) or "<value seen earlier>") if value in self.earlier else value
+
+    def _without_words_of_task(self, text: str) -> str:
+        """The same without the telling words of the task, but in the names of programs, options and paths."""
+        kept = [m.span() for pattern in (_SLOT, _COMMAND_WORD) for m in pattern.finditer(text)]
+        for path in _PATH_LIKE.finditer(text):
+            if path[0].lower() in self.task:
+                continue
+            kept.append(path.span())
+        free = [m for m in _PATH_LIKE.finditer(text) if m[0].lower() in self.task and "/" in m[0][1:]]
+        told = [(m.start(), m.end(), f"<path from {REQUEST}>") for m in free if not _inside(m, kept)]
+        kept += [(start, end) for start, end, _ in told]
+        told += [
+            (m.start(), m.end(), f"<word from {REQUEST}>")
+            for m in _WORD.finditer(text)
+            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self._asked(m[0]) and not _inside(m, kept)
+        ]
+        for start, end, slot in sorted(told, reverse=True):
+            text = text[:start] + slot + text[end:]
+        return text
+
+    def _asked(self, word: str) -> bool:
+        return f" {' '.join(token for token, _, _ in tokens(word))} " in self.values.request
+
+
+def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= match.start() and match.end() <= end for start, end in spans)
+
+
+def _name_before(text: str, at: int) -> str:
+    before = _NAMED_BEFORE.search(text, max(0, at - 30), at)
+    word = before[1].lower() if before else ""
+    return word if word in _NUMBERED_THINGS else ""
+
+
+def called(calls: Sequence[ToolCall], shown: Shown, /, *, step: int) -> str:
+    """`refund(order_id=<order id from find_customer's result>)`: the tool, its fields, and whence their values."""
+    return " and ".join(_call(call, shown, step) for call in calls[:3])
+
+
+def _call(call: ToolCall, shown: Shown, step: int) -> str:
+    given = call.arguments
+    if isinstance(given, str):
+        try:
+            data: object = json.loads(given)
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            return f"{call.name}({'…' if given.strip() else ''})"
+        given = cast("dict[str, Json]", data)
+    if is_command(call):
+        line = next(value for key, value in given.items() if is_command_field(key))
+        return f"{call.name}({shown.command(_first_line(str(line)))})"
+    told = [f"{key}={_argument(key, value, shown, step)}" for key, value in given.items() if shown.values.is_field(key)]
+    return f"{call.name}({', '.join(told[:6])})"
+
+
+def _first_line(text: str) -> str:
+    return "".join(text.strip()[:400].splitlines()[:1])
+
+
+def _argument(key: str, value: Json, shown: Shown, step: int) -> str:
+    if shown.values.is_closed(key, value):
+        return value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, dict | list):
+        value = " ".join(_scalars(value))
+    return shown.values.slot(key, str(value)[:_READ], step=step)
+
+
+def _scalars(value: Json) -> list[str]:
+    found: list[str] = []
+    waiting: list[Json] = [value]
+    while waiting and len(found) < 20:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif one is not None and not isinstance(one, bool):
+            found.append(str(one)[:200])
+    return found
+
+
+def action_line(line: str, shown: Shown, /, *, step: int) -> str:
+    """An action that was written as text: what it acts on stays, what it types is a slot."""
+    made = _parsed_call(line)
+    if made is not None:
+        verb, given = made
+        told = [_typed(value, shown, step, acts=verb in _CONTROLS and at == 0) for at, value in enumerate(given)]
+        return f"{verb}({', '.join(told)})"
+    if _BRACKETED.search(line):
+        line = _BRACKETED.sub(lambda m: f"{m[1]}[{_bracketed(m, shown, step)}]", line)
+        return shown.values.mask(line, level="command")
+    return shown.command(line)
+
+
+def _bracketed(match: re.Match[str], shown: Shown, step: int) -> str:
+    if match[1].lower() in _CONTROLS:
+        return shown.command(match[2])
+    return shown.values.slot("text", match[2], step=step)
+
+
+def _parsed_call(line: str) -> tuple[str, list[object]] | None:
+    """The name and the constants of `fill('a12', 'Jane')`."""
+    if not re.match(r"\w{1,40}\(", line) or len(line) > 390:
+        return None
+    try:
+        made = ast.parse(line.strip(), mode="eval").body
+        if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Name):
+            return None
+        return made.func.id, [ast.literal_eval(one) for one in (*made.args, *(k.value for k in made.keywords))]
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+
+
+def _typed(value: object, shown: Shown, step: int, *, acts: bool) -> str:
+    if isinstance(value, str) and (named := shown.control(value)):
+        return f"'{shown.command(named)}'"
+    if acts and isinstance(value, str):
+        return "<control>" if _HAS_DIGIT.search(value) else f"'{shown.command(value)}'"
+    if isinstance(value, str) and _KEYS.fullmatch(value):
+        return f"'{value}'"
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return "…"
+    if not isinstance(value, str):
+        return str(value) if abs(value) < 10 else "<number>"
+    return shown.values.slot("text", value, step=step)
+
+
+def message(text: str, shown: Shown, /, *, beside: str, loud: bool) -> str:
+    """What came back, in its ordinary words. An error is told even if some of its words are not ordinary.
+
+    `beside` is what was done: its own words may come again.
+    """
+    if not text or text.startswith("returned"):
+        return text
+    told = shown.prose(text)
+    code = loud and bool(re.search(r"\w(?:Error|Exception)\b|command not found|No such file", told))
+    if not code:
+        own = {token for token, _, _ in tokens(beside)}
+        told = _merged(_masked_words(told, lambda word: _is_usual(word, shown, own)))
+    slots = _SLOT.findall(told)
+    rest = _WORD.findall(_SLOT.sub(" ", told))
+    return told if len(rest) > len(slots) and (loud or len(slots) < 3) else ""
+
+
+def _masked_words(text: str, keep: Callable[[str], bool]) -> str:
+    parts = re.split(f"({_SLOT.pattern})", text)
+    return "".join(
+        part
+        if part.startswith("<") and part.endswith(">")
+        else _WORD.sub(lambda m: m[0] if keep(m[0]) else "<…>", part)
+        for part in parts
+    )
+
+
+def _merged(text: str) -> str:
+    return re.sub(r"(?:<…>[\s,_'’-]*){2,}", "<…> ", text).strip()
+
+
+def _is_usual(word: str, shown: Shown, own: set[str]) -> bool:
+    low = word.lower()
+    return len(low) < 3 or is_ordinary(low) or low in shown.values.vocabulary or low in own or low in shown.said
+
+
+def uncommon_pairs(text: str, /) -> str:
+    """`text` with a slot for two and more words in a row that nobody uses: a name in small letters."""
+
+    def without(match: re.Match[str]) -> str:
+        words = match[0].split(" ")
+        odd = [not is_ordinary(word) for word in words]
+        told: list[str] = []
+        for at, word in enumerate(words):
+            beside = (at > 0 and odd[at - 1]) or (at + 1 < len(words) and odd[at + 1])
+            if odd[at] and beside:
+                told += [] if told and told[-1] == "<name>" else ["<name>"]
+            else:
+                told.append(word)
+        return " ".join(told)
+
+    return _UNCOMMON.sub(without, text)
