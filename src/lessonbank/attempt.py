@@ -1,25 +1,28 @@
-"""One attempt at a task as a `with` block: retrieve on entry, learn on `finish`, and a failure learned, not lost."""
+"""One attempt at a task as a `with` block: recall on entry, learn on `finish`, and never break the agent inside."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
-from .types import SECONDS, Action, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
+from .types import SECONDS, Action, Json, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
 
-T = TypeVar("T")
 log = logging.getLogger("lessonbank")
 
 
 class Loop(Protocol):
-    """The two halves of the loop an attempt needs from its bank."""
+    """What an attempt needs from its bank."""
 
-    async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall: ...
+    scope: str
+
+    async def retrieve(
+        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+    ) -> Recall: ...
 
     async def learn(
         self,
@@ -27,22 +30,43 @@ class Loop(Protocol):
         /,
         *,
         task: str | None = None,
-        recall: Recall | str | None = None,
-        outcome: Outcome | Sequence[Outcome] | None = None,
-        reward: float | Sequence[float] | None = None,
-        scope: str | None = None,
+        recall: Recall | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> Learned: ...
+
+    async def submit(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> tuple[str, ...]: ...
+
+    async def keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None: ...
 
 
 class AsyncAttempt:
-    """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt."""
+    """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
+
+    Nothing in it raises because of the memory: what went wrong stands in `notes`, and is logged as a warning.
+    """
 
     learned: Learned | None = None
+    """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
-    def __init__(self, bank: Loop, task: str, /, *, limit: int | None = None, scope: str | None = None) -> None:
-        self._bank, self._limit, self._scope = bank, limit, scope
+    def __init__(
+        self, bank: Loop, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+    ) -> None:
+        self._bank, self._limit, self._metadata = bank, limit, metadata
         self._recall: Recall | None = None
-        self._refusal: Exception | None = None
+        self._problems: list[str] = []
+        self._is_finished = False
         self._began = monotonic()
         self.task = task
         self.steps: list[Step] = []
@@ -64,6 +88,13 @@ class AsyncAttempt:
         """The lessons that `text` shows."""
         return self.recall.shown
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: why the text is empty, what failed, what was not learned."""
+        recalled = self._recall.notes if self._recall else ()
+        learned = self.learned.notes if self.learned else ()
+        return tuple(dict.fromkeys((*recalled, *self._problems, *learned)))
+
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
         self.steps.append(Step(thought=thought, action=action, observation=observation))
@@ -76,85 +107,111 @@ class AsyncAttempt:
         answer: str | None = None,
         outcome: Outcome | None = None,
         reward: float | None = None,
+        wait: bool = True,
     ) -> Learned:
-        """Learn from `source` (a trajectory or messages), or from the steps noted so far.
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
 
-        What goes wrong with the memory itself costs the lesson, not the run: it is logged, and in the answer's `notes`.
-
-        Raises:
-            UsageError: called twice, or with both `source` and `answer`, or anything else that `learn` cannot take.
-            FormatError: messages in no known shape.
+        `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
+        lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
+        where `outcome` or `reward` is given.
         """
-        if self.learned is not None:
-            raise UsageError("this attempt is finished already: open another one for the next run")
+        if self._is_finished:
+            return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
-            raise UsageError("give `finish` a trajectory (or messages), or an answer to the noted steps, not both")
+            self._note("finish was given both a run and an answer: the answer was ignored")
+        self._is_finished = True
         whole = self._timed(source if source is not None else self._trajectory(answer=answer))
-        receipt = self._receipt
+        call = self._bank.learn if wait else self._bank.submit
         try:
-            self.learned = await self._bank.learn(
-                whole, task=self.task, recall=receipt, outcome=outcome, reward=reward, scope=self._scope
-            )
-        except (UsageError, FormatError) as error:
-            self._refusal = error
-            raise
+            return self._done(await call(whole, **self._told(outcome, reward)))
+        except FormatError as problem:
+            self._failed("the messages could not be read", problem)
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
-            self.learned = Learned(notes=(_told("nothing was learned from this run", problem),))
-        return self.learned
-
-    @property
-    def _receipt(self) -> Recall | None:
-        """The recall, if the bank keeps it: not where it could not be asked. Raises UsageError as `recall` does."""
-        return self.recall if self.recall.kept else None
-
-    def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
-        return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
-
-    def _timed(self, source: object) -> object:
-        """A trajectory that does not say how long it took, with the time since the block was entered."""
-        if not isinstance(source, Trajectory) or SECONDS in source.metadata:
-            return source
-        seconds = round(monotonic() - self._began, 3)
-        return source.model_copy(update={"metadata": {**source.metadata, SECONDS: seconds}})
+            return self._refused(self._failed("nothing was learned from this run", problem))
+        if outcome is None and reward is None:
+            return self._refused("nothing was learned from this run")
+        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
         try:
-            self._recall = await self._bank.retrieve(self.task, limit=self._limit, scope=self._scope)
-        except UsageError:
-            raise
+            self._recall = await self._bank.retrieve(self.task, limit=self._limit, metadata=self._metadata)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
-            note = _told("the agent works without memory", problem)
-            self._recall = Recall(scope=self._scope or "", task=self.task, notes=(note,), kept=False)
+            note = _warned("the agent works without memory", problem)
+            self._recall = Recall(scope=self._bank.scope, task=str(self.task), notes=(note,), kept=False)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.learned is not None or (error is None and not self.steps):
+        if self._is_finished or (error is not None and not isinstance(error, Exception)):
             return
-        if error is None:
-            await self._learn_from_steps()
-            return
-        if isinstance(error, Exception) and error is not self._refusal:
-            await self._fail(error)
-
-    async def _learn_from_steps(self) -> None:
+        self._is_finished = True
         try:
-            await self.finish()
-        except Exception as problem:  # noqa: BLE001 - nobody handed anything in: whatever is wrong is the memory's fault
-            self.learned = Learned(notes=(_told("nothing was learned from this run", problem),))
+            if error is None:
+                await self._bank.keep_unfinished(self._timed_run(self._trajectory()), self._receipt)
+                self._problems.append("the block ended without finish(): the run is kept as unfinished")
+            else:
+                crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
+                self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
+        except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
+            self._failed("the attempt could not be kept", problem)
 
-    async def _fail(self, error: Exception) -> None:
-        """A crash is a failed attempt, unless it was learning that failed. What goes wrong here must not hide it."""
-        crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
+    async def _learned_anyway(self, run: Trajectory, outcome: Outcome | None, reward: float | None) -> Learned:
+        """The outcome alone settles the receipt."""
         try:
-            self.learned = await self._bank.learn(crashed, recall=self._receipt, scope=self._scope)
-        except Exception as problem:  # noqa: BLE001 - whatever a hook or a judge raises, the caller sees the crash
-            _told("the failed attempt could not be learned", problem)
+            return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
+        except Exception as problem:  # noqa: BLE001 - as in `finish`
+            return self._refused(self._failed("nothing was learned from this run", problem))
+
+    def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "recall": self._receipt,
+            "outcome": outcome,
+            "reward": reward,
+            "metadata": self._metadata,
+        }
+
+    def _done(self, result: Learned | tuple[str, ...]) -> Learned:
+        if isinstance(result, Learned):
+            self.learned = result
+            return result
+        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else ())
+
+    def _refused(self, note: str) -> Learned:
+        self._note(note)
+        return Learned(notes=(note,))
+
+    def _failed(self, what: str, problem: Exception) -> str:
+        note = _warned(what, problem)
+        self._problems.append(note)
+        return note
+
+    def _note(self, note: str) -> None:
+        if note not in self._problems:
+            log.warning("%s", note)
+            self._problems.append(note)
+
+    @property
+    def _receipt(self) -> Recall | None:
+        """The recall, where the bank keeps it."""
+        return self._recall if self._recall and self._recall.kept else None
+
+    def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
+        return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
+
+    def _timed(self, source: object) -> object:
+        return self._timed_run(source) if isinstance(source, Trajectory) else source
+
+    def _timed_run(self, run: Trajectory) -> Trajectory:
+        """A trajectory that does not say how long it took, with the time since the block was entered."""
+        if SECONDS in run.metadata:
+            return run
+        return run.model_copy(update={"metadata": {**run.metadata, SECONDS: round(monotonic() - self._began, 3)}})
 
 
-def _told(what: str, problem: Exception) -> str:
+def _warned(what: str, problem: Exception) -> str:
     """`what`, and why, as one line; it is in the log, too."""
     told = f"{what}: {type(problem).__name__}: {quoted(str(problem))}"
     log.warning("%s", told)
@@ -168,6 +225,11 @@ class Attempt:
         self._attempt, self._wait = attempt, wait
 
     @property
+    def task(self) -> str:
+        """What the agent was asked."""
+        return self._attempt.task
+
+    @property
     def recall(self) -> Recall:
         """The receipt."""
         return self._attempt.recall
@@ -176,6 +238,11 @@ class Attempt:
     def learned(self) -> Learned | None:
         """What `finish` (or the crash) taught, once there."""
         return self._attempt.learned
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: why the text is empty, what failed, what was not learned."""
+        return self._attempt.notes
 
     @property
     def text(self) -> str:
@@ -199,9 +266,11 @@ class Attempt:
         answer: str | None = None,
         outcome: Outcome | None = None,
         reward: float | None = None,
+        wait: bool = True,
     ) -> Learned:
-        """Learn from `source` (a trajectory or messages), or from the steps noted so far."""
-        learned: Learned = self._wait(self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward))
+        """Learn from `source` (a trajectory or messages), or from the steps noted so far; see `AsyncAttempt.finish`."""
+        finishing = self._attempt.finish(source, answer=answer, outcome=outcome, reward=reward, wait=wait)
+        learned: Learned = self._wait(finishing)
         return learned
 
     def __enter__(self) -> Attempt:

@@ -2,30 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from copy import copy
+from datetime import UTC, date, datetime
 from functools import partial
+from typing import Any, Final, Self, TypeVar, cast
 
-from ._concurrency import Turn, gather
+from ._concurrency import gather
+from ._locks import ScopeLocks
+from .agents import AnyAgent, Verifier, check_calls
 from .attempt import AsyncAttempt
-from .errors import ExtractionError, ModelError
-from .events import Consolidated, Extracted, ExtractionFailed, Hook, Judged, Retrieved, tell
+from .errors import Conflict, ExtractionError, LessonbankError, ModelError, ReadOnly, UsageError
+from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
+from .evidence.lift import Lift
+from .evidence.replay import Recalls, replay
+from .evidence.replay_design import Design as TrialDesign
+from .evidence.replay_design import Replay, asked
+from .guard import check_scope
 from .guard.intake import IntakeFilter
-from .learning import settlement as settling
-from .learning.consolidation.decision import Deciding
+from .guard.quote import quoted
+from .learning.consolidation.ask import asks_model
+from .learning.consolidation.retry import decide, retry_on_conflict, spent
+from .learning.handed_in import (
+    SUBMITTED,
+    checked_metadata,
+    checked_question,
+    runs_from,
+    submitted,
+    truths_of,
+    with_metadata,
+)
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
-from .learning.prior_runs import Standing, Verdicts, receipt_of, settled_with, standing
+from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing
+from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, receipt_of
+from .learning.settlement import changed_settlement, corrected
+from .matts.design import Design, Examining, Mode, Selection
+from .matts.result import Scaled
+from .matts.rollouts import Progress
+from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
 from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
-from .retrieving import with_reason
+from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
-from .scaled import Scaling
-from .types import Change, Experience, Extraction, Learned, Outcome, Recall, Run, Settlement, Trajectory, Verdict
+from .types import (
+    RECALL,
+    UNFINISHED,
+    Change,
+    Experience,
+    Extraction,
+    Json,
+    Learned,
+    Outcome,
+    Recall,
+    Run,
+    Settlement,
+    Trajectory,
+    Usage,
+    Verdict,
+)
 from .types.ids import new_id
+from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
+
+T = TypeVar("T", Recall, Learned)
+log = logging.getLogger("lessonbank")
+OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
+_STALE_TRIES: Final = 5
+"""How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
 
-class AsyncReasoningBank(Scaling):
+class AsyncReasoningBank:
     """Remembers what an agent learned, and recalls it for the next task. Made by `lessonbank.connect_async`."""
 
     def __init__(
@@ -43,39 +93,57 @@ class AsyncReasoningBank(Scaling):
         limit: int = 1,
         writer: str = "learn",
         hooks: Sequence[Hook] = (),
-        entrance: IntakeFilter | None = None,
+        intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
         success_at: float = SUCCESS_AT,
-        parts: Mapping[str, str] | None = None,
+        keep_runs: float | None = None,
+        observe: bool = False,
+        off: bool = False,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
-        super().__init__(store, retriever=retriever, scope=scope, writer=writer)
-        self.limit, self.parts, self._ledger = limit, dict(parts or {}), ledger or Unmeasured()
+        self.store, self.scope, self.writer, self.limit = store, check_scope(scope), writer, limit
+        self.settings = dict(settings or {})
+        self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
-        self._injector, self._emit, self._turn = injector, partial(tell, tuple(hooks)), Turn()
-        self._entrance, self._scaler = entrance or IntakeFilter(), scaler or Scaler()
-        self._success_at = checked_threshold(success_at)
+        self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
+        self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
+        self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
+        self._learning = set[asyncio.Task[None]]()
+        self._is_scoped = False
+        self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
 
-    async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
-        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.
+    # -- before a task ------------------------------------------------------------------------------------------------
 
-        The receipt is kept first. `.notes` says why a text is empty. Raises UsageError, StoreError.
+    async def retrieve(
+        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+    ) -> Recall:
+        """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
+
+        The receipt is on disk before this returns. `limit` counts experiences, or lessons where these are searched.
+        `metadata` is kept with the receipt, for example `{"user": "u-17"}`. Raises UsageError, StoreError.
         """
-        where, most = self._within(scope), self.limit if limit is None else limit
-        task = await self._entrance.task(settling.checked_question(task, most))
-        found = await self._ledger.prefer(await self._retriever(task, scope=where, limit=most), scope=where)
+        limit = self.limit if limit is None else limit
+        task = await self._intake.task(checked_question(task, limit))
+        if self._off:
+            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+        found = await self._retriever(task, scope=self.scope, limit=limit)
+        found = await self._ledger.prefer(found, scope=self.scope)
         ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
-            scope=where,
-            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=where),
+            scope=self.scope,
+            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
             retriever=self._retriever.name,
             space=self._retriever.space,
         )
-        await self.store.record(recall := await with_reason(recall, found, self.store))
-        self._emit(Retrieved(recall=recall), notes=found.notes)
-        return recall
+        recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
+        recall = recall.model_copy(update={"metadata": checked_metadata(metadata)})
+        recall = await self._recorded(recall)
+        return _noted(recall, self._tell(Retrieved(recall=recall), notes=found.notes))
+
+    # -- after a task -------------------------------------------------------------------------------------------------
 
     async def learn(
         self,
@@ -86,126 +154,496 @@ class AsyncReasoningBank(Scaling):
         recall: Recall | str | None = None,
         outcome: Outcome | Sequence[Outcome] | None = None,
         reward: float | Sequence[float] | None = None,
-        scope: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> Learned:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
-        `outcome` or `reward` (a success from `success_at` on) is ground truth and beats the judge. `recall` settles
-        its receipt. The runs are on disk before any model is asked. A model that fails costs the lesson, not the run:
-        it stays pending, `notes` says why and `errors` has the codes. A run learned before adds no lesson; a truth told
-        later corrects its verdict and receipt. A run that waits takes along those that wait with it. Raises UsageError,
-        FormatError, StoreError.
+        `outcome` or `reward` is ground truth and beats the judge. `recall` settles its receipt. The runs are on disk
+        before a model is asked. When a model fails, the run stays pending: `notes` says why and `errors` has the codes.
+        A run that was learned before adds no lesson, but a truth told later corrects its verdict and its receipt. A
+        pending run takes its pending siblings along. Raises UsageError, FormatError, StoreError.
         """
-        where = self._within(scope)
-        receipt = await receipt_of(self.store, recall, scope=where)
-        runs = settling.runs_from(source, task=task, asked=receipt.task if receipt else None)
-        truths, graded = settling.truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        before = await standing(self.store, runs, scope=where)
-        receipt = receipt or before.recall
-        if not before.new:
-            return await self._correct(before, receipt, truths, where, graded)
-        new = await self._entrance.runs(before.new)
-        await self.store.keep(new, scope=where)
-        decided = {run.id: truths.get(run.id) or before.verdict(run.id) for run in new}
-        attempts = await gather(partial(self._attempt, run, decided[run.id]) for run in new)
-        extraction, failed = await self._extract_or_keep(attempts, shown=receipt.text if receipt else "")
-        paid = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
-        drawn = settling.Drawn(
-            before, truths, receipt, attempts, extraction, scope=where, failed=failed, usage=paid, graded=graded
+        if self._off:
+            return Learned(notes=(OFF,))
+        receipt = await receipt_of(self.store, recall, scope=self.scope)
+        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        prior = await find_prior_runs(self.store, runs, scope=self.scope)
+        receipt = receipt or prior.recall
+        if not prior.new:
+            return await self._correct(prior, receipt, truths, graded)
+
+        new = with_metadata(await self._intake.runs(prior.new), metadata)
+        await self.store.keep(new, scope=self.scope)
+        decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
+        attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
+        notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
+
+        extraction, failed = await self._extracted(attempts, shown=receipt.text if receipt else "")
+        event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
+        event = event or Extracted(attempts=attempts, extraction=extraction)
+        notes += self._tell(event, notes=extraction.notes)
+
+        usage = sum((a.verdict.usage for a in attempts if not decided[a.trajectory.id]), extraction.usage)
+        result = LearnOutcome(
+            prior, truths, receipt, attempts, extraction, scope=self.scope, failed=failed, usage=usage, graded=graded
         )
-        async with self._turn:
-            learned, settlement = await Deciding(self._consolidator).until(partial(self._take_in, drawn))
-        return await self._acted(learned, settlement)
+        learned, settlement = await self._commit_run(result)
+        learned = await self._review(_noted(learned, notes), settlement)
+        return _noted(learned, await self._forget_old_runs())
+
+    async def submit(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> tuple[str, ...]:
+        """Keep one run (or several of one task) and learn from it in the background; the ids of the runs.
+
+        The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
+        a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
+        """
+        if self._off:
+            return ()
+        receipt = await receipt_of(self.store, recall, scope=self.scope)
+        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        told = submitted(recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        kept = with_metadata(await self._intake.runs(runs), {**(metadata or {}), SUBMITTED: told})
+        await self.store.keep(kept, scope=self.scope)
+        self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
+        return tuple(run.id for run in kept)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        run = (await self._entrance.runs([trajectory_from(source, task=task)]))[0]
+        run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
-        return (await self._attempt(run, truth)).verdict
+        return (await self._judged(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
-        return await self._extract(await self._entrance.attempts(attempts))
+        return await self._drawn(await self._intake.attempts(attempts), shown="")
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
-        experience = await self._entrance.experience(experience)
+        experience = await self._intake.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
-        async with self._turn:
-            return (await Deciding(self._consolidator).until(partial(self._consolidate, experience)))[0]
 
-    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> AsyncAttempt:
-        """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
-        return AsyncAttempt(self, task, limit=limit, scope=scope)
+        async def once(policy: Consolidator) -> tuple[Change, ...]:
+            changes = await self._commit(policy, experience, costs=[])
+            return changes[0]
 
-    async def _attempt(self, run: Trajectory, truth: Verdict | None) -> Run:
-        verdict = truth or error_verdict(run) or await judged(self._judge, run)
-        self._emit(Judged(trajectory=run, verdict=verdict))
-        return Run(trajectory=run, verdict=verdict)
+        changes, notes = await retry_on_conflict(once, self._consolidator)
+        self._tell(Consolidated(experience=experience, changes=changes), notes=notes)
+        return changes
 
-    async def _extract(self, attempts: Sequence[Run], *, shown: str = "") -> Extraction:
-        extraction = await self._entrance.lessons(await self._extractor(attempts), attempts, shown=shown)
-        self._emit(Extracted(attempts=attempts, extraction=extraction), notes=extraction.notes)
-        return extraction
+    def attempt(
+        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+    ) -> AsyncAttempt:
+        """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash.
 
-    async def _extract_or_keep(
+        Memory never breaks the block: what goes wrong with it stands in `attempt.notes` and in one warning.
+        """
+        return AsyncAttempt(self, task, limit=limit, metadata=metadata)
+
+    # -- does it help? ------------------------------------------------------------------------------------------------
+
+    async def lift(self, *, level: float = 0.95) -> Lift:
+        """What memory changed, overall and lesson by lesson, with intervals. `print` it, or read its fields.
+
+        Recalls are compared with recalls that were withheld at random (`Evidence(holdout=)`). `level`: the confidence of
+        the intervals. Raises UsageError, StoreError.
+        """
+        if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
+            raise UsageError(
+                f"level is the confidence of an interval, from 0.5 to below 1, such as 0.95; got {level!r}"
+            )
+        return await self._ledger.lift(scope=self.scope, level=level)
+
+    async def trial(
+        self,
+        recalls: Recalls,
+        agent: AnyAgent,
+        /,
+        *,
+        verify: Verifier,
+        without: str | None = None,
+        with_: str | None = None,
+        placebo: str | bool = False,
+        max_pairs: int = 200,
+        rounds: int = 1,
+        min_effect: float = 0.05,
+        level: float = 0.95,
+        seed: int = 0,
+        concurrency: int = 1,
+    ) -> Replay:
+        """Do the tasks of `recalls` again with and without a lesson, in pairs, until it is clear what it changes.
+
+        For worlds that can be reset. Nothing is written. A run must prove what it was shown: its trajectory holds the
+        memory text, or has the text's SHA-256 in `metadata["memory_digest"]`. Without that no effect is reported.
+
+        Args:
+            recalls: receipts of this scope, or their ids.
+            agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
+                number in both runs of a pair. What it raises ends the trial.
+            verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
+            without: the lesson to leave out of what was shown.
+            with_: the lesson to add to what was shown.
+            placebo: the lesson to replace with irrelevant words of its length; `True`: everything that was shown.
+            max_pairs: the largest number of pairs; each is two runs.
+            rounds: how often each side may do each task.
+            min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
+            level: the confidence of the interval, however often one looks.
+            seed: decides the order of tasks and sides, and the agent's luck.
+            concurrency: how many pairs run at once; a plain function then runs in as many threads.
+
+        Raises:
+            UsageError: none or several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no
+                recalls or those of another scope, or nothing to compare in them.
+            NotFound: a recall that this scope does not have.
+        """
+        return await replay(
+            self.store,
+            self._injector,
+            recalls,
+            agent,
+            outcome=verify,
+            question=asked(without=without, with_=with_, placebo=placebo),
+            design=TrialDesign(
+                max_pairs=max_pairs,
+                rounds=rounds,
+                min_effect=min_effect,
+                level=level,
+                seed=seed,
+                concurrency=concurrency,
+            ),
+            scope=self.scope,
+        )
+
+    # -- several runs of one task -------------------------------------------------------------------------------------
+
+    async def scale(
+        self,
+        task: str,
+        agent: AnyAgent,
+        /,
+        *,
+        k: int = 3,
+        mode: Mode = "parallel",
+        verify: Verifier | None = None,
+        memory: bool = True,
+        learn: bool = True,
+        labels: bool | None = None,
+        choose: Selection = "auto",
+        examine: Examining = "act",
+        confirm: int = 2,
+        concurrency: int | None = None,
+        tokens: int | None = None,
+        cost: float | None = None,
+        seconds: float | None = None,
+        seed: int = 0,
+        limit: int | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Scaled:
+        """Let the agent do `task` up to `k` times under one recall, choose the best run, and learn from all of them.
+
+        This is memory-aware test-time scaling (paper section 3.3). A run that raises is a failed attempt (an agent that
+        returns a `Trajectory` with `error=` keeps its steps). Every run is on disk as soon as it ends. When memory
+        fails, the agent works without it and `notes` says so. `print` the result, or read its fields.
+
+        Args:
+            agent: `(task, memory)` to a trajectory or its messages, async or not. Where it has parameters of these
+                names, it gets `seed` (`seed` + 0, 1, …), and in re-examinations `check` (what to do, and the record of
+                the run before) and `previous` (that run).
+            k: the largest number of runs; the first counts, so 1 is no scaling.
+            mode: `parallel`: independent runs and one contrast of all. `sequential`: each run re-examines the one
+                before. `vanilla`: independent runs, each learned from alone, in their order: the paper's control.
+            verify: the world's check of a run, asked as soon as it ends: success or not, a score from 0 to 1, or an
+                outcome. It beats the judge, and is not asked about a run that was stopped by an error.
+            memory: `False` for the control without memory: nothing is recalled, shown, kept or learned.
+            learn: `False` to leave the bank as it is: the runs are only judged, and the recall stays unsettled.
+            labels: whether the contrast is told how each run ended; `None` as the profile does (the paper's hides it).
+            choose: `model` compares the runs, by the paper's criteria; `verdicts` takes the likeliest success and asks
+                nobody; `auto`: a model where the bank has one. In sequential mode the last sound run is taken.
+            examine: in sequential mode `act`: the agent is called again, with the check in `check=`, or after the
+                memory if it does not take that. `rewrite`: a model rewrites the answer and nothing is done.
+            confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
+                run without an answer, all that it did.
+            concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
+                first, and then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+            tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
+                What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
+                a plain function, which cannot be cut off. Judging and learning come on top.
+            limit: how many experiences the recall draws on.
+            progress: called after every run. What it raises ends the whole.
+
+        Raises:
+            UsageError: an argument that cannot be, or a verifier that returns no outcome.
+        """
+        design = Design(
+            k=k,
+            mode=mode,
+            memory=memory and not self._off,
+            learn=learn and not self._off,
+            labels=labels,
+            choose=choose,
+            examine=examine,
+            confirm=confirm,
+            concurrency=concurrency,
+            tokens=tokens,
+            cost=cost,
+            seconds=seconds,
+            seed=seed,
+        )
+        checked_question(task, 1 if limit is None else limit)
+        check_calls(agent, outcome=verify, progress=progress)
+        if design.asks_model and self._scaler.model is None:
+            raise UsageError(f"{design.asks_model} needs a bank with a model: connect it with model=")
+        bank, notes = self._labelled(labels)
+        scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
+        return await scaling.run(task, agent, verifier=verify, progress=progress)
+
+    # -- handles and views --------------------------------------------------------------------------------------------
+
+    def scoped(self, scope: str | None = None, /, *, writer: str | None = None) -> Self:
+        """A handle on the same bank for another scope, another writer, or both. Nothing is opened or copied.
+
+        A writer's name is kept in the journal with every change; lessons of one writer never corroborate each other.
+        """
+        bank = copy(self)
+        bank.scope = self.scope if scope is None else check_scope(scope)
+        bank.writer = self.writer if writer is None else writer
+        bank._is_scoped = True
+        return bank
+
+    @property
+    def lessons(self) -> AsyncLessons:
+        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        return AsyncLessons(self._handle)
+
+    @property
+    def runs(self) -> AsyncRuns:
+        """The kept runs of this scope: list, search, correct, retry, audit."""
+        return AsyncRuns(self._handle)
+
+    @property
+    def recalls(self) -> AsyncRecalls:
+        """The receipts of this scope: list, get, explain."""
+        return AsyncRecalls(self._handle)
+
+    @property
+    def history(self) -> AsyncHistory:
+        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        return AsyncHistory(self._handle)
+
+    @property
+    def admin(self) -> AsyncAdmin:
+        """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
+        return AsyncAdmin(self._handle)
+
+    async def close(self) -> None:
+        """Wait for what was submitted, then release the store. Calling it twice is fine."""
+        while self._learning:
+            await asyncio.wait(self._learning)
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- the steps of the loop ----------------------------------------------------------------------------------------
+
+    async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
+        return Run(trajectory=run, verdict=truth or error_verdict(run) or await judged(self._judge, run))
+
+    async def _drawn(self, attempts: Sequence[Run], *, shown: str) -> Extraction:
+        return await self._intake.lessons(await self._extractor(attempts), attempts, shown=shown)
+
+    async def _extracted(
         self, attempts: Sequence[Run], *, shown: str
     ) -> tuple[Extraction, ExtractionError | ModelError | None]:
-        """The extraction, and why it failed and is to be tried again, if it did."""
+        """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._extract(attempts, shown=shown), None
+            return await self._drawn(attempts, shown=shown), None
         except (ExtractionError, ModelError) as error:
-            nothing = settling.nothing_drawn(error)
-            self._emit(ExtractionFailed(attempts=attempts, error=error), notes=nothing.notes)
-            return nothing, error
+            return nothing_drawn(error), error
 
-    async def _take_in(self, new: settling.Drawn, deciding: Deciding) -> tuple[Learned, Settlement | None]:
-        """Consolidate into the bank as it is now, which others may have changed."""
-        if quicker := await self.store.learned(new.ids, scope=new.scope):
-            return new.too_late(quicker, cost=deciding.usage), None
-        earlier = await self.store.holding(new.ids, scope=new.scope)
-        experience = new.experience(earlier, writer=self.writer)
-        _, others = await settled_with(self.store, new.receipt, new.before, new.truths, besides=new.attempts)
-        settlement = new.settlement(experience.id, others)
-        changes, notes = await self._consolidate(experience, deciding, earlier, settlement, new.ids)
-        return new.learned(earlier or experience, changes, cost=deciding.usage, notes=notes), settlement
+    async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
+        """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
+        costs = list[Usage]()
 
-    async def _consolidate(
+        async def once(policy: Consolidator) -> tuple[Learned, Settlement | None, Event | None]:
+            if known := await self.store.learned(result.ids, scope=self.scope):
+                return result.already_learned(known), None, None
+            earlier = await self.store.holding(result.ids, scope=self.scope)
+            experience = result.experience(earlier, writer=self.writer)
+            _, others = await earlier_settlement(
+                self.store, result.receipt, result.prior, result.truths, besides=result.attempts
+            )
+            settlement = result.settlement(experience.id, others)
+            changes, notes = await self._commit(
+                policy, experience, costs=costs, earlier=earlier, settlement=settlement, unlearned=result.ids
+            )
+            learned = result.learned(earlier or experience, changes, notes=notes)
+            return learned, settlement, Consolidated(experience=experience, changes=changes)
+
+        (learned, settlement, event), notes = await retry_on_conflict(once, self._consolidator)
+        notes += self._tell(event, notes=notes) if event else ()
+        learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
+        return _noted(learned, notes), settlement
+
+    async def _commit(
         self,
+        policy: Consolidator,
         experience: Experience,
-        deciding: Deciding,
+        *,
+        costs: list[Usage],
         earlier: Experience | None = None,
         settlement: Settlement | None = None,
         unlearned: Sequence[str] = (),
     ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        changes = settling.replacing(earlier, await deciding(experience))
-        vectors, unembedded = await self._index(settling.changed(changes))
-        await self.store.apply(
-            changes,
-            scope=experience.scope,
-            writer=self.writer,
-            vectors=vectors,
-            space=self._retriever.space,
-            settlement=settlement,
-            unlearned=unlearned,
-            unchanged=[earlier] if earlier else [],
-        )
-        notes = (*deciding.notes, *unembedded)
-        self._emit(Consolidated(experience=experience, changes=changes), notes=notes)
-        return changes, notes
+        """Decide and apply; what was applied, and what a reader should know."""
+
+        async def decided() -> tuple[Change, ...]:
+            told = await decide(policy, experience)
+            costs.append(spent(told))
+            return replacing(earlier, told)
+
+        async def applied(changes: tuple[Change, ...]) -> tuple[str, ...]:
+            await self.store.apply(
+                changes,
+                scope=experience.scope,
+                writer=self.writer,
+                vectors=vectors,
+                space=self._retriever.space,
+                settlement=settlement,
+                unlearned=unlearned,
+                unchanged=[earlier] if earlier else [],
+            )
+            self._commits[experience.scope] += 1
+            return notes
+
+        if not asks_model(policy):
+            vectors, notes = await self._handle.index([experience])
+            async with self._locks.of(experience.scope):
+                changes = await decided()
+                return changes, await applied(changes)
+        for left in reversed(range(_STALE_TRIES)):
+            seen = self._commits[experience.scope]
+            changes = await decided()
+            vectors, notes = await self._handle.index(changed(changes))
+            async with self._locks.of(experience.scope):
+                if left and self._commits[experience.scope] != seen:
+                    continue
+                return changes, await applied(changes)
+        raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def _correct(
-        self, before: Standing, receipt: Recall | None, truths: Verdicts, scope: str, graded: tuple[str, ...]
+        self, prior: PriorRuns, receipt: Recall | None, truths: Verdicts, graded: tuple[str, ...] = ()
     ) -> Learned:
-        changes = settling.corrected(before.experience, truths)
-        settled, counted = await settled_with(self.store, receipt, before, truths)
-        settlement = settling.settled_anew(settled, receipt, before.experience, counted)
-        await self.store.apply(changes, scope=scope, writer=self.writer, settlement=settlement)
-        notes = (*graded, *before.contradictions(truths))
-        learned = Learned(known=before.known, changes=tuple(changes), notes=notes)
-        return await self._acted(learned, settlement)
+        """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
+        changes = corrected(prior.experience, truths)
+        earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
+        settlement = changed_settlement(earlier, receipt, prior.experience, counted)
+        await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
+        notes = (*graded, *prior.contradictions(truths))
+        return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
+
+    async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
+        """`learned`, and what the ledger did because one more outcome is known."""
+        if settlement is None:
+            return learned
+        notes = self._tell(Settled(settlement=settlement))
+        acted = await self._ledger.settled(scope=settlement.scope)
+        if acted.changes or acted.notes:
+            notes += acted.notes + self._tell(Reviewed(changes=acted.changes), notes=acted.notes)
+        return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
+
+    async def _forget_old_runs(self) -> tuple[str, ...]:
+        """Once a day and scope, erase what is older than `Learning(keep_runs=)`; a note where that failed."""
+        today = datetime.now(UTC).date()
+        if self._keep_runs is None or self._forgotten.get(self.scope) == today:
+            return ()
+        self._forgotten[self.scope] = today
+        try:
+            await self.admin.forget(days=self._keep_runs)
+        except LessonbankError as error:
+            return (f"old runs were not erased: {quoted(str(error))}",)
+        return ()
+
+    async def _recorded(self, recall: Recall) -> Recall:
+        try:
+            await self.store.record(recall)
+        except ReadOnly:
+            note = "the receipt was not kept, because the bank was opened to read only"
+            return _noted(recall.model_copy(update={"kept": False}), (note,))
+        return recall
+
+    async def keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None:
+        """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
+        told: dict[str, Json] = {UNFINISHED: True, **({RECALL: recall.id} if recall and recall.kept else {})}
+        if not self._off:
+            await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
+
+    async def correct(self, run: Trajectory, verdict: Verdict, /) -> Learned:
+        """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
+        prior = await find_prior_runs(self.store, [run], scope=self.scope)
+        if prior.new:
+            return await self.learn(run, recall=prior.recall, outcome=verdict.outcome)
+        return await self._correct(prior, prior.recall, {run.id: verdict})
+
+    def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
+        async def logged() -> None:
+            try:
+                await learning()
+            except LessonbankError as error:
+                log.warning("a submitted run stays pending: %s", quoted(str(error)))
+
+        task = asyncio.get_running_loop().create_task(logged())
+        self._learning.add(task)
+        task.add_done_callback(self._learning.discard)
+
+    def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
+        return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
+
+    def _labelled(self, labels: bool | None) -> tuple[Self, list[str]]:
+        """This bank, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
+        if labels is None:
+            return self, []
+        relabel = getattr(self._extractor, "labelled", None)
+        if relabel is None:
+            return self, ["labels= changed nothing: this bank's extractor cannot be told whether to show outcomes"]
+        bank = copy(self)
+        bank._extractor = relabel(labels)
+        return bank, []
+
+    @property
+    def _handle(self) -> Handle:
+        return Handle(
+            store=self.store,
+            scope=self.scope,
+            writer=self.writer,
+            retriever=self._retriever,
+            ledger=self._ledger,
+            intake=self._intake,
+            limit=self.limit,
+            learn=self.learn,
+            correct=self.correct,
+            is_scoped=self._is_scoped,
+        )
+
+
+def _noted(record: T, notes: tuple[str, ...]) -> T:
+    return record.model_copy(update={"notes": (*record.notes, *notes)}) if notes else record

@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from .errors import UsageError
 
 if TYPE_CHECKING:
     from .events import Hook
+    from .evidence.draws import Withholding
     from .protocols import (
         Admission,
         Consolidator,
         Extractor,
         Judge,
         LanguageModel,
-        LessonCaps,
         Redactor,
         Retriever,
-        Withholding,
     )
 
 T = TypeVar("T")
@@ -77,7 +76,11 @@ class Model:
     """An OpenAI-compatible server."""
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
-    """Seconds for one call."""
+    """Seconds for one call, above 0."""
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.timeout, above=0.0):
+            raise UsageError(f"Model(timeout=) is a number of seconds above 0; got {self.timeout!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +118,15 @@ class Retrieval:
         if self.level not in ("experience", "lesson"):
             raise UsageError(f"retrieval is of level 'experience' or 'lesson'; got {self.level!r}")
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
-            raise UsageError(f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}")
+            raise UsageError(
+                f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}"
+            )
         _whole("Retrieval(limit=)", self.limit, least=1)
         _whole("Retrieval(budget=)", self.budget, least=100)
         _share("Retrieval(floor=)", self.floor)
         _share("Retrieval(diversity=)", self.diversity)
-        if not isinstance(self.preface, str | Unset):
-            raise UsageError(f"Retrieval(preface=) is 'silent', 'cite' or a text; got {self.preface!r}")
+        if self.preface not in (UNSET, "silent", "cite") and not _is_text(self.preface):
+            raise UsageError(f"preface is 'silent', 'cite' or a text of at least two words; got {self.preface!r}")
         if not (self.exclude in (None, "task", "template") or callable(self.exclude)):
             raise UsageError(f"exclude is 'task', 'template' or a function of a task; got {self.exclude!r}")
 
@@ -188,6 +193,24 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Caps:
+    """How many lessons a scope takes in an hour, and how many it holds; `None`: as many as come.
+
+    Raises:
+        UsageError: a bound below 1.
+    """
+
+    hour: int | None = 5000
+    """Far more than runs bring, and an end to a loop that writes lessons."""
+    scope: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("hour", "scope"):
+            if getattr(self, name) is not None:
+                _whole(f"Caps({name}=)", getattr(self, name), least=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Safety:
     """What may be remembered and shown.
 
@@ -203,7 +226,7 @@ class Safety:
     Default: the built-in redactor."""
     admission: Admission | None | Unset = UNSET
     """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: LessonCaps | None | Unset = UNSET
+    caps: Caps | None | Unset = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
@@ -231,7 +254,8 @@ class Parts:
             part = getattr(self, name)
             if part is not None and not callable(part):
                 raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
-        if not isinstance(self.hooks, Sequence) or not all(map(callable, self.hooks)):
+        hooks: object = self.hooks
+        if not isinstance(hooks, Sequence) or not all(map(callable, cast("Sequence[object]", hooks))):
             raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
 
 
@@ -247,6 +271,11 @@ def described(settings: object, /) -> dict[str, object]:
         value = getattr(settings, one.name)
         told[one.name] = value if one.repr or value is None else "***"
     return told
+
+
+def _is_text(preface: object) -> bool:
+    """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
+    return isinstance(preface, str) and (len(preface.split()) > 1 or not preface.isascii())
 
 
 def _is_number(value: object, *, above: float) -> bool:

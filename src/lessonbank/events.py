@@ -1,17 +1,21 @@
 """What happened, as typed values. A hook is a function of one event.
 
-Hooks are called in order on the bank's loop, must be quick, and may keep an event but not change it. An exception in
-a hook reaches the caller: a broken audit log is a failure, not a warning.
+The bank calls hooks in order on its event loop, after the thing happened. A hook must be quick, and may keep an event
+but not change it. An exception in a hook changes nothing: it is logged and stands in the notes of the result.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from .errors import LessonbankError
+from .guard.quote import quoted
 from .types import Change, Experience, Extraction, Recall, Run, Settlement, Trajectory, Verdict
+
+log = logging.getLogger("lessonbank")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +83,17 @@ Event: TypeAlias = Retrieved | Judged | Extracted | ExtractionFailed | Consolida
 Hook: TypeAlias = Callable[[Event], None]
 
 
-def tell(hooks: Iterable[Hook], event: Event, /, *, notes: Sequence[str] = ()) -> None:
-    """Call every hook with an event, and with a `FellBack` for each note on it."""
-    for hook in hooks:
+def tell(hooks: Iterable[Hook], event: Event, /, *, notes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Call every hook with an event, and with a `FellBack` for each note; one sentence for each hook that failed."""
+    told = [event, *(FellBack(what=type(event).__name__, why=note) for note in notes)]
+    return tuple(failure for hook in hooks for each in told if (failure := _failure(hook, each)))
+
+
+def _failure(hook: Hook, event: Event) -> str:
+    try:
         hook(event)
-        for note in notes:
-            hook(FellBack(what=type(event).__name__, why=note))
+    except Exception as error:  # noqa: BLE001 - what a hook raises must not undo or repeat what happened
+        failure = f"a hook failed after {type(event).__name__}: {type(error).__name__}: {quoted(str(error))}"
+        log.warning("%s", failure)
+        return failure
+    return ""

@@ -3,76 +3,144 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ._portal import run_sync
 from .attempt import Attempt
 from .bank import AsyncReasoningBank
+from .types import Json
+from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
+A = TypeVar("A")
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _sync(
-    method: Callable[Concatenate[AsyncReasoningBank, P], Coroutine[Any, Any, T]], /
-) -> Callable[Concatenate[ReasoningBank, P], T]:
+class Waiting(Generic[A]):
+    """The waiting twin of the async object `aio`."""
+
+    def __init__(self, aio: A, /) -> None:
+        self.aio = aio
+
+
+def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Callable[Concatenate[Waiting[A], P], T]:
     """The waiting twin of an async method: same parameters, same result, same docstring."""
 
     @functools.wraps(method)
-    def call(self: ReasoningBank, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return run_sync(method(self.aio, *args, **kwargs))
 
     return call
 
 
-class ReasoningBank:
+class Lessons(Waiting[AsyncLessons]):
+    """`bank.lessons`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncLessons.list)
+    search = _sync(AsyncLessons.search)
+    get = _sync(AsyncLessons.get)
+    experience = _sync(AsyncLessons.experience)
+    add = _sync(AsyncLessons.add)
+    edit = _sync(AsyncLessons.edit)
+    approve = _sync(AsyncLessons.approve)
+    quarantine = _sync(AsyncLessons.quarantine)
+    retire = _sync(AsyncLessons.retire)
+    restore = _sync(AsyncLessons.restore)
+
+
+class Runs(Waiting[AsyncRuns]):
+    """`bank.runs`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncRuns.list)
+    search = _sync(AsyncRuns.search)
+    get = _sync(AsyncRuns.get)
+    pending = _sync(AsyncRuns.pending)
+    retry = _sync(AsyncRuns.retry)
+    correct = _sync(AsyncRuns.correct)
+    audit = _sync(AsyncRuns.audit)
+
+
+class Recalls(Waiting[AsyncRecalls]):
+    """`bank.recalls`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncRecalls.list)
+    search = _sync(AsyncRecalls.search)
+    get = _sync(AsyncRecalls.get)
+    explain = _sync(AsyncRecalls.explain)
+
+
+class History(Waiting[AsyncHistory]):
+    """`bank.history`. Every method acts in the scope of its bank."""
+
+    list = _sync(AsyncHistory.list)
+    state = _sync(AsyncHistory.state)
+    diff = _sync(AsyncHistory.diff)
+    search = _sync(AsyncHistory.search)
+    rollback = _sync(AsyncHistory.rollback)
+    lineage = _sync(AsyncHistory.lineage)
+
+
+class Admin(Waiting[AsyncAdmin]):
+    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+
+    counts = _sync(AsyncAdmin.counts)
+    export = _sync(AsyncAdmin.export)
+    import_ = _sync(AsyncAdmin.import_)
+    reindex = _sync(AsyncAdmin.reindex)
+    purge = _sync(AsyncAdmin.purge)
+    forget = _sync(AsyncAdmin.forget)
+    scopes = _sync(AsyncAdmin.scopes)
+    backup = _sync(AsyncAdmin.backup)
+    verify = _sync(AsyncAdmin.verify)
+    rebuild = _sync(AsyncAdmin.rebuild)
+
+
+class ReasoningBank(Waiting[AsyncReasoningBank]):
     """A bank whose methods wait for their result: in a script, a thread, a notebook's running loop, after a fork.
 
     Made by `lessonbank.connect`. `aio` is the async bank inside.
     """
 
-    def __init__(self, bank: AsyncReasoningBank, /) -> None:
-        self.aio = bank
-
     retrieve = _sync(AsyncReasoningBank.retrieve)
     learn = _sync(AsyncReasoningBank.learn)
+    submit = _sync(AsyncReasoningBank.submit)
     judge = _sync(AsyncReasoningBank.judge)
     extract = _sync(AsyncReasoningBank.extract)
     consolidate = _sync(AsyncReasoningBank.consolidate)
     scale = _sync(AsyncReasoningBank.scale)
     lift = _sync(AsyncReasoningBank.lift)
-    explain = _sync(AsyncReasoningBank.explain)
-    replay = _sync(AsyncReasoningBank.replay)
-    items = _sync(AsyncReasoningBank.items)
-    get = _sync(AsyncReasoningBank.get)
-    experience = _sync(AsyncReasoningBank.experience)
-    trajectory = _sync(AsyncReasoningBank.trajectory)
-    pending = _sync(AsyncReasoningBank.pending)
-    counts = _sync(AsyncReasoningBank.counts)
-    scopes = _sync(AsyncReasoningBank.scopes)
-    verify = _sync(AsyncReasoningBank.verify)
-    retire = _sync(AsyncReasoningBank.retire)
-    restore = _sync(AsyncReasoningBank.restore)
-    approve = _sync(AsyncReasoningBank.approve)
-    quarantine = _sync(AsyncReasoningBank.quarantine)
-    history = _sync(AsyncReasoningBank.history)
-    as_of = _sync(AsyncReasoningBank.as_of)
-    diff = _sync(AsyncReasoningBank.diff)
-    retrieve_as_of = _sync(AsyncReasoningBank.retrieve_as_of)
-    lineage = _sync(AsyncReasoningBank.lineage)
-    rollback = _sync(AsyncReasoningBank.rollback)
-    purge = _sync(AsyncReasoningBank.purge)
-    rebuild = _sync(AsyncReasoningBank.rebuild)
-    backup = _sync(AsyncReasoningBank.backup)
-    export = _sync(AsyncReasoningBank.export)
-    import_ = _sync(AsyncReasoningBank.import_)
-    reindex = _sync(AsyncReasoningBank.reindex)
+    trial = _sync(AsyncReasoningBank.trial)
     close = _sync(AsyncReasoningBank.close)
 
-    def signed_by(self, writer: str, /) -> ReasoningBank:
-        """The same bank for another writer; see `AsyncReasoningBank.signed_by`."""
-        return ReasoningBank(self.aio.signed_by(writer))
+    def scoped(self, scope: str | None = None, /, *, writer: str | None = None) -> ReasoningBank:
+        """A handle on the same bank for another scope, another writer, or both; see `AsyncReasoningBank.scoped`."""
+        return ReasoningBank(self.aio.scoped(scope, writer=writer))
+
+    @property
+    def lessons(self) -> Lessons:
+        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        return Lessons(self.aio.lessons)
+
+    @property
+    def runs(self) -> Runs:
+        """The kept runs of this scope: list, search, correct, retry, audit."""
+        return Runs(self.aio.runs)
+
+    @property
+    def recalls(self) -> Recalls:
+        """The receipts of this scope: list, get, explain."""
+        return Recalls(self.aio.recalls)
+
+    @property
+    def history(self) -> History:
+        """The journal of this scope: list, state, search, diff, rollback, lineage."""
+        return History(self.aio.history)
+
+    @property
+    def admin(self) -> Admin:
+        """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
+        return Admin(self.aio.admin)
 
     @property
     def scope(self) -> str:
@@ -80,13 +148,18 @@ class ReasoningBank:
         return self.aio.scope
 
     @property
-    def parts(self) -> dict[str, str]:
-        """What is active: store, retriever, embedder, judge, extractor, and why."""
-        return self.aio.parts
+    def writer(self) -> str:
+        """Under whose name changes are kept."""
+        return self.aio.writer
 
-    def attempt(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Attempt:
-        """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(...)` or on a crash."""
-        return Attempt(self.aio.attempt(task, limit=limit, scope=scope), wait=run_sync)
+    @property
+    def settings(self) -> dict[str, object]:
+        """What is in force: store, profile, models, embedder, retriever and every setting; secrets are masked."""
+        return self.aio.settings
+
+    def attempt(self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None) -> Attempt:
+        """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
+        return Attempt(self.aio.attempt(task, limit=limit, metadata=metadata), wait=run_sync)
 
     def __enter__(self) -> Self:
         return self

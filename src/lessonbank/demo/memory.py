@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 import lessonbank
+from lessonbank.config import Evidence, Model, Retrieval
 from lessonbank.protocols import LanguageModel
-from lessonbank.retrieving import Retrieval
 from lessonbank.types import Learned, Recall, Trajectory
 
 PATIENCE = 600.0
@@ -60,18 +60,14 @@ class KeptBank:
         self.bank.close()
 
 
-def new_bank(
-    scope: str, /, *, limit: int = 3, model: LanguageModel | None = None, preface: str = "silent"
-) -> KeptBank:
+def new_bank(scope: str, /, *, limit: int = 3, model: LanguageModel | None = None, preface: str = "silent") -> KeptBank:
     """An empty bank that withholds nothing, so that it shows all it has."""
     bank = lessonbank.connect(
         ":memory:",
         scope=scope,
-        model=model,
+        model=Model(model, timeout=PATIENCE) if model else None,
         embedder="lexical",
-        consolidation="append",
-        holdout=None,
         retrieval=Retrieval(preface=preface),
-        timeout=PATIENCE,
+        evidence=Evidence(holdout=None),
     )
     return KeptBank(bank, limit=limit)

@@ -79,7 +79,7 @@ async def replay(
             f"there is nothing to compare in these recalls: {next(m.why for m in made if isinstance(m, _Left))}"
         )
     trial = Trial(design)
-    stopped, runs = await _play(_Runner(agent, outcome, threads=design.at_once), arms, trial, design)
+    stopped, runs = await _play(_Runner(agent, outcome, threads=design.concurrency), arms, trial, design)
     about = Replay(
         scope=scope,
         way=question.way,
@@ -94,8 +94,8 @@ async def replay(
 async def _play(runner: _Runner, arms: Mapping[str, _Arms], trial: Trial, design: Design) -> tuple[Stopped | None, int]:
     """Run the plan until it is enough: why it was, and how many runs it took. Pairs beyond that moment are let go."""
     pairs, runs = plan(list(arms), design), 0
-    while batch := list(islice(pairs, design.at_once)):
-        done = await gather((partial(runner.pair, one, arms[one.recall_id]) for one in batch), limit=design.at_once)
+    while batch := list(islice(pairs, design.concurrency)):
+        done = await gather((partial(runner.pair, one, arms[one.recall_id]) for one in batch), limit=design.concurrency)
         runs += sum(count for _, count in done)
         for row, _ in done:
             if stopped := trial.take(row):

@@ -76,25 +76,25 @@ def asked(*, without: str | None, with_: str | None, placebo: str | bool) -> Que
 class Design:
     """How pairs are run and when they stop."""
 
-    most: int = 200
+    max_pairs: int = 200
     """The most pairs, each of which is two runs."""
     rounds: int = 1
     """How often a task may be done by each side. Beyond one, the answer speaks of these tasks more than of others."""
-    enough: float = 0.05
+    min_effect: float = 0.05
     """An effect within this distance of zero does not matter: the search for it ends. Zero: it never does."""
     level: float = 0.95
     seed: int = 0
-    at_once: int = 1
+    concurrency: int = 1
     """How many pairs are run at once. What is found does not depend on it."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be: UsageError."""
-        for name in ("most", "rounds", "at_once"):
+        for name in ("max_pairs", "rounds", "concurrency"):
             value: object = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise UsageError(f"{name} is a whole number from 1 up; got {value!r}")
-        if not 0.0 <= self.enough < 1.0:
-            raise UsageError(f"enough is an effect too small to matter, from 0 to below 1; got {self.enough!r}")
+        if not 0.0 <= self.min_effect < 1.0:
+            raise UsageError(f"min_effect is an effect too small to matter, from 0 to below 1; got {self.min_effect!r}")
         if not 0.5 <= self.level < 1.0:
             raise UsageError(f"level is how sure an interval is, from 0.5 to below 1, such as 0.95; got {self.level!r}")
 
@@ -114,7 +114,7 @@ def plan(recall_ids: Sequence[str], design: Design, /) -> Iterator[Planned]:
 
     All of it follows from the seed and the places of the recalls, so that equal calls are equal experiments.
     """
-    seed, left, places = str(design.seed), design.most, list(enumerate(recall_ids))
+    seed, left, places = str(design.seed), design.max_pairs, list(enumerate(recall_ids))
     for number in map(str, range(design.rounds)):
         order = sorted(places, key=lambda one, n=number: uniform(seed, "order", n, str(one[0])))[:left]
         for place, id in order:
@@ -283,7 +283,7 @@ class Trial:
             return "not proven"
         if row.difference is None:
             return None
-        test, small = self._test, self._design.enough
+        test, small = self._test, self._design.min_effect
         test.add(row.difference)
         if test.above(0.0) or test.below(0.0):
             return "effect shown"

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
+from lessonbank.config import TrustPolicy as TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.types import Experience, Lesson, TrustState
 
-TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
-"""Which lessons are shown. `open`: all that are not quarantined. `corroborated`: another run of another task taught the
-same, or a person approved it. `witnessed`: like `corroborated`, but the other run has another writer. `reviewed`: a
-person approved it."""
 IMPORTED: Final = "imported"
 """The metadata key of an imported experience."""
 MERGE: Final = "merge"

@@ -15,7 +15,7 @@ Verdicts = Mapping[str, Verdict | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PriorRuns:
     """Runs that are handed in, together with the others of the experience that they belong to already."""
 
     handed_in: Sequence[Trajectory]
@@ -50,7 +50,7 @@ class Standing:
         )
 
 
-async def standing(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> Standing:
+async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -> PriorRuns:
     """How `runs` stand with `scope`."""
     ids = [run.id for run in runs]
     experience = await store.holding(ids, scope=scope)
@@ -58,11 +58,11 @@ async def standing(store: Store, runs: Sequence[Trajectory], /, *, scope: str) -
     others = [run for id in apart if (run := await if_there(store.trajectory(id, scope=scope)))]
     named = experience.metadata.get(RECALL) if experience else None
     recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
-    return Standing(runs, others, experience, recall, frozenset(await store.learned([*ids, *apart], scope=scope)))
+    return PriorRuns(runs, others, experience, recall, frozenset(await store.learned([*ids, *apart], scope=scope)))
 
 
-async def settled_with(
-    store: Store, receipt: Recall | None, before: Standing, truths: Verdicts, /, *, besides: Sequence[Run] = ()
+async def earlier_settlement(
+    store: Store, receipt: Recall | None, prior: PriorRuns, truths: Verdicts, /, *, besides: Sequence[Run] = ()
 ) -> tuple[Settlement | None, list[Run]]:
     """How a receipt is settled so far, and the runs that count for it `besides` those just learned.
 
@@ -73,7 +73,7 @@ async def settled_with(
         return None, []
     earlier = await store.settlement(receipt.id, scope=receipt.scope)
     fresh = {attempt.trajectory.id for attempt in besides}
-    ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *before.known))
+    ids = dict.fromkeys((*(earlier.trajectory_ids if earlier else ()), *prior.known))
     found = [await _attempt(store, id, truths.get(id), scope=receipt.scope) for id in ids if id not in fresh]
     return earlier, [attempt for attempt in found if attempt]
 

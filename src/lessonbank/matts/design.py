@@ -32,7 +32,7 @@ class Design:
     choose: Selection = "auto"
     examine: Examining = "act"
     confirm: int = 2
-    at_once: int | None = None
+    concurrency: int | None = None
     tokens: int | None = None
     cost: float | None = None
     seconds: float | None = None
@@ -44,8 +44,8 @@ class Design:
         _one_of("examine", self.examine, get_args(Examining))
         _count("k", self.k, "how many runs of the task are made", most=MOST)
         _count("confirm", self.confirm, "how many re-examinations must leave an answer as it is", most=MOST)
-        if self.at_once is not None:
-            _count("at_once", self.at_once, "how many runs are made at once", most=MOST)
+        if self.concurrency is not None:
+            _count("concurrency", self.concurrency, "how many runs are made at once", most=MOST)
         for name in get_args(Spent):
             _positive(name, getattr(self, name))
         if self.labels is not None and not self.contrasts:
@@ -71,14 +71,14 @@ class Design:
         return "choose='model'" if self.choose == "model" else ""
 
     @property
-    def runs_at_once(self) -> int:
+    def concurrent_runs(self) -> int:
         """All of them, unless the caller says how many."""
-        return min(self.k, self.at_once or self.k)
+        return min(self.k, self.concurrency or self.k)
 
     @property
     def in_waves(self) -> bool:
         """Whether only as many runs are begun as the budget seems to hold: what has begun cannot be unspent."""
-        return self.at_once is None and (self.tokens is not None or self.cost is not None)
+        return self.concurrency is None and (self.tokens is not None or self.cost is not None)
 
 
 @dataclass(slots=True)

@@ -84,11 +84,11 @@ class Rollouts:
     async def side_by_side(self) -> None:
         """All runs, as many at once as the design says; none is begun once the budget is spent."""
         self.meter.start()
-        agent = called(self.agent, threads=self.design.runs_at_once)
+        agent = called(self.agent, threads=self.design.concurrent_runs)
         numbers = iter(range(1, self.design.k + 1))
         while wave := list(islice(numbers, self.meter.wave())):
             calls = (partial(self._unless_spent, number, agent) for number in wave)
-            await gather(calls, limit=self.design.runs_at_once)
+            await gather(calls, limit=self.design.concurrent_runs)
 
     async def one_after_another(self, rewriter: Examiner | None = None) -> None:
         """Each run re-examines the one before, until its answer is confirmed; with `rewriter`, the agent acts once."""

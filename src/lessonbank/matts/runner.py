@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from lessonbank._concurrency import gather
 from lessonbank.agents import AnyAgent, Verifier
 from lessonbank.errors import OutputError, UsageError
+from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.quote import quoted
+from lessonbank.protocols import Store
 from lessonbank.types import Learned, Outcome, Recall, Run, Trajectory, Usage, Verdict
 
 from .best_of_n import Choice, by_verdicts, candidates, shortlist
@@ -49,8 +51,62 @@ class Memory(Protocol):
         ...
 
 
+class Bank(Protocol):
+    """The methods of a bank that scaling calls."""
+
+    store: Store
+    scope: str
+
+    async def retrieve(self, task: str, /, *, limit: int | None = None) -> Recall: ...
+
+    async def learn(
+        self,
+        source: object,
+        /,
+        *,
+        recall: Recall | None = None,
+        outcome: Sequence[Outcome] | None = None,
+        reward: Sequence[float] | None = None,
+    ) -> Learned: ...
+
+    async def judge(
+        self, source: object, /, *, outcome: Outcome | None = None, reward: float | None = None
+    ) -> Verdict: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BankMemory:
+    """A bank as scaling sees it."""
+
+    bank: Bank
+    intake: IntakeFilter
+    limit: int | None
+
+    async def recall(self, task: str, /) -> Recall:
+        """See `Memory.recall`."""
+        return await self.bank.retrieve(task, limit=self.limit)
+
+    async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
+        """See `Memory.safe`."""
+        return await self.intake.runs(runs)
+
+    async def keep(self, run: Trajectory, /) -> None:
+        """See `Memory.keep`."""
+        await self.bank.store.keep(await self.safe([run]), scope=self.bank.scope)
+
+    async def learn(self, rollouts: Sequence[Rollout], recall: Recall | None, /) -> Learned:
+        """See `Memory.learn`."""
+        outcomes = cast("list[Outcome]", [one.outcome for one in rollouts])
+        rewards = cast("list[float]", [one.reward for one in rollouts])
+        return await self.bank.learn([one.run for one in rollouts], recall=recall, outcome=outcomes, reward=rewards)
+
+    async def judge(self, rollout: Rollout, /) -> Verdict:
+        """See `Memory.judge`."""
+        return await self.bank.judge(rollout.run, outcome=rollout.outcome, reward=rollout.reward)
+
+
 @dataclass(slots=True)
-class Driving:
+class ScaledTask:
     """One task, done several times."""
 
     memory: Memory
@@ -59,7 +115,7 @@ class Driving:
     scope: str
     notes: list[str] = field(default_factory=list[str])
 
-    async def drive(
+    async def run(
         self,
         task: str,
         agent: AnyAgent,

@@ -21,7 +21,4 @@ from .leave_out import same_template as same_template
 from .leave_out import without_values as without_values
 from .lessons import LessonRetriever as LessonRetriever
 from .lexical import LexicalRetriever as LexicalRetriever
-from .settings import Level as Level
-from .settings import Retrieval as Retrieval
-from .settings import RetrievalName as RetrievalName
 from .trusted import Trusted as Trusted

@@ -216,6 +216,14 @@ class Recall(Record):
         ids = {c.lesson_id for c in self.candidates if c.withheld or (self.control and c.placed)}
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
+    def observed(self) -> Recall:
+        """The same receipt with nothing shown and nothing drawn: what a bank that only observes hands out."""
+        why = "the bank only observes (Evidence(observe=True)): no lesson is shown"
+        plain = {"shown": False, "placed": False, "withheld": False, "probability": 0.0, "why": why}
+        candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)
+        told = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
+        return self.model_copy(update={**told, "notes": (*self.notes, why)})
+
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
         """The shown lessons that `text` names by their number, as in `[2]`: what an agent says it used, or left aside."""
         named = numbers_cited(text)

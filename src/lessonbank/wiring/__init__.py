@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import inspect
+import logging
+import os
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
-from lessonbank.bank import AsyncReasoningBank
+from lessonbank.bank import OFF, AsyncReasoningBank
+from lessonbank.config import (
+    Evidence,
+    File,
+    Learning,
+    Model,
+    Parts,
+    Profile,
+    Retrieval,
+    Safety,
+    Search,
+    Server,
+    TrustPolicy,
+    chosen,
+)
 from lessonbank.errors import UsageError
-from lessonbank.events import Hook
-from lessonbank.evidence.draws import Withholding
 from lessonbank.guard import check_scope
-from lessonbank.guard.trust import TrustPolicy
-from lessonbank.learning.consolidation import DEFAULT_CAPS, Caps, MergeSimilar, SkipDuplicates, append
-from lessonbank.learning.judging import checked_threshold
-from lessonbank.protocols import Admission, Consolidator, Embedder, Extractor, Judge, LanguageModel, Redactor, Retriever
+from lessonbank.protocols import LanguageModel
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Extraction, Verdict
 
-from ._arguments import abstaining, check_functions, check_hooks, check_numbers, promised
+from ._arguments import abstaining, grouped, promised
+from ._consolidation import choose as choose_consolidator
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import Keys
 from ._embedders import choose as choose_embedder
-from ._entrance import choose as choose_entrance
+from ._entrance import choose as choose_intake
 from ._entrance import named
-from ._measuring import Choice as Withheld
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
-from ._models import Roles
 from ._models import resolve as resolve_models
-from ._retrieval import Choice as RetrievalChoice
 from ._retrieval import choose as choose_retrieval
-from ._retrieval import settings as retrieval_settings
 from ._stores import open_store
 from ._trust import rationed, trusting
 
@@ -43,73 +52,48 @@ if TYPE_CHECKING:
     from ._profiles import Kit
 
 P = ParamSpec("P")
-Profile = Literal["default", "paper"]
-Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
+Place: TypeAlias = str | Path | File | Server
+LIMIT: Final = 1
+BUDGET: Final = 1500
+log = logging.getLogger("lessonbank")
 
 
 async def connect_async(
-    where: str | Path,
+    where: Place,
     /,
     *,
     scope: str,
-    model: ModelChoice = None,
+    model: Model | ModelChoice = None,
     embedder: EmbedderChoice = None,
-    retrieval: RetrievalChoice = None,
     profile: Profile = "default",
-    domain: str = "general",
-    holdout: Withheld = "default",
-    act: bool = True,
-    limit: int = 1,
-    budget: int = 1500,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    timeout: float = 120.0,
-    abstain: float = 0.0,
-    success_at: float = 1.0,
-    judge: Judge | None = None,
-    extractor: Extractor | None = None,
-    retriever: Retriever | None = None,
-    consolidation: Consolidation | Consolidator = "append",
-    hooks: Sequence[Hook] = (),
-    writer: str = "learn",
-    redact: Redactor | Literal["default"] | None = "default",
-    admission: Admission | Literal["default"] | None = "default",
-    trust: TrustPolicy = "open",
-    caps: Caps | None = DEFAULT_CAPS,
+    retrieval: Retrieval | Search | None = None,
+    learning: Learning | None = None,
+    evidence: Evidence | float | None = None,
+    safety: Safety | TrustPolicy | None = None,
+    parts: Parts | None = None,
 ) -> AsyncReasoningBank:
     """Open a bank, and make it if it is not there yet.
 
+    What belongs together is one frozen object of settings. A field that is not given is the profile's. A string or a
+    number stands for the common case. With the environment variable `LESSONBANK_OFF=1` the bank opens nothing and every
+    call does nothing and says so.
+
     Args:
-        where: a file, or `:memory:` for a bank that ends with the process.
+        where: a file, `:memory:` for a bank that ends with the process, or `File(path, read_only=True)`.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
-        model: who judges and extracts: `provider:model`, a plain function of a prompt, a `LanguageModel`, or a mapping
-            of the roles `judge`, `extractor` and `contrast` to any of these. `None`: only ground truth and errors
-            decide, and lessons are drawn from the runs' own words (their provenance says `extractive`).
+        model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
+            `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons are
+            drawn from the runs' own words (their provenance says `extractive`).
         embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
-            `Embedder`. `None`: what this bank was made with; for a new one the best there is.
-        retrieval: `dense`, `lexical`, `hybrid`, or a `lessonbank.retrieving.Retrieval` that also sets a floor,
-            diversity, what is left out, or the preface in the prompt. `None`: dense where there is an embedder, else
-            lexical.
+            `Embedder`. `None`: what this bank was made with; for a new one the best there is. A provider's embedder sends
+            the text of tasks to that provider.
         profile: `default`, or `paper` for exactly the published method.
-        domain: which prompts: `general`, `web` or `code`.
-        holdout: the probability with which each lesson, and each whole recall, is withheld so that effects can be
-            measured; a policy of `lessonbank.evidence`; `None` for never. By default 0.1 at first, then less the surer
-            a lesson helps and more the likelier it harms; never in the paper profile.
-        act: whether a lesson that is shown to harm is retired by itself, and one that is shown to help trusted.
-        limit: how many experiences a recall draws on (the paper's k).
-        budget: the most tokens a recall's text may take.
-        base_url: an OpenAI-compatible server for `model`; `api_key` and `timeout` (seconds per call) go with it.
-        abstain: a judge that is less sure than this (0 to 1) says nothing: its run stays pending and mints no lesson.
-        success_at: the reward from which a run is a success. A reward between 0 and 1 is named in the notes of `learn`.
-        judge, extractor, retriever, consolidation, hooks: parts of your own in the place of the standard ones.
-        writer: kept in the journal with every change.
-        redact: what takes secrets and personal data out of every task, run and experience before anything else sees
-            it: a function of text that returns text, or `None` for nothing. By default the built-in redactor.
-        admission: what turns away drawn lessons that are no lessons: a part of your own, or `None` for nothing, which is
-            the default of the paper's profile.
-        trust: what it takes for a lesson to be shown: `open`, nothing; `corroborated`, an independent run that taught
-            the same; `witnessed`, such a run of another writer; `reviewed`, a person's approval, as it does for each.
-        caps: how many lessons a scope takes in an hour and holds; `None` for no bound.
+        retrieval: `dense`, `lexical`, `hybrid`, or `Retrieval(…)`.
+        learning: `Learning(…)`: prompts, consolidation, thresholds, how long runs are kept.
+        evidence: a probability, or `Evidence(…)`: what is withheld so that effects can be measured. By default 10 % of
+            recalls, and each lesson 10 % of the time; `Evidence(holdout=None)` turns it off.
+        safety: a trust policy such as `reviewed`, or `Safety(…)`: what may be remembered and shown.
+        parts: `Parts(…)`: a judge, an extractor, a retriever, a consolidator or hooks of your own.
 
     Raises:
         UsageError: an argument that cannot be; the message says which and what to do.
@@ -117,47 +101,77 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    policy, entrance = choose_measuring(holdout, profile), choose_entrance(redact, admission, profile)
-    check_numbers(limit=limit, budget=budget, timeout=timeout)
-    success_at = checked_threshold(success_at)
-    check_functions(judge=judge, extractor=extractor, retriever=retriever)
-    check_hooks(hooks)
-    roles = resolve_models(model, base_url=base_url, api_key=api_key, timeout=timeout)
+    if profile not in ("default", "paper"):
+        raise UsageError(f"there is no profile {profile!r}: use 'default' or 'paper'")
+    model = model if isinstance(model, Model) else Model(model) if model is not None else None
+    retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
+    learning = grouped(learning, Learning, "learning")
+    evidence = grouped(evidence, Evidence, "evidence", short=lambda holdout: Evidence(holdout=holdout))
+    safety = grouped(safety, Safety, "safety", short=Safety)
+    parts = grouped(parts, Parts, "parts")
+    off = _is_off()
+    where, model, embedder = (":memory:", None, "lexical") if off else (where, model, embedder)
+    policy = choose_measuring(evidence.holdout, profile)
+    intake = choose_intake(safety.redact, safety.admission, profile)
+    roles = resolve_models(model)
     store = await open_store(where)
     try:
-        chosen = await choose_embedder(embedder, store=store, model=model, keys=Keys(base_url, api_key))
-        search, bare = choose_retrieval(retrieval, retriever, store=store, embedder=chosen.embedder, profile=profile)
-        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=act))
-        preface = retrieval_settings(retrieval).preface
-        kit = await anyio.to_thread.run_sync(
-            lambda: _equip(profile, domain=domain, roles=roles, budget=budget, preface=preface)
+        keys = Keys(model.base_url, model.api_key) if model else Keys()
+        found = await choose_embedder(embedder, store=store, model=model.name if model else None, keys=keys)
+        search, bare = choose_retrieval(
+            retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
         )
-        consolidator = _consolidator(consolidation, bare, roles.extractor, chosen.embedder)
-        search, consolidator = trusting(trust, search, bare, consolidator)
-        consolidator = rationed(consolidator, store, caps)
+        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act))
+        kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
+        consolidator = parts.consolidator or choose_consolidator(
+            learning.consolidation, bare, roles.extractor, found.embedder
+        )
+        search, consolidator = trusting(safety.trust, search, bare, consolidator)
+        consolidator = rationed(consolidator, store, safety.caps)
     except BaseException:
         await store.close()
         raise
+    told = {
+        "store": _named_place(where),
+        "scope": scope,
+        "profile": f"{profile} ({learning.domain} prompts)",
+        "model": roles.description,
+        "embedder": found.description,
+        "retriever": search.name,
+        **kit.description,
+        "holdout": described(policy),
+        **named(intake),
+        "trust": safety.trust,
+        "limit": chosen(retrieval.limit, LIMIT),
+        "budget": chosen(retrieval.budget, BUDGET),
+        "consolidation": getattr(parts.consolidator, "__name__", None) or chosen(learning.consolidation, "append"),
+        "abstain": learning.abstain,
+        "success_at": learning.success_at,
+        "keep_runs": learning.keep_runs,
+        "act": evidence.act,
+        "observe": evidence.observe,
+    }
+    if off:
+        log.warning("%s", OFF)
+        told["off"] = OFF
     return AsyncReasoningBank(
         store,
         scope=scope,
         retriever=search,
-        judge=abstaining(promised(judge, Verdict, name="judge") or kit.judge, abstain),
-        extractor=promised(extractor, Extraction, name="extractor") or kit.extractor,
+        judge=abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
+        extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         injector=kit.injector,
         ledger=ledger,
-        limit=limit,
-        writer=writer,
-        hooks=hooks,
-        entrance=entrance,
+        limit=chosen(retrieval.limit, LIMIT),
+        hooks=parts.hooks,
+        intake=intake,
         scaler=kit.scaler,
-        success_at=success_at,
-        parts={
-            **_parts(where, profile, domain, roles, chosen.description, search, kit.description, policy),
-            **named(entrance),
-            "trust": trust,
-        },
+        success_at=learning.success_at,
+        keep_runs=learning.keep_runs,
+        observe=evidence.observe,
+        off=off,
+        settings=told,
     )
 
 
@@ -166,55 +180,37 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
         return ReasoningBank(run_sync(make(*args, **kwargs)))
 
     connect.__doc__ = make.__doc__
-    connect.__wrapped__ = make  # type: ignore[attr-defined]  # so that help() shows the parameters
+    signature = inspect.signature(make).replace(return_annotation="ReasoningBank")
+    connect.__signature__ = signature  # type: ignore[attr-defined]  # help() shows the parameters and the right result
     return connect
 
 
 connect = _waiting(connect_async)
 
 
-def _equip(profile: Profile, *, domain: str, roles: Roles, budget: int, preface: str | None) -> Kit:
+def _is_off() -> bool:
+    return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
+
+
+def _named_place(where: Place) -> str:
+    """Where the bank is, without secrets."""
+    if isinstance(where, File):
+        return f"{where.path}{' (read only)' if where.read_only else ''}"
+    return str(where)
+
+
+def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
     from ._profiles import equip
 
-    return equip(profile, domain=domain, roles=roles, budget=budget, preface=preface)
-
-
-def _consolidator(
-    choice: Consolidation | Consolidator, retriever: Retriever, model: LanguageModel | None, embedder: Embedder | None
-) -> Consolidator:
-    if callable(choice):
-        return choice
-    if choice == "append":
-        return append
-    if choice == "skip_duplicates":
-        return SkipDuplicates(retriever)
-    if choice != "merge_similar":
-        raise UsageError(f"consolidation is 'append', 'skip_duplicates', 'merge_similar' or a function; got {choice!r}")
-    if model is None:
-        raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
-    return MergeSimilar(retriever, model, embedder=embedder)
-
-
-def _parts(
-    where: str | Path,
-    profile: str,
-    domain: str,
-    roles: Roles,
-    embedder: str,
-    retriever: Retriever,
-    kit: Mapping[str, str],
-    policy: Withholding,
-) -> dict[str, str]:
-    return {
-        "store": str(where),
-        "profile": f"{profile} ({domain} prompts)",
-        "model": roles.description,
-        "embedder": embedder,
-        "retriever": retriever.name,
-        **kit,
-        "holdout": described(policy),
-    }
+    return equip(
+        profile,
+        domain=learning.domain,
+        roles=roles,
+        budget=chosen(retrieval.budget, BUDGET),
+        preface=chosen(retrieval.preface, None),
+        judge_budget=chosen(learning.judge_budget, None),
+    )
 
 
 def recorded(model: LanguageModel | None, /, *, cassette: Path, failures: bool = False) -> LanguageModel:

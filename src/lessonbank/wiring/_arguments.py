@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
@@ -13,29 +13,22 @@ from lessonbank.protocols import Judge
 
 A = TypeVar("A")
 R = TypeVar("R")
+G = TypeVar("G")
 
 
-def check_numbers(*, limit: object, budget: object, timeout: object) -> None:
-    """Refuse numbers that cannot be.
-
-    Raises:
-        UsageError: see the sentences.
-    """
-    if not isinstance(limit, int) or not isinstance(budget, int) or limit < 1 or budget < 100:
-        raise UsageError("connect needs a limit of at least 1 experience and a budget of at least 100 tokens")
-    if not isinstance(timeout, int | float) or not timeout > 0:
-        raise UsageError(f"timeout is a number of seconds above 0, for one call of the model; got {timeout!r}")
-
-
-def check_functions(**parts: object) -> None:
-    """Refuse a part that cannot be called.
+def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any], G] | None = None) -> G:
+    """The settings object of an argument of `connect`: itself, none, or what a string or number is short for.
 
     Raises:
-        UsageError: it names the argument.
+        UsageError: something else.
     """
-    for name, part in parts.items():
-        if part is not None and not callable(part):
-            raise UsageError(f"{name}= takes a function or an object that can be called, not {type(part).__name__}")
+    if isinstance(value, kind):
+        return value
+    if value is None:
+        return kind()
+    if short is not None and (callable(value) or isinstance(value, str | int | float)):
+        return short(value)
+    raise UsageError(f"{name}= takes {kind.__name__}(…); got {value!r:.80}")
 
 
 def promised(
@@ -65,16 +58,6 @@ def promised(
 
         setattr(held_to_it, "labelled", told)  # noqa: B010 - a function has no such attribute by its type
     return held_to_it
-
-
-def check_hooks(hooks: object, /) -> None:
-    """Refuse hooks that are no list of functions.
-
-    Raises:
-        UsageError: a single function, or something in the list that cannot be called.
-    """
-    if not isinstance(hooks, Iterable) or not all(map(callable, cast("Iterable[object]", hooks))):
-        raise UsageError("hooks= takes a list of functions of one event, as in hooks=[print]")
 
 
 def abstaining(judge: Judge, below: object, /) -> Judge:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from lessonbank.config import UNSET, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.intake import IntakeFilter
@@ -11,26 +10,22 @@ from lessonbank.guard.redact import Redacting, redact
 from lessonbank.protocols import Admission, Redactor
 
 
-def choose(
-    redactor: Redactor | Literal["default"] | None, admission: Admission | Literal["default"] | None, profile: str, /
-) -> IntakeFilter:
+def choose(redactor: Redactor | None | Unset, admission: Admission | None | Unset, profile: str, /) -> IntakeFilter:
     """The built-in parts, the caller's own, or none.
 
     Raises:
         UsageError: something that cannot be called; a switch among it, because it would not say what it switches.
     """
-    if redactor is not None and redactor != "default" and not callable(redactor):
+    if redactor is not None and redactor is not UNSET and not callable(redactor):
         raise UsageError(
             f"redact= takes a function of text that returns text, or None to keep every text as it is; got {redactor!r}"
         )
-    if admission is not None and admission != "default" and not callable(admission):
+    if admission is not None and admission is not UNSET and not callable(admission):
         raise UsageError(
             f"admission= takes a gate such as LessonGate(), or None to keep every lesson; got {admission!r}"
         )
     gate = None if profile == "paper" else LessonGate()
-    return IntakeFilter(
-        redactor=redact if redactor == "default" else redactor, admission=gate if admission == "default" else admission
-    )
+    return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate))
 
 
 def named(entrance: IntakeFilter, /) -> dict[str, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
+from lessonbank.config import UNSET
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.protocols import Store
-
-Choice = float | Withholding | Literal["default"] | None
 
 
 def choose(holdout: object, profile: str, /) -> Withholding:
@@ -18,9 +17,9 @@ def choose(holdout: object, profile: str, /) -> Withholding:
     Raises:
         UsageError: neither a probability, nor a policy, nor `None`.
     """
-    if holdout is None or (holdout == "default" and profile == "paper"):
+    if holdout is None or (holdout is UNSET and profile == "paper"):
         return Never()
-    if holdout == "default":
+    if holdout is UNSET:
         return Adaptive()
     if callable(holdout) and isinstance(getattr(holdout, "usual", None), float):
         return cast("Withholding", holdout)

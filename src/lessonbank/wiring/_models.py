@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from lessonbank.config import Model
 from lessonbank.errors import UsageError
 from lessonbank.protocols import LanguageModel
 
@@ -33,33 +34,32 @@ class Roles:
         return ", ".join(f"{role} {name}" for role, name in names.items())
 
 
-def resolve(choice: ModelChoice, /, *, base_url: str | None, api_key: str | None, timeout: float) -> Roles:
-    """The models of a choice, each with time limit, retries and a limit on calls at once.
+def resolve(model: Model | None, /) -> Roles:
+    """The models of each role, each with a time limit, retries and a limit on calls at once.
 
     Raises:
-        UsageError: an unknown role or provider, or a function of no usable signature.
+        UsageError: an unknown role or provider, a function of no usable signature, or a timeout that is not above 0.
     """
-    if choice is None:
-        if base_url:
-            raise UsageError("base_url needs a model: name one that the server offers, as in model='NAME'")
+    if model is None:
         return Roles()
+    choice = model.name
     if isinstance(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
             raise UsageError(f"there is no role {unknown[0]!r}: the roles are judge, extractor and contrast")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models names a judge, an extractor, or both (and a contrast if it likes)")
-        made = {role: _one(one, base_url, api_key, timeout) for role, one in named.items()}
+        made = {role: _one(one, model) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         return Roles(**made)
-    one = _one(choice, base_url, api_key, timeout)
+    one = _one(choice, model)
     return Roles(judge=one, extractor=one, contrast=one)
 
 
-def _one(choice: OneModel, base_url: str | None, api_key: str | None, timeout: float) -> LanguageModel:
+def _one(choice: OneModel, model: Model) -> LanguageModel:
     from lessonbank.models.wrappers import standard
 
-    return standard(_bare(choice, base_url, api_key), seconds=timeout)
+    return standard(_bare(choice, model.base_url, model.api_key), seconds=model.timeout)
 
 
 def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:

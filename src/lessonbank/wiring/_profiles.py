@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lessonbank.errors import UsageError
 from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
 from lessonbank.learning.judging import LLMJudge, PaperJudge
+from lessonbank.learning.judging.llm import BUDGET
 from lessonbank.matts.scaler import Scaler
 from lessonbank.prompts import for_domain, load
 from lessonbank.protocols import Extractor, Judge
@@ -28,18 +28,23 @@ class Kit:
     description: Mapping[str, str]
 
 
-def equip(profile: str, /, *, domain: str, roles: Roles, budget: int, preface: str | None = None) -> Kit:
+def equip(
+    profile: str,
+    /,
+    *,
+    domain: str,
+    roles: Roles,
+    budget: int,
+    preface: str | None = None,
+    judge_budget: int | None = None,
+) -> Kit:
     """The parts of `profile`.
 
     Raises:
         UsageError: no such profile or domain.
     """
-    if profile not in ("default", "paper"):
-        raise UsageError(f"there is no profile {profile!r}: use 'default' or 'paper'")
-    if domain not in ("general", "web", "code"):
-        raise UsageError(f"there is no domain {domain!r}: use 'general', 'web' or 'code'")
     paper = profile == "paper"
-    judge = _judge(roles, domain, paper=paper)
+    judge = _judge(roles, domain, judge_budget, paper=paper)
     extractor = _extractor(roles, domain, paper=paper)
     injector = _injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
@@ -64,12 +69,13 @@ async def abstain(trajectory: Trajectory, /) -> Verdict:
     )
 
 
-def _judge(roles: Roles, domain: str, *, paper: bool) -> Judge:
+def _judge(roles: Roles, domain: str, budget: int | None, *, paper: bool) -> Judge:
     if roles.judge is None:
         return abstain
     if paper:
         return PaperJudge(roles.judge, domain="code" if domain == "code" else "web")
-    return LLMJudge(roles.judge, prompt=for_domain(domain, "judge"))
+    prompt = for_domain(domain, "judge")
+    return LLMJudge(roles.judge, prompt=prompt, budget=BUDGET if budget is None else budget)
 
 
 def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
+from lessonbank.config import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Embedder, Retriever, Store
 from lessonbank.retrieving import (
@@ -15,19 +15,15 @@ from lessonbank.retrieving import (
     LeaveOut,
     LessonRetriever,
     LexicalRetriever,
-    Retrieval,
-    RetrievalName,
     WordFloor,
     default_floor,
     same_task,
     same_template,
 )
 
-Choice: TypeAlias = RetrievalName | Retrieval | None
-
 
 def choose(
-    choice: Choice, own: Retriever | None, /, *, store: Store, embedder: Embedder | None, profile: str
+    asked: Retrieval, own: Retriever | None, /, *, store: Store, embedder: Embedder | None, profile: str
 ) -> tuple[Retriever, Retriever]:
     """The retriever for recalls, and the one without guards: a duplicate is looked for among its own kind too.
 
@@ -37,21 +33,16 @@ def choose(
         UsageError: no such retrieval, one that needs an embedder the bank has not, or a retriever besides.
     """
     if own is not None:
-        if replace(settings(choice), preface=None) != Retrieval():
-            raise UsageError("connect takes either retrieval= or a retriever= of your own: wrap your own yourself")
+        if replace(asked, preface=UNSET, limit=UNSET, budget=UNSET) != Retrieval():
+            raise UsageError("with Parts(retriever=), Retrieval() takes limit, budget and preface only")
         return own, own
-    asked = settings(choice)
     if asked.level == "lesson":
+        floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
         found = LessonRetriever(store, _needed(embedder, "level='lesson'"))
-        return _guarded(asked, Floor(found, asked.floor) if asked.floor else found), LexicalRetriever(store)
+        return _guarded(asked, Floor(found, floor) if floor else found), LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
     return _guarded(asked, _searching(asked, store, embedder, _floors(asked, embedder, profile))), bare
-
-
-def settings(choice: Choice, /) -> Retrieval:
-    """What was asked for: a name alone is short for it."""
-    return choice if isinstance(choice, Retrieval) else Retrieval(choice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,27 +54,34 @@ class _Floors:
 
 
 def _floors(asked: Retrieval, embedder: Embedder | None, profile: str) -> _Floors:
-    if asked.floor is not None:
-        return _Floors(asked.floor or None, asked.floor or None)
+    floor = chosen(asked.floor, None)
+    if floor is not None:
+        return _Floors(floor or None, floor or None)
     if profile == "paper":
         return _Floors()
     vectors = default_floor(embedder.space) if embedder else None
-    if asked.by == "hybrid" and vectors is None:
+    if _by(asked) == "hybrid" and vectors is None:
         return _Floors()  # what vectors of an unknown scale bring in, words cannot judge
     return _Floors(default_floor(None), vectors)
 
 
 def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, floors: _Floors) -> Retriever:
     lexical = WordFloor(LexicalRetriever(store), floors.words) if floors.words else LexicalRetriever(store)
-    if asked.by == "lexical" or (asked.by is None and embedder is None):
+    if _by(asked) == "lexical" or (_by(asked) is None and embedder is None):
         return lexical
-    dense = DenseRetriever(store, _needed(embedder, repr(asked.by)), floors.vectors, lexical)
-    return HybridRetriever(dense, lexical) if asked.by == "hybrid" else dense
+    dense = DenseRetriever(store, _needed(embedder, repr(_by(asked))), floors.vectors, lexical)
+    return HybridRetriever(dense, lexical) if _by(asked) == "hybrid" else dense
+
+
+def _by(asked: Retrieval) -> Search | None:
+    return chosen(asked.by, None)
 
 
 def _needed(embedder: Embedder | None, by: str) -> Embedder:
     if embedder is None:
-        raise UsageError(f"retrieval={by} needs an embedder, and this bank has none: embedder='hashing' will do")
+        raise UsageError(
+            f"retrieval={by} needs an embedder, and this bank has none: pass embedder='hashing' or another one"
+        )
     return embedder
 
 

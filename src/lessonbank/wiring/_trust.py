@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from lessonbank.config import Caps, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
-from lessonbank.learning.consolidation import Caps, Corroborating, Rationing
+from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating
 from lessonbank.protocols import Consolidator, Retriever, Store
 from lessonbank.retrieving import Trusted
 
@@ -25,14 +28,15 @@ def trusting(
     return Trusted(search, policy), watched
 
 
-def rationed(consolidator: Consolidator, store: Store, caps: object, /) -> Consolidator:
+def rationed(consolidator: Consolidator, store: Store, caps: Caps | None | Unset, /) -> Consolidator:
     """The consolidator within `caps`, where there are any.
 
     Raises:
-        UsageError: no `Caps`, or one below 1.
+        UsageError: something else than `Caps`.
     """
+    caps = chosen(caps, DEFAULT_CAPS)
     if caps is None:
         return consolidator
-    if not isinstance(caps, Caps) or any(most is not None and most < 1 for most in (caps.hour, caps.scope)):
-        raise UsageError(f"caps= takes Caps(hour=…, scope=…) of at least 1, or None for no bound; got {caps!r}")
-    return Rationing(consolidator, store, caps)
+    if not isinstance(cast("object", caps), Caps):
+        raise UsageError(f"caps= takes Caps(hour=…, scope=…), or None for no bound; got {caps!r}")
+    return CappedConsolidator(consolidator, store, caps)

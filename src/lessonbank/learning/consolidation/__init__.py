@@ -3,8 +3,8 @@
 from .append import append as append
 from .bound import Bounded as Bounded
 from .caps import DEFAULT_CAPS as DEFAULT_CAPS
+from .caps import CappedConsolidator as CappedConsolidator
 from .caps import Caps as Caps
-from .caps import Rationing as Rationing
 from .corroboration import Corroborating as Corroborating
 from .duplicates import Likeness as Likeness
 from .duplicates import compare as compare

@@ -11,7 +11,7 @@ from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Retire
 from lessonbank.types.ids import now
 
-from .decision import spent
+from .retry import spent
 from .worth import Worth, by_age
 
 

@@ -9,25 +9,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, cast
 
+from lessonbank.config import Caps as Caps
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejected
 from lessonbank.types.ids import now
 
-from .decision import spent
+from .retry import spent
 
-HOUR: Final = 5000
-"""Lessons an hour that a scope takes by default: far more than runs bring, and an end to a loop that mints."""
 _SPAN: Final = timedelta(hours=1)
 _ADDING: Final = ("add", "merge")
-
-
-@dataclass(frozen=True, slots=True)
-class Caps:
-    """How many lessons a scope takes in an hour, and how many it holds; `None`: as many as come."""
-
-    hour: int | None = HOUR
-    scope: int | None = None
 
 
 DEFAULT_CAPS: Final = Caps()
@@ -43,7 +34,7 @@ class _Lately:
 
 
 @dataclass(frozen=True, slots=True)
-class Rationing:
+class CappedConsolidator:
     """Around a consolidator: of a new experience, lessons beyond the caps are turned away, each with its reason.
 
     Exact within a process, where one decision follows the other; processes that decide at the same moment can exceed

@@ -9,8 +9,8 @@ from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.protocols import Consolidator, Decision, Retriever
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
 
-from .decision import spent
 from .duplicates import compare
+from .retry import spent
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,16 @@
+"""Whether a consolidator may take seconds to decide: no lock is held while it does."""
+
+from __future__ import annotations
+
+from lessonbank.protocols import Consolidator
+
+from .append import append
+from .bound import Bounded
+from .caps import CappedConsolidator
+
+
+def asks_model(policy: Consolidator, /) -> bool:
+    """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
+    if isinstance(policy, CappedConsolidator | Bounded):
+        return asks_model(policy.inner)
+    return policy is not append

@@ -1,0 +1,57 @@
+"""Decides again when others changed the bank between a decision and its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard import one_line
+from lessonbank.protocols import Consolidator, Decision
+from lessonbank.types import Change, Edit, Experience, Trust, Usage
+
+from .append import append
+
+TRIES: Final = 3
+"""How often a policy decides about one experience."""
+
+T = TypeVar("T")
+
+
+async def retry_on_conflict(
+    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /
+) -> tuple[T, tuple[str, ...]]:
+    """Call `commit` with the policy until the store accepts what it decided, and say what came in its way.
+
+    Between a decision and its commit another process may retire, change or remove what the decision refers to. The
+    store then refuses it, and the policy decides again about the bank as it is now. After `TRIES` refusals the
+    experience is appended, which refers to nothing.
+
+    Raises:
+        NotFound, Conflict: the store refused even the appended experience.
+    """
+    why = ""
+    for _ in range(TRIES):
+        try:
+            return await commit(policy), ()
+        except (Conflict, NotFound) as error:
+            why = one_line(str(error), limit=200)
+    note = f"appended without consolidation, because the bank changed during each of {TRIES} decisions: {why}"
+    return await commit(append), (note,)
+
+
+async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:
+    """What the policy decides about `new`.
+
+    Raises:
+        UsageError: it speaks for a person.
+    """
+    decided = await policy(new)
+    if any(isinstance(change, Edit) or (isinstance(change, Trust) and change.by == "person") for change in decided):
+        raise UsageError("a consolidator cannot speak for a person: approving and editing lessons is theirs to do")
+    return decided
+
+
+def spent(decided: Sequence[Change], /) -> Usage:
+    """What the model that decided took, where the consolidator says so."""
+    return decided.usage if isinstance(decided, Decision) else Usage()

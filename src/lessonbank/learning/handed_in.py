@@ -1,0 +1,128 @@
+"""What a caller hands to `learn`: runs, what is known of their outcome, and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+
+from lessonbank.errors import UsageError
+from lessonbank.messages import trajectory_from
+from lessonbank.types import (
+    Json,
+    Outcome,
+    Trajectory,
+    Verdict,
+)
+
+from .judging import graded_notes, truth_verdict
+
+_METADATA: TypeAdapter[dict[str, Json]] = TypeAdapter(dict[str, Json])
+
+
+def checked_question(task: object, limit: object, /) -> str:
+    """`task`, if something can be retrieved for it; it often comes straight from somebody's data.
+
+    Raises:
+        UsageError: no text, blank, or a limit below 1.
+    """
+    if not isinstance(task, str):
+        raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
+    if not task.strip() or not isinstance(limit, int) or limit < 1:
+        raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
+    return task
+
+
+def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
+    """`source` as trajectories of one task: one trajectory or message list, or a list of those.
+
+    `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
+
+    Raises:
+        UsageError: an empty list, or runs of different tasks.
+        FormatError: messages in no known shape.
+    """
+    several = _several(source)
+    runs = [
+        trajectory_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
+        for one in (several if several is not None else [source])
+    ]
+    tasks = {run.task for run in runs}
+    if len(tasks) != 1:
+        raise UsageError(f"learn takes runs of one task at a time, and at least one run; got {len(tasks)} tasks")
+    if len({run.id for run in runs}) < len(runs):
+        raise UsageError("the same trajectory was handed in twice: give every run its own id")
+    return runs
+
+
+def _several(source: object) -> list[object] | None:
+    if not isinstance(source, list | tuple) or not source:
+        return None
+    entries = cast("Sequence[object]", source)
+    if all(isinstance(entry, Trajectory | list | tuple) for entry in entries):
+        return list(entries)
+    return None
+
+
+def truths_of(
+    runs: Sequence[Trajectory],
+    /,
+    *,
+    outcome: Outcome | Sequence[Outcome] | None,
+    reward: float | Sequence[float] | None,
+    success_at: float,
+) -> tuple[dict[str, Verdict | None], tuple[str, ...]]:
+    """Ground truth by trajectory id, where the caller gave any, and a note on graded rewards that decided alone.
+
+    Raises:
+        UsageError: not as many values as runs, no outcome of this package, or a reward that contradicts it.
+    """
+    outcomes, rewards = _each(outcome, len(runs), "outcome"), _each(reward, len(runs), "reward")
+    truths = [truth_verdict(outcome=o, reward=r, success_at=success_at) for o, r in zip(outcomes, rewards, strict=True)]
+    alone = [t.reward for t, o in zip(truths, outcomes, strict=True) if t and t.reward is not None and _unstated(o)]
+    return dict(zip((run.id for run in runs), truths, strict=True)), graded_notes(alone, success_at=success_at)
+
+
+def _unstated(outcome: object) -> bool:
+    return outcome is None or outcome == "unknown"
+
+
+def _each(value: object, count: int, name: str, /) -> list[Any]:
+    """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return [value] * count
+    several = list(cast("Iterable[Any]", value))
+    if len(several) != count:
+        raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
+    return several
+
+
+SUBMITTED = "submitted"
+"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
+
+
+def submitted(*, recall_id: str | None, outcome: Outcome | None, reward: float | None) -> dict[str, Json]:
+    """What a later call of `learn` needs to know of a submitted run."""
+    told: dict[str, Json] = {"recall": recall_id, "outcome": outcome, "reward": reward}
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def checked_metadata(metadata: Mapping[str, Json] | None, /) -> dict[str, Json]:
+    """`metadata` as plain data.
+
+    Raises:
+        UsageError: no mapping from text to what JSON can hold.
+    """
+    try:
+        return _METADATA.validate_python(dict(metadata or {}), strict=True)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"metadata= takes a mapping from text to JSON values; got {metadata!r:.80}") from error
+
+
+def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
+    """`runs` with the caller's metadata beside their own."""
+    told = checked_metadata(metadata)
+    if not told:
+        return list(runs)
+    return [run.model_copy(update={"metadata": {**run.metadata, **told}}) for run in runs]

@@ -1,0 +1,209 @@
+"""What one call of `learn` found out, and the experience and the answer that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+from lessonbank._version import VERSION
+from lessonbank.errors import ExtractionError, ModelError
+from lessonbank.guard.gate import MOST_REJECTED
+from lessonbank.guard.quote import quoted
+from lessonbank.retrieving import TEMPLATE
+from lessonbank.types import (
+    RECALL,
+    Add,
+    Change,
+    Experience,
+    Extraction,
+    Json,
+    Kind,
+    Learned,
+    Lesson,
+    Merge,
+    Outcome,
+    Recall,
+    Replace,
+    Run,
+    RunRef,
+    Settlement,
+    Trajectory,
+    Usage,
+)
+
+from .prior_runs import PriorRuns, Verdicts
+from .settlement import settlement_of
+
+_OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
+
+
+@dataclass(frozen=True, slots=True)
+class LearnOutcome:
+    """What one call of `learn` found out before it changes the bank."""
+
+    prior: PriorRuns
+    truths: Verdicts
+    receipt: Recall | None
+    attempts: Sequence[Run]
+    extraction: Extraction
+    _: KW_ONLY
+    scope: str
+    failed: ExtractionError | ModelError | None
+    """Why the extraction failed: it is to be tried again."""
+    usage: Usage
+    """What judging and extracting cost."""
+    graded: tuple[str, ...] = ()
+    """What graded rewards were taken for."""
+
+    @property
+    def ids(self) -> list[str]:
+        """The runs it was drawn from."""
+        return [attempt.trajectory.id for attempt in self.attempts]
+
+    def already_learned(self, known: Iterable[str], /) -> Learned:
+        """The answer when somebody else has learned these runs: they add nothing."""
+        note = "learned by another call or process meanwhile"
+        return Learned(known=tuple(known), usage=self.usage, notes=(note, *self.graded))
+
+    def experience(self, earlier: Experience | None, /, *, writer: str) -> Experience:
+        """What is to be consolidated."""
+        return experience_of(
+            self.attempts,
+            self.extraction,
+            scope=self.scope,
+            writer=writer,
+            pending=self.failed is not None,
+            earlier=earlier,
+            recall=self.receipt,
+        )
+
+    @property
+    def _errors(self) -> tuple[str, ...]:
+        """The codes of what went wrong, each once."""
+        codes = [attempt.verdict.error for attempt in self.attempts]
+        return tuple(dict.fromkeys(code for code in (*codes, self.failed and self.failed.code) if code))
+
+    def settlement(self, experience_id: str, others: Sequence[Run], /) -> Settlement | None:
+        """How its receipt is closed, where there is one; `others` are the runs that count besides."""
+        return settlement_of(self.receipt, experience_id, [*others, *self.attempts]) if self.receipt else None
+
+    def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
+        """The answer when `changes` were made, without what deciding on them cost."""
+        return Learned(
+            experience=as_kept(experience, changes),
+            verdicts=tuple(a.verdict for a in self.attempts if a.trajectory.id in self.truths),
+            lessons=new_lessons(changes, self.extraction),
+            changes=tuple(changes),
+            usage=self.usage,
+            known=self.prior.known,
+            notes=(*self.graded, *self.extraction.notes, *self.prior.contradictions(self.truths), *notes),
+            errors=self._errors,
+        )
+
+
+def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
+    """The place of an extraction that failed: no lessons, what it cost, and why."""
+    usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
+    why = quoted(str(error), limit=500)
+    return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {why}",))
+
+
+def changed(changes: Sequence[Change], /) -> list[Experience]:
+    """The experiences that changes bring in."""
+    return [c.experience for c in changes if isinstance(c, Add | Replace | Merge)]
+
+
+def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
+    """`experience` as `changes` let it in."""
+    return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
+
+
+def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Lesson, ...]:
+    """What of `extraction` the consolidator let in, and what it wrote itself."""
+    earlier = {lesson.id for c in changes if isinstance(c, Replace) for lesson in c.experience.lessons}
+    earlier -= {lesson.id for lesson in extraction.lessons}
+    return tuple(i for e in changed(changes) for i in e.lessons if i.id not in earlier)
+
+
+def experience_of(
+    attempts: Sequence[Run],
+    extraction: Extraction,
+    /,
+    *,
+    scope: str,
+    writer: str,
+    pending: bool,
+    earlier: Experience | None,
+    recall: Recall | None,
+) -> Experience:
+    """The experience these attempts make, with its new lessons; under its earlier id when they were tried before."""
+    refs = tuple(
+        RunRef(trajectory_id=a.trajectory.id, verdict=a.verdict, n_steps=len(a.trajectory.steps)) for a in attempts
+    )
+    new = Experience(
+        scope=scope,
+        task=attempts[0].trajectory.task,
+        lessons=tuple(signed(lesson, attempts, writer=writer) for lesson in extraction.lessons),
+        attempts=refs,
+        rejected=extraction.rejected,
+        metadata=_metadata(attempts[0].trajectory, recall, pending=pending),
+    )
+    if earlier is None:
+        return new
+    again = {ref.trajectory_id for ref in refs}
+    others = tuple(ref for ref in earlier.attempts if ref.trajectory_id not in again)
+    return new.model_copy(
+        update={
+            "id": earlier.id,
+            "created_at": earlier.created_at,
+            "attempts": (*others, *refs),
+            "rejected": (*earlier.rejected, *new.rejected)[-MOST_REJECTED:],
+            "metadata": {k: v for k, v in earlier.metadata.items() if k != "pending"} | new.metadata,
+        }
+    )
+
+
+def _metadata(run: Trajectory, recall: Recall | None, *, pending: bool) -> dict[str, Json]:
+    """What later steps ask of an experience: its task's template, its receipt, whether it is to be tried again."""
+    kept: dict[str, Json] = {TEMPLATE: run.metadata[TEMPLATE]} if TEMPLATE in run.metadata else {}
+    return {**kept, **({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})}
+
+
+def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str) -> Lesson:
+    """`lesson` with everything in its provenance that its extractor left open."""
+    source = lesson.provenance
+    runs = [a for a in attempts if a.trajectory.id in source.trajectory_ids]
+    told: dict[str, Any] = {}
+    if not source.trajectory_ids:
+        runs = [a for a in attempts if a.verdict.outcome != "unknown"]
+        outcomes = {a.verdict.outcome for a in runs}
+        told["trajectory_ids"] = tuple(a.trajectory.id for a in runs)
+        told["verdict"] = outcomes.pop() if len(outcomes) == 1 else _OF_KIND[lesson.kind]
+        told["verdict_source"] = runs[0].verdict.source
+    told["prompts"] = tuple(dict.fromkeys((*source.prompts, *(a.verdict.prompt for a in runs if a.verdict.prompt))))
+    told |= {"writer": writer, "package_version": source.package_version or VERSION}
+    return lesson.model_copy(update={"provenance": source.model_copy(update=told)})
+
+
+def replacing(earlier: Experience | None, changes: Sequence[Change], /) -> tuple[Change, ...]:
+    """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
+    if earlier is None:
+        return tuple(changes)
+    told = [_in_place_of(earlier, change) for change in changes]
+    return tuple(change for change in told if change)
+
+
+def _in_place_of(earlier: Experience, change: Change) -> Change | None:
+    if not isinstance(change, Add) or change.experience.id != earlier.id:
+        return change
+    later = change.experience.model_copy(update={"lessons": (*earlier.lessons, *change.experience.lessons)})
+    if _state(earlier) == _state(later):
+        return None
+    return Replace(experience=later, reason="judged or extracted again")
+
+
+def _state(experience: Experience) -> object:
+    """What another try can change."""
+    said = {ref.trajectory_id: (ref.verdict.outcome, ref.verdict.source) for ref in experience.attempts}
+    return said, experience.lessons, experience.rejected, experience.metadata

@@ -1,0 +1,203 @@
+"""What the owner of a bank does: count, export, import, erase, back up, verify, rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lessonbank.errors import StoreError, UsageError
+from lessonbank.types import Counts, Json, Record
+from lessonbank.types.undo import Erasure, Forgotten
+
+from . import archive
+from .audit import differences
+from .handle import Handle, person
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PAGE = 500
+
+
+class Erasing(Record):
+    """What a purge would erase: ids of lessons, runs and recalls, or everything."""
+
+    lessons: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    recalls: tuple[str, ...] = ()
+    whole_scope: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing would be erased."""
+        return not (self.lessons or self.runs or self.recalls or self.whole_scope)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncAdmin:
+    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+
+    _of: Handle
+
+    async def counts(self) -> Counts:
+        """How much the scope holds."""
+        return await self._of.store.counts(scope=self._of.scope)
+
+    async def export(self, path: str | Path, /) -> int:
+        """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
+
+        Raises UsageError, StoreUnavailable.
+        """
+        return await archive.write(self._of.store, Path(path).expanduser(), scope=self._of.scope)
+
+    async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
+        """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
+
+        Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
+        who vouches for those that were trusted where the file was written. Raises UsageError, FormatError, Conflict.
+        """
+        source = Path(path).expanduser()
+        return await archive.read(
+            self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
+        )
+
+    async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
+        """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
+
+        `progress` is called with the number done so far. Raises ModelError.
+        """
+        done = 0
+        while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
+            done += batch
+            if progress:
+                progress(done)
+        return done
+
+    async def purge(
+        self,
+        *,
+        reason: str,
+        lesson: str | None = None,
+        run: str | None = None,
+        recall: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        all: bool = False,
+        by: str | None = None,
+        preview: bool = False,
+    ) -> Erasing:
+        """Erase a lesson, a run, a recall, everything with some metadata, or the whole scope; what was erased.
+
+        A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
+        journal. `preview` erases nothing and says what would go. Raises UsageError, NotFound, StoreUnavailable.
+        """
+        wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        writer = self._of.writer if by is None else person(by)
+        if preview or wanted.empty:
+            return wanted
+        if wanted.whole_scope:
+            await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
+            return wanted
+        these: Sequence[tuple[Erasure, str]] = [
+            *(("lesson", id) for id in wanted.lessons),
+            *(("trajectory", id) for id in wanted.runs),
+            *(("recall", id) for id in wanted.recalls),
+        ]
+        await self._of.store.purge_many(these, scope=self._of.scope, writer=writer, reason=reason)
+        return wanted
+
+    async def forget(self, *, days: float) -> Forgotten:
+        """Erase runs and recalls that are older than `days`. Lessons, counts and evidence stay.
+
+        `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
+        """
+        if not days > 0:
+            raise UsageError(f"days is a number above 0; got {days!r}")
+        before = datetime.now(UTC) - timedelta(days=days)
+        return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+
+    async def scopes(self) -> tuple[str, ...]:
+        """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("scopes")
+        return tuple(await self._of.store.scopes())
+
+    async def backup(self, path: str | Path, /) -> None:
+        """Copy the whole file as it is now, every scope with its journal and vectors, while others may write to it.
+
+        The copy is a bank. An earlier backup at `path` stays until the new one is whole, checked and on disk.
+
+        Raises:
+            UsageError: `path` is the bank itself, a folder or no bank; this bank is not in a file; or a scoped handle.
+            StoreUnavailable: the copy cannot be written, or the bank is damaged.
+        """
+        self._of.whole_file("backup")
+        await self._of.store.backup(Path(path).expanduser())
+
+    async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
+        """What is wrong with the stored records, one sentence each; empty when all is sound.
+
+        With `journal`, each record is also compared with what the journal makes of it. Raises UsageError on a handle
+        made by `scoped()`.
+        """
+        self._of.whole_file("verify")
+        found = list(await self._of.store.verify())
+        for scope in await self._of.store.scopes() if journal else ():
+            try:
+                found += await differences(self._of.store, scope=scope)
+            except StoreError as error:
+                found.append(f"{scope}: {error}")
+        return tuple(found)
+
+    async def rebuild(self) -> None:
+        """Rebuild everything that follows from the records. Missing vectors also need `reindex`.
+
+        Raises UsageError on a handle made by `scoped()`.
+        """
+        self._of.whole_file("rebuild")
+        await self._of.store.rebuild()
+
+    async def _wanted(
+        self, *, lesson: str | None, run: str | None, recall: str | None, metadata: Mapping[str, Json] | None, all: bool
+    ) -> Erasing:
+        named = [one for one in (lesson, run, recall, metadata) if one is not None]
+        if len(named) + all != 1 or metadata == {}:
+            raise UsageError("purge takes exactly one of lesson=, run=, recall=, metadata={…} and all=True")
+        if metadata is None:
+            one = Erasing(
+                lessons=(lesson,) if lesson else (),
+                runs=(run,) if run else (),
+                recalls=(recall,) if recall else (),
+                whole_scope=all,
+            )
+            await self._check_there(one)
+            return one
+        runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
+        return Erasing(runs=runs, recalls=recalls)
+
+    async def _check_there(self, wanted: Erasing) -> None:
+        """Refuse ids that are not there, in a preview too."""
+        store, scope = self._of.store, self._of.scope
+        for id in wanted.lessons:
+            await store.owner(id, scope=scope)
+        for id in wanted.runs:
+            await store.trajectory(id, scope=scope)
+        for id in wanted.recalls:
+            await store.recall(id, scope=scope)
+
+    async def _runs_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        found, after = list[str](), None
+        while page := await self._of.store.list_runs(scope=self._of.scope, metadata=metadata, limit=_PAGE, after=after):
+            found += [run.trajectory.id for run in page]
+            after = found[-1]
+        return tuple(found)
+
+    async def _recalls_with(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        found, after = list[str](), None
+        while page := await self._of.store.list_recalls(
+            scope=self._of.scope, metadata=metadata, limit=_PAGE, after=after
+        ):
+            found += [recall.id for recall in page]
+            after = found[-1]
+        return tuple(found)

@@ -1,0 +1,55 @@
+"""What a view needs of its bank: one scope, one writer, and the parts behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lessonbank.errors import ModelError, UsageError
+from lessonbank.evidence.ledger import Ledger
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import check_person
+from lessonbank.protocols import Retriever, Store, Vectors
+from lessonbank.types import Change, Experience, JournalEntry, Learned
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A bank in one scope, as its views see it."""
+
+    store: Store
+    scope: str
+    writer: str
+    retriever: Retriever
+    ledger: Ledger
+    intake: IntakeFilter
+    limit: int
+    learn: Callable[..., Awaitable[Learned]]
+    correct: Callable[..., Awaitable[Learned]]
+    is_scoped: bool
+    """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
+
+    async def apply(self, *changes: Change, by: str | None = None, **more: Any) -> tuple[JournalEntry, ...]:
+        """Apply changes in the scope. `by`: the person who makes them. Raises UsageError, NotFound, Conflict."""
+        writer = self.writer if by is None else person(by)
+        return tuple(await self.store.apply(changes, scope=self.scope, writer=writer, **more))
+
+    async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
+        """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
+        try:
+            return await self.retriever.index([e for e in experiences if e.active_lessons]), ()
+        except ModelError as error:
+            return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
+
+    def whole_file(self, call: str, /) -> None:
+        """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""
+        if self.is_scoped:
+            raise UsageError(f"{call} acts on the whole file: call it on the bank itself, not on a handle of scoped()")
+
+
+def person(by: object, /) -> str:
+    """The name of the person who does something. Raises UsageError."""
+    check_person(by, call="by=", of="this change")
+    return str(by)

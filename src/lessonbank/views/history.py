@@ -1,0 +1,152 @@
+"""What a scope was, how it came to be what it is, and the way back: all read from the journal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import takewhile
+from typing import TypeAlias, cast
+
+from anyio import to_thread
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.text.bm25 import scores, words
+from lessonbank.types import Experience, Found, JournalEntry, Match, Rollback
+from lessonbank.types.timeline import Diff, Lineage, State, about, diff, lineage, state_at
+
+from .handle import Handle
+
+Moment: TypeAlias = int | datetime
+"""The sequence of a change (0: before the first), or a time with its zone: after the last change until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncHistory:
+    """`bank.history`. Every method acts in the scope of its bank."""
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        lesson: str | None = None,
+        experience: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> tuple[JournalEntry, ...]:
+        """Changes after change `after`, oldest first: all of them, or those about one lesson or one experience.
+
+        Rollbacks that removed it or brought it back are among them. `limit`: the largest number of entries.
+        Raises UsageError for a lesson and an experience at once.
+        """
+        if lesson is not None and experience is not None:
+            raise UsageError("history is of a lesson or of an experience: name one of them")
+        if limit is not None and limit < 1:
+            raise UsageError(f"limit is a whole number of at least 1; got {limit!r}")
+        if lesson is None and experience is None:
+            return await self._entries(after, limit)
+        entries = await self._entries(0, None)
+        story = await to_thread.run_sync(partial(about, entries, lesson=lesson, experience=experience))
+        return tuple(entry for entry in story if entry.sequence > after)[:limit]
+
+    async def state(self, at: Moment, /) -> State:
+        """The experiences and lessons of a moment. Raises NotFound, UsageError."""
+        return (await self._states(at))[0]
+
+    async def diff(self, a: Moment, b: Moment, /) -> Diff:
+        """What moment `b` has that `a` had not, and the reverse. Raises NotFound, UsageError."""
+        before, after = await self._states(a, b)
+        return await to_thread.run_sync(diff, before, after)
+
+    async def search(self, task: str, /, *, at: Moment, limit: int | None = None) -> Found:
+        """What a search by words would have found for `task` at a moment, best first.
+
+        Nothing is shown to an agent, so no receipt is kept. Raises NotFound, UsageError.
+        """
+        limit = self._of.limit if limit is None else limit
+        _check_question(task, limit)
+        state = await self.state(at)
+        matches = await to_thread.run_sync(_search, state.experiences, task, limit)
+        return Found(matches=matches, notes=(f"by the words of the tasks, as of change {state.sequence}",))
+
+    async def rollback(self, *, to: Moment, reason: str, by: str | None = None) -> JournalEntry:
+        """Make the experiences what they were at a moment. Nothing is destroyed.
+
+        A rollback is a change like any other: one `to` the change before it undoes it. Runs, receipts and their
+        outcomes stay. Runs that were learned since wait to be learned again. Raises NotFound, UsageError.
+        """
+        target = _checked(to)
+        if isinstance(target, datetime):
+            target = (await self._until([target]))[1][0]
+        return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
+
+    async def lineage(self, lesson_id: str, /) -> Lineage:
+        """Which lessons a lesson was merged from, and which it became, through every merge still in force."""
+        return lineage(await self._entries(0, None), lesson_id)
+
+    async def _entries(self, after: int, limit: int | None) -> tuple[JournalEntry, ...]:
+        found: list[JournalEntry] = []
+        journal = self._of.store.journal(scope=self._of.scope, since=after)
+        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+            async for entry in entries:
+                found.append(entry)
+                if limit is not None and len(found) >= limit:
+                    break
+        return tuple(found)
+
+    async def _states(self, *moments: Moment) -> Sequence[State]:
+        """The scope at each of the moments, from one reading of its journal."""
+        entries, ends = await self._until([_checked(moment) for moment in moments])
+        return [await to_thread.run_sync(partial(state_at, entries, end, scope=self._of.scope)) for end in ends]
+
+    async def _until(self, moments: Sequence[Moment]) -> tuple[Sequence[JournalEntry], Sequence[int]]:
+        """The scope's first entries, up to the last of the moments, and the sequence at which each of these is."""
+        found: list[JournalEntry] = []
+        journal = self._of.store.journal(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[JournalEntry]", journal)) as entries:
+            async for entry in entries:
+                if all(_is_after(entry, moment) for moment in moments):
+                    break
+                found.append(entry)
+        for moment in moments:
+            if isinstance(moment, int) and moment > len(found):
+                raise NotFound(f"there is no change {moment} in this scope: the last one is {len(found)}")
+        return found, [sum(1 for _ in takewhile(lambda e, m=moment: not _is_after(e, m), found)) for moment in moments]
+
+
+def _check_question(task: object, limit: object) -> None:
+    if not isinstance(task, str) or not task.strip():
+        raise UsageError("a search needs the text of a task that is not blank")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise UsageError(f"limit is a number of experiences, 1 or more; got {limit!r}")
+
+
+def _is_after(entry: JournalEntry, moment: Moment) -> bool:
+    return (entry.sequence > moment) if isinstance(moment, int) else (entry.at > moment)
+
+
+def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[Match, ...]:
+    """As `Store.search` ranks: by BM25 over all of them, those with a active lesson, equal scores newest first."""
+    asked = words(task)
+    lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
+    for place, experience in enumerate(experiences):
+        held = Counter(words(experience.task))
+        lengths.append(held.total())
+        for word in held.keys() & postings.keys():
+            postings[word][place] = held[word]
+    touched = {place: lengths[place] for holders in postings.values() for place in holders}
+    found = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
+    ranked = sorted((p for p in found if experiences[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
+    return tuple(Match(experience=experiences[place], score=found[place]) for place in ranked[:limit])
+
+
+def _checked(when: object, /) -> Moment:
+    if isinstance(when, datetime) and when.tzinfo is None:
+        raise UsageError("a moment needs its time zone, as in datetime.now(UTC)")
+    if isinstance(when, datetime) or (isinstance(when, int) and not isinstance(when, bool) and when >= 0):
+        return when
+    raise UsageError(f"a moment is the number of a change, from 0, or a datetime; got {when!r}")

@@ -1,0 +1,199 @@
+"""The lessons of a scope: find them, write and edit them, and decide which may be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lessonbank.errors import UsageError
+from lessonbank.protocols import LessonState
+from lessonbank.types import (
+    Add,
+    Change,
+    Edit,
+    Experience,
+    JournalEntry,
+    Json,
+    Kind,
+    Lesson,
+    Provenance,
+    Restore,
+    Retire,
+    Trust,
+)
+
+from .handle import Handle, person
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncLessons:
+    """`bank.lessons`. Every method acts in the scope of its bank."""
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        retired: bool = False,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Lesson, ...]:
+        """Lessons, newest first, at most `limit`. `after`: the id of the last lesson of the page before.
+
+        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `text`: every word of it
+        stands in the title, description or content. `metadata`: the lesson's experience has these keys and values.
+        Raises UsageError, NotFound (`after`).
+        """
+        found = await self._of.store.list_lessons(
+            scope=self._of.scope,
+            state=state,
+            kind=kind,
+            writer=writer,
+            text=text,
+            metadata=metadata,
+            retired=retired,
+            limit=limit,
+            after=after,
+        )
+        return tuple(found)
+
+    async def search(
+        self,
+        text: str,
+        /,
+        *,
+        state: LessonState | None = None,
+        kind: Kind | None = None,
+        writer: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Lesson, ...]:
+        """Lessons that contain every word of `text`, newest first. Raises UsageError, NotFound (`after`)."""
+        return await self.list(
+            text=text, state=state, kind=kind, writer=writer, metadata=metadata, limit=limit, after=after
+        )
+
+    async def get(self, id: str, /) -> Lesson:
+        """One lesson. Raises NotFound."""
+        return _lesson(await self._of.store.owner(id, scope=self._of.scope), id)
+
+    async def experience(self, lesson_id: str, /) -> Experience:
+        """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
+        return await self._of.store.owner(lesson_id, scope=self._of.scope)
+
+    async def add(
+        self,
+        *,
+        title: str,
+        content: str,
+        task: str,
+        by: str,
+        when: str = "",
+        kind: Kind = "strategy",
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Lesson:
+        """Write a lesson by hand. It is approved and shown at once.
+
+        Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
+        when not. `by`: the person's name. Raises UsageError.
+        """
+        writer = person(by)
+        lesson = Lesson(
+            title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
+        )
+        new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
+        new = await self._of.intake.experience(new)
+        vectors, _ = await self._of.index([new])
+        await self._of.apply(
+            Add(experience=new),
+            _approval((lesson.id,), writer, ""),
+            by=by,
+            vectors=vectors,
+            space=self._of.retriever.space,
+        )
+        return await self.get(lesson.id)
+
+    async def edit(
+        self,
+        id: str,
+        /,
+        *,
+        by: str,
+        title: str | None = None,
+        content: str | None = None,
+        when: str | None = None,
+        reason: str = "",
+    ) -> Lesson:
+        """Change what a lesson says. It keeps its id and its state; its evidence starts again from nothing.
+
+        What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
+        """
+        owner = await self._of.store.owner(id, scope=self._of.scope)
+        lesson = _lesson(owner, id)
+        told = {"title": title, "content": content, "description": when}
+        worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
+        others = tuple(worded if one.id == id else one for one in owner.lessons)
+        safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
+        change = Edit(
+            lesson_id=id,
+            title=safe.title,
+            description=safe.description,
+            content=safe.content,
+            by=person(by),
+            reason=reason,
+        )
+        edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
+        vectors, _ = await self._of.index([edited])
+        vectors = {key: vector for key, vector in vectors.items() if key == id}
+        await self._of.apply(change, by=by, vectors=vectors, space=self._of.retriever.space if vectors else None)
+        return await self.get(id)
+
+    async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
+        """A person vouches for lessons: they may be shown from now on, also those in quarantine.
+
+        Nothing else lets a lesson out of quarantine: never call this for an agent, a tool or an import. `by`: the
+        person's name. Raises UsageError, NotFound, Conflict.
+        """
+        return await self._of.apply(_approval(_named(ids), person(by), reason), by=by)
+
+    async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
+        change = Trust(lesson_ids=_named(ids), state="quarantined", by="person", reason=reason)
+        return await self._of.apply(change, by=by)
+
+    async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
+        return await self._of.apply(Retire(lesson_ids=_named(ids), reason=reason), by=by)
+
+    async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
+        """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
+        return await self._of.apply(Restore(lesson_ids=_named(ids), reason=reason), by=by)
+
+
+def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:
+    return Trust(lesson_ids=ids, state="active", by="person", reason=reason or f"approved by {by}")
+
+
+def _written_by(writer: str, earlier: Provenance) -> Provenance:
+    return earlier.model_copy(update={"writer": writer, "method": "human"})
+
+
+def _lesson(owner: Experience, id: str) -> Lesson:
+    return next(lesson for lesson in owner.lessons if lesson.id == id)
+
+
+def _words(lesson: Lesson) -> dict[str, str]:
+    return {"title": lesson.title, "description": lesson.description, "content": lesson.content}
+
+
+def _named(ids: tuple[object, ...], /) -> tuple[str, ...]:
+    named = tuple(id for id in ids if isinstance(id, str))
+    if not named or len(named) < len(ids):
+        raise UsageError("name at least one lesson by its id, as in retire(lesson.id, reason='…')")
+    return named

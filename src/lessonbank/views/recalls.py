@@ -1,0 +1,93 @@
+"""The receipts of a scope: what was found, shown and withheld for each task, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import ModelError, UsageError
+from lessonbank.evidence.explanation import Explanation, explained, losers
+from lessonbank.guard.quote import quoted
+from lessonbank.types import Json, Lesson, Recall
+
+from .handle import Handle
+
+_NEXT = 10
+"""How many lessons that were not shown an explanation names."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncRecalls:
+    """`bank.recalls`. Every method acts in the scope of its bank."""
+
+    _of: Handle
+
+    async def list(
+        self,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+        lesson: str | None = None,
+        settled: bool | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Recall, ...]:
+        """Receipts, newest first, at most `limit`. `after`: the id of the last recall of the page before.
+
+        `text`: every word of it stands in the task or in the text that was shown. `metadata`: the recall has these keys
+        and values. `lesson`: it showed the lesson of that id. `settled`: its outcome is known, or not.
+        Raises UsageError, NotFound (`after`).
+        """
+        found = await self._of.store.list_recalls(
+            scope=self._of.scope,
+            text=text,
+            metadata=metadata,
+            lesson=lesson,
+            settled=settled,
+            limit=limit,
+            after=after,
+        )
+        return tuple(found)
+
+    async def search(
+        self,
+        text: str | None = None,
+        /,
+        *,
+        metadata: Mapping[str, Json] | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> tuple[Recall, ...]:
+        """Receipts that contain every word of `text` and have this metadata, newest first. Raises UsageError."""
+        return await self.list(text=text, metadata=metadata, limit=limit, after=after)
+
+    async def get(self, id: str, /) -> Recall:
+        """One receipt; its `candidates` name the lessons. Raises NotFound."""
+        return await self._of.store.recall(id, scope=self._of.scope)
+
+    async def explain(self, recall: Recall | str, /) -> Explanation:
+        """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
+
+        Raises UsageError, NotFound.
+        """
+        if not isinstance(cast("object", recall), str | Recall):
+            raise UsageError(f"explain takes a recall or its id; got {type(recall).__name__}")
+        receipt = await self.get(recall if isinstance(recall, str) else recall.id)
+        lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
+        lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
+        found = {c.lesson_id: await self._lesson(c.lesson_id) for c in receipt.candidates}
+        lessons = {id: lesson for id, lesson in found.items() if lesson}
+        settlement = await self._of.store.settlement(receipt.id, scope=self._of.scope)
+        told = explained(receipt, settlement, lessons, lifts)
+        try:
+            near = await self._of.retriever(receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT)
+        except ModelError as error:
+            note = f"what came next is not known, because the embedder failed: {quoted(str(error))}"
+            return told.model_copy(update={"notes": (*told.notes, note)})
+        return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
+
+    async def _lesson(self, id: str) -> Lesson | None:
+        owner = await if_there(self._of.store.owner(id, scope=self._of.scope))
+        return next((lesson for lesson in owner.lessons if lesson.id == id), None) if owner else None
