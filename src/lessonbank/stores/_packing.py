@@ -9,32 +9,27 @@ from lessonbank.errors import StoreUnavailable
 
 _MARK: Final = b"\x03"
 """Names the present dictionary. Another dictionary needs another mark: what is packed must be readable for ever."""
-_ZLIB: Final = b"\x78"
-"""How records of earlier releases begin: plain zlib."""
 
-_FIRST_NAMES: Final = (
-    b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],'
-    b'"candidates":[{"lesson_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,'
-    b'"probability":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default",'
-    b'"experience_id":"019","trajectory_ids":["019"],"outcome":"failure","reward":null,"confidence":1.0,"source":"judge",'
-    b'"steps":0,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null},"at":"2026-01-01T00:00:00.000000Z"}}'
-    b'{"kind":"retire","lesson_ids":["019"],"reason":""}{"kind":"merge","source_lesson_ids":["019"],'
-    b'{"kind":"replace","experience":{"id":"019","scope":"default","task":"the order of the user with and for all a '
-    b'not is before check when page list first after file test","lessons":[{"id":"019","title":"","description":"When '
-    b'the ","content":"If the ","kind":"guardrail","retired":false,"created_at":"2026-01-01T00:00:00.000000Z",'
-    b'"provenance":{"writer":"learn","method":"llm","trajectory_ids":["019"],"verdict":"failure",'
-    b'"verdict_source":"ground_truth","prompts":[{"id":"general/extract_success","version":"1","digest":""}],'
-    b'"model":null,"package_version":"0.1.0","evidence":["step 1"]}}],"attempts":[{"trajectory_id":"019",'
-    b'"verdict":{"outcome":"success","confidence":1.0,"reason":"","source":"ground_truth","reward":1.0,"model":null,'
-    b'"prompt":null,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null}},"n_steps":1}],'
-    b'"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
-    b'{"kind":"add","experience":{"id":"019","scope":"default","task":"","lessons":[{"id":"019","title":"","description":"",'
-    b'"content":"","kind":"strategy","retired":false,"created_at":"2026-01-01T00:00:00.000000Z","provenance":{"writer":'
-    b'"learn","method":"llm","trajectory_ids":[],"verdict":"unknown","verdict_source":"judge","prompts":[],"model":null,'
-    b'"package_version":"","evidence":[]}}],"attempts":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
-)
-_NAMES: Final = _FIRST_NAMES.replace(b'"retired":false,', b'"retired":false,"state":"probation","risk":null,').replace(
-    b'],"created_at"', b'],"rejected":[],"created_at"'
+_NAMES: Final = (
+    b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],"ca'
+    b'ndidates":[{"lesson_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,"probability'
+    b'":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default","experience_i'
+    b'd":"019","trajectory_ids":["019"],"outcome":"failure","reward":null,"confidence":1.0,"source":"judge","steps":0,'
+    b'"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null},"at":"2026-01-01T00:00:00.000000Z"}}{"kind'
+    b'":"retire","lesson_ids":["019"],"reason":""}{"kind":"merge","source_lesson_ids":["019"],{"kind":"replace","experienc'
+    b'e":{"id":"019","scope":"default","task":"the order of the user with and for all a not is before check when page '
+    b'list first after file test","lessons":[{"id":"019","title":"","description":"When the ","content":"If the ","kind"'
+    b':"guardrail","retired":false,"state":"probation","risk":null,"created_at":"2026-01-01T00:00:00.000000Z","provena'
+    b'nce":{"writer":"learn","method":"llm","trajectory_ids":["019"],"verdict":"failure","verdict_source":"ground_trut'
+    b'h","prompts":[{"id":"general/extract_success","version":"1","digest":""}],"model":null,"package_version":"0.1.0"'
+    b',"evidence":["step 1"]}}],"attempts":[{"trajectory_id":"019","verdict":{"outcome":"success","confidence":1.0,"re'
+    b'ason":"","source":"ground_truth","reward":1.0,"model":null,"prompt":null,"usage":{"requests":0,"input_tokens":0,'
+    b'"output_tokens":0,"cost":null}},"n_steps":1}],"rejected":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata'
+    b'":{}}}{"kind":"add","experience":{"id":"019","scope":"default","task":"","lessons":[{"id":"019","title":"","descri'
+    b'ption":"","content":"","kind":"strategy","retired":false,"state":"probation","risk":null,"created_at":"2026-01-0'
+    b'1T00:00:00.000000Z","provenance":{"writer":"learn","method":"llm","trajectory_ids":[],"verdict":"unknown","verdi'
+    b'ct_source":"judge","prompts":[],"model":null,"package_version":"","evidence":[]}}],"attempts":[],"rejected":[],"'
+    b'created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
 )
 _ENGLISH: Final = b" ".join(
     (
@@ -93,9 +88,6 @@ _RECEIPT: Final = (
     b'"why":"its task scored 0.7"},{"lesson_id":"01a'
 )
 _WORDS: Final = b"".join((_ENGLISH, _RECEIPT, _NAMES))
-_DICTIONARIES: Final = {b"\x01": _FIRST_NAMES, b"\x02": _NAMES, _MARK: _WORDS}
-
-
 _LONG: Final = 8192
 """Bytes from which a record is worth a window of its own: short ones start from a copy that has read the names."""
 _short: Final = zlib.compressobj(3, zlib.DEFLATED, -13, 5, zlib.Z_DEFAULT_STRATEGY, _WORDS)
@@ -119,12 +111,10 @@ def unpacked(data: bytes, /) -> bytes:
         StoreUnavailable: the bytes are damaged.
     """
     try:
-        if data[:1] == _ZLIB:
-            return zlib.decompress(data)
-        inflate = zlib.decompressobj(-15, _DICTIONARIES.get(data[:1], _WORDS))
+        inflate = zlib.decompressobj(-15, _WORDS)
         text = inflate.decompress(data[1:])
     except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
         raise StoreUnavailable(f"a kept record cannot be unpacked ({error}): restore a backup") from None
-    if data[:1] not in _DICTIONARIES or not inflate.eof:
+    if data[:1] != _MARK or not inflate.eof:
         raise StoreUnavailable("a kept record cannot be unpacked (it is cut off): restore a backup")
     return text

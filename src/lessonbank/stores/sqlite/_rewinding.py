@@ -67,17 +67,6 @@ def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, the
     settle_all(connection, scope=scope.number)
 
 
-def date(connection: sqlite3.Connection, /) -> None:
-    """Find out from the journal which entry wrote each present experience last, in a file that did not keep it."""
-    for (name,) in connection.execute("SELECT name FROM scopes").fetchall():
-        scope = find_scope(connection, name)
-        versions = _versions(connection, scope, live(_rollbacks(connection, scope), scope.sequence))
-        connection.executemany(
-            "UPDATE experiences SET entry = ? WHERE number = ? AND scope = ?",
-            ((version.entry, number, scope.number) for number, version in breathing(versions.items())),
-        )
-
-
 def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
     rows = connection.execute(
         "SELECT number, entry FROM journal WHERE kind = 'rollback' AND number BETWEEN ? AND ?",

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
-from ._upgrading import carry_over
-
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
 FORMAT: Final = 5
-"""The present one. 1 to 4 are of earlier releases, and are brought up to it when they are opened."""
-_STEPS: Final = ("0002_rewinding.sql", "0003_fill_touched.sql", "0004_word_counts.sql")
-"""What brought format 1 to 2, 3 and 4."""
+"""The format this release writes."""
+OLDEST: Final = 5
+"""The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
+MIGRATIONS: Final[Mapping[int, str]] = {}
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{5: "0006_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -48,11 +48,17 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
-    """Refuse a file that a newer release has written. Raises VersionMismatch."""
-    if version(connection) > FORMAT:
+    """Refuse a file that a newer release has written, or one that no release wrote. Raises VersionMismatch."""
+    found = version(connection)
+    if found > FORMAT:
         raise VersionMismatch(
-            f"{path} was written by a newer release (format {version(connection)}, this one knows {FORMAT}): "
+            f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "
             "upgrade lessonbank; nothing was changed"
+        )
+    if 0 < found < OLDEST:
+        raise VersionMismatch(
+            f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
+            "export it with that version and import it here; nothing was changed"
         )
 
 
@@ -77,10 +83,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         # Another process may have been faster while this one waited.
         _check(connection, path)
         found = version(connection)
-        if found == 0:
-            run(connection, "schema.sql")
-        elif found < FORMAT:
-            upgrade(connection, found)
+        scripts = [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]
+        for script in scripts:
+            run(connection, script)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
@@ -89,18 +94,15 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         raise
 
 
-def upgrade(connection: sqlite3.Connection, found: int, /) -> None:
-    """Carry everything over from the tables of an earlier release."""
-    for name in _STEPS[found - 1 :]:
-        run(connection, f"earlier/{name}")
-    carry_over(connection, lambda: run(connection, "schema.sql"))
-
-
 def run(connection: sqlite3.Connection, name: str, /) -> None:
     """Execute the statements of an SQL file of this package."""
-    script = (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
-    for statement in statements(script):
+    for statement in statements(script(name)):
         connection.execute(statement)
+
+
+def script(name: str, /) -> str:
+    """An SQL file of this package."""
+    return (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
 
 
 def statements(script: str, /) -> Iterator[str]:
