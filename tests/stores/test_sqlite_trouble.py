@@ -46,7 +46,7 @@ async def test_a_file_of_a_newer_release_is_left_alone(path: Path, filled: Fill)
 async def test_a_file_of_a_development_version_is_named_and_left_alone(path: Path, filled: Fill) -> None:
     await (await filled(path)).close()
     with sqlite3.connect(path) as raw:
-        raw.execute("PRAGMA user_version = 4")
+        raw.execute("PRAGMA user_version = 5")
     raw.close()
     before = path.read_bytes()
     with pytest.raises(VersionMismatch, match="development version"):
@@ -59,12 +59,12 @@ async def test_a_bank_of_the_format_before_is_brought_to_this_one_by_every_opene
 ) -> None:
     await (await filled(path)).close()
     monkeypatch.setattr(_schema, "FORMAT", _schema.FORMAT + 1)
-    monkeypatch.setattr(_schema, "MIGRATIONS", {_schema.FORMAT - 1: "0006_more.sql"})
-    scripts = {"0006_more.sql": "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);\n"}
+    monkeypatch.setattr(_schema, "MIGRATIONS", {_schema.FORMAT - 1: "0007_more.sql"})
+    scripts = {"0007_more.sql": "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);\n"}
     monkeypatch.setattr(_schema, "script", scripts.__getitem__)
     with pytest.raises(StoreUnavailable, match="no such table"):
         await SqliteStore.open(path)
-    scripts["0006_more.sql"] = "CREATE TABLE more (a);\n"
+    scripts["0007_more.sql"] = "CREATE TABLE more (a);\n"
     stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
     for store in stores:
         assert await store.verify() == []

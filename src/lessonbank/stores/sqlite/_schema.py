@@ -13,12 +13,12 @@ from lessonbank.errors import StoreUnavailable, VersionMismatch
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 5
+FORMAT: Final = 6
 """The format this release writes."""
-OLDEST: Final = 5
+OLDEST: Final = 6
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{5: "0006_what_changed.sql"}`."""
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{6: "0007_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
