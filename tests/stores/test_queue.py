@@ -20,7 +20,6 @@ import pytest
 from _trouble import opened
 
 from lessonbank.stores.sqlite import _queue as queue_module
-from lessonbank.stores.sqlite._inline import Lengthy
 from lessonbank.stores.sqlite._queue import SUFFIX, Queue
 from lessonbank.testing._store_samples import MINE, added, experience
 
@@ -162,44 +161,3 @@ async def test_a_damaged_queue_stops_no_write(path: Path) -> None:
 
 
 # --- without a number -------------------------------------------------------------------------------------------------
-
-
-def test_who_finds_nobody_there_needs_no_number(queues: list[Queue]) -> None:
-    for _ in range(3):
-        with queues[0].turn_at_once():
-            pass
-    with queues[1].turn(5), pytest.raises(Lengthy), queues[0].turn_at_once():
-        pytest.fail("somebody writes")
-    with queues[0].turn_at_once(), pytest.raises(Lengthy), queues[1].turn_at_once():
-        pytest.fail("somebody writes without a number")
-
-
-def test_nobody_draws_a_number_while_somebody_writes_without_one(queues: list[Queue]) -> None:
-    order: list[str] = []
-
-    def take() -> None:
-        with queues[1].turn(30):
-            order.append("with a number")
-
-    thread = threading.Thread(target=take)
-    with queues[0].turn_at_once():
-        thread.start()
-        thread.join(0.05)
-        order.append("without")
-    thread.join(30)
-    assert order == ["without", "with a number"]
-
-
-def test_a_turn_without_a_number_leaves_no_lock_behind(queues: list[Queue]) -> None:
-    with pytest.raises(RuntimeError), queues[0].turn_at_once():
-        raise RuntimeError
-    with queues[1].turn(0.0), pytest.raises(Lengthy), queues[0].turn_at_once():
-        pytest.fail("somebody writes")
-    with queues[2].turn(5):
-        pass
-
-
-def test_without_a_file_for_the_queue_everybody_may(tmp_path: Path) -> None:
-    queue = Queue(tmp_path / "no such folder" / "bank.db")
-    with queue.turn_at_once():
-        pass

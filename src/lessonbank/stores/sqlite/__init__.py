@@ -8,14 +8,12 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
-from anyio.lowlevel import checkpoint
 
 from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
@@ -39,7 +37,6 @@ from lessonbank.types.runs import is_brief
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
-from ._inline import Lengthy, Pace
 from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
 from ._rewinding import rewind
 from ._rows import experience_of
@@ -59,15 +56,13 @@ _PORTION: Final = 64
 class SqliteStore:
     """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
 
-    Blocking work is done in threads, one that writes and a few that read, so that a long write never keeps a read
-    waiting; but calls that are over in a millisecond and wait for nobody are made at once, in the event loop. Writes
-    that wait at the same moment share one commit. Works in any thread or event loop, and after `fork`.
+    All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
+    read waiting, nor anything the event loop. Works in any thread or event loop, and after `fork`.
     """
 
     def __init__(self, database: Database, /) -> None:
         self._database = database
         self._matrices = Matrices()
-        self._ranking, self._searching, self._finding, self._recording = Pace(), Pace(), Pace(), Pace()
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
@@ -93,12 +88,12 @@ class SqliteStore:
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
         ids = tuple(trajectory_ids)
-        return await self._find(lambda file: _reading.learned(file, checked_scope(scope), ids))
+        return await self._read(lambda file: _reading.learned(file, checked_scope(scope), ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
         ids = tuple(trajectory_ids)
-        return await self._find(lambda file: _reading.holding(file, checked_scope(scope), ids))
+        return await self._read(lambda file: _reading.holding(file, checked_scope(scope), ids))
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
@@ -145,11 +140,11 @@ class SqliteStore:
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._find(lambda file: _reading.experience(file, checked_scope(scope), id))
+        return await self._read(lambda file: _reading.experience(file, checked_scope(scope), id))
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._find(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
+        return await self._read(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -180,7 +175,7 @@ class SqliteStore:
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
         find = partial(_words.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
-        return await self._read(find, pace=self._searching, hurried=partial(find, hurried=True))
+        return await self._read(find)
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
@@ -206,11 +201,11 @@ class SqliteStore:
         checked_scope(recall.scope)
         small = len(recall.text) + len(recall.task) < BRIEF
         clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"lessons": ()})), small=small)
-        await self._write_unsynced(lambda file: _writing.record(file, clean, blob), small=small)
+        await self._write_unsynced(lambda file: _writing.record(file, clean, blob))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._find(lambda file: _reading.recall(file, checked_scope(scope), id))
+        return await self._read(lambda file: _reading.recall(file, checked_scope(scope), id))
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
@@ -219,7 +214,7 @@ class SqliteStore:
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._find(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
+        return await self._read(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
@@ -242,7 +237,7 @@ class SqliteStore:
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._find(lambda file: _reading.setting(file, encodable(key)))
+        return await self._read(lambda file: _reading.setting(file, encodable(key)))
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
@@ -291,32 +286,17 @@ class SqliteStore:
         """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
         return await _result(self._database.writing(work))
 
-    async def _write_unsynced(self, work: Work[T], *, small: bool) -> T:
+    async def _write_unsynced(self, work: Work[T]) -> T:
         """What `work` returns, once it is written so that it outlives this process; a moment later it is on disk."""
-        if small and self._recording.is_short:
-            await _give_way()
-            with suppress(Lengthy):
-                return self._recording.at_once(lambda: self._database.write_hurried(work))
-        return await _result(self._database.writing(self._recording.counted(work), synced=False))
+        return await _result(self._database.writing(work, synced=False))
 
-    async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
-        """What `work` finds. `hurried` finds the same where that is short by the `pace` of late, or raises Lengthy."""
-        if pace is None or hurried is None:
-            return await self._off_loop(lambda: self._database.read(work))
-        if pace.is_short:
-            await _give_way()
-            with suppress(Lengthy):
-                return pace.at_once(lambda: self._database.read(hurried, hurried=True))
-        return await self._off_loop(lambda: pace.timed(lambda: self._database.read(work)))
-
-    async def _find(self, work: Work[T]) -> T:
-        """What a look at a few rows finds."""
-        return await self._read(work, pace=self._finding, hurried=work)
+    async def _read(self, work: Work[T]) -> T:
+        """What `work` finds."""
+        return await self._off_loop(lambda: self._database.read(work))
 
     async def _rank(self, find: Callable[..., T], vector: Vectors) -> T:
         """What is found with a matrix."""
-        work = partial(find, matrices=self._matrices, query=unit(vector, what="the query"))
-        return await self._read(work, pace=self._ranking, hurried=partial(work, hurried=True))
+        return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
     async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
         """The result of a call that takes a while. A `small` one is quicker made here."""
@@ -341,16 +321,6 @@ class SqliteStore:
     def _abandon(self, opening: Future[Stream]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._database.done(opening.result())
-
-
-async def _give_way() -> None:
-    """Let other tasks have their turn."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        await checkpoint()
-    else:
-        await asyncio.sleep(0)
 
 
 async def _result(future: Future[T]) -> T:

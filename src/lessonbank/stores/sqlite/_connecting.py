@@ -15,25 +15,17 @@ _WRITER: Final = (
 )
 # Little, because there are several readers, and every write to the file, a receipt's too, empties the caches of all.
 _READER: Final = (*_SHARED, "PRAGMA cache_size = -2048", "PRAGMA query_only = ON")
-_PAGES: Final = 1000
-"""Pages of the log after which a commit moves them to the file: what SQLite does by itself."""
 
 
 class Connection(sqlite3.Connection):
     """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
 
     log: tuple[int, int] | None = None
-    hurried: bool = False
-    """Whether it gives up where it would have to wait, and leaves it to others to empty the log."""
     synced: bool = True
     """Whether its commits wait for the disk."""
 
-    def suit(self, *, hurried: bool, synced: bool, busy_timeout: float) -> None:
-        """Be so from now on; `busy_timeout`: seconds to wait for a lock."""
-        if self.hurried is not hurried:
-            self.execute(f"PRAGMA busy_timeout = {0 if hurried else round(busy_timeout * 1e3)}")
-            self.execute(f"PRAGMA wal_autocheckpoint = {0 if hurried else _PAGES}")
-            self.hurried = hurried
+    def suit(self, *, synced: bool) -> None:
+        """Be so from now on."""
         if self.synced is not synced:
             self.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
             self.synced = synced

@@ -17,10 +17,9 @@ from typing import Any, Final, TypeVar
 from lessonbank._concurrency import rested
 from lessonbank.errors import StoreUnavailable, UsageError
 
-from ._causes import is_busy, unavailable
-from ._committing import Committer, transacted
+from ._causes import unavailable
+from ._committing import Committer
 from ._connecting import Connection, connect
-from ._inline import Lengthy
 from ._queue import PATIENCE, Queue
 from ._schema import check_version, prepare
 from ._syncing import Syncing
@@ -33,8 +32,6 @@ _FORK_PATIENCE: Final = 5.0
 """Seconds a fork waits for the calls of other threads."""
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
-_COMMITS: Final = 64
-"""Hurried commits after which a thread does it: they are small, and do not do it themselves."""
 
 
 class Stream:
@@ -80,8 +77,7 @@ class Stream:
 
 
 class Database:
-    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread; but for
-    those that are `hurried`, which raise Lengthy where they would have to wait.
+    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread.
 
     Readers are opened `query_only`, so that nothing that ranks can ever write. Nothing is left open across a fork,
     because SQLite's locks do not survive one.
@@ -107,9 +103,6 @@ class Database:
         self._leased = 0
         self._paused = False
         self._queue = Queue(self.path)
-        self._hurry = threading.Lock()
-        self._hurried_queue = Queue(self.path)
-        self._hurried_commits = 0
         self._syncing = Syncing(partial(wait_for_disk, self._log))
         self._committer = Committer(self._turn)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
@@ -129,9 +122,9 @@ class Database:
             self._identity = _identity(self.path)
         _databases.add(self)
 
-    def read(self, work: Callable[[sqlite3.Connection], T], /, *, hurried: bool = False) -> T:
+    def read(self, work: Callable[[sqlite3.Connection], T], /) -> T:
         """What `work` finds in one snapshot."""
-        with self._lease(self._readers, hurried=hurried) as connection:
+        with self._lease(self._readers) as connection:
             connection.execute("BEGIN")
             try:
                 return work(connection)
@@ -151,36 +144,6 @@ class Database:
         not lose, a power cut can.
         """
         return self._begun(partial(self._committer.submit, synced=synced), partial(self._present, work))
-
-    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /) -> T:
-        """What `work` returns, once it is written as `writing` says of what is not `synced`.
-
-        Raises:
-            Lengthy: somebody else is writing; nothing was written.
-        """
-        if not self._committer.is_idle or not self._hurry.acquire(blocking=False):
-            raise Lengthy
-        try:
-            with self._hurried_turn() as connection:
-                done = transacted(connection, partial(self._present, work))
-            self._hurried_commits += 1
-        finally:
-            self._hurry.release()
-        if self._hurried_commits >= _COMMITS:
-            with suppress(StoreUnavailable):
-                self._begun(partial(self._committer.submit, bare=True), self._empty_log)
-        return done
-
-    @contextmanager
-    def _hurried_turn(self) -> Generator[sqlite3.Connection]:
-        with self._lease(self._writers, hurried=True, synced=False) as connection, self._hurried_queue.turn_at_once():
-            yield connection
-        self._syncing.due()
-
-    def _empty_log(self, connection: sqlite3.Connection) -> None:
-        """Move what is in the log to the file, as far as no reader needs it."""
-        self._hurried_commits = 0
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         """`work` on a file that no newer release has taken over since it was opened."""
@@ -245,9 +208,6 @@ class Database:
         self._closed = True
         self._committer.stop()
         self._syncing.stop()
-        if self._hurried_commits:
-            with suppress(StoreUnavailable), self._lease(self._writers, ending=True) as connection:
-                self._empty_log(connection)
         with self._state:
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
@@ -262,20 +222,17 @@ class Database:
         *,
         keep: bool = True,
         ending: bool = False,
-        hurried: bool = False,
         synced: bool = True,
     ) -> Generator[sqlite3.Connection]:
-        self._enter(ending=ending, hurried=hurried)
+        self._enter(ending=ending)
         connection: Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
-            connection.suit(hurried=hurried, synced=synced, busy_timeout=self._busy_timeout)
+            connection.suit(synced=synced)
             yield connection
             sound = True
         except sqlite3.Error as error:
-            if hurried and is_busy(error):
-                raise Lengthy from None
             raise unavailable(error, self.path) from error
         except BaseException:
             sound = connection is not None and not connection.in_transaction
@@ -283,11 +240,9 @@ class Database:
         finally:
             self._leave(connection, idle, sound=sound, keep=keep)
 
-    def _enter(self, *, ending: bool, hurried: bool) -> None:
+    def _enter(self, *, ending: bool) -> None:
         """Begin a call; one that was under way when the store was closed may still end."""
         with self._state:
-            if self._paused and hurried:
-                raise Lengthy
             self._state.wait_for(lambda: not self._paused)
             if not ending:
                 self.check_open()
@@ -323,7 +278,6 @@ class Database:
         self._readers.clear()
         self._writers.clear()
         self._queue.close()
-        self._hurried_queue.close()
 
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""

@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from ._inline import Lengthy
-
 try:
     import fcntl as _fcntl
 except ImportError:
@@ -66,25 +64,6 @@ class Queue:
         finally:
             if number is not None:
                 self._free(_FIRST + number)
-
-    @contextmanager
-    def turn_at_once(self) -> Generator[None]:
-        """Write without a number where nobody writes or waits: as long as it lasts, nobody else can draw one either.
-
-        Raises:
-            Lengthy: somebody does.
-        """
-        try:
-            if self._opened() and not self._is_first():
-                raise Lengthy
-            yield
-        finally:
-            self._free_all()
-
-    def _is_first(self) -> bool:
-        with contextlib.suppress(OSError):
-            return self._ask(_DESK, _locks.F_WRLCK) and self._ask(_FIRST + self._numbers()[0] - 1, _locks.F_WRLCK)
-        return True
 
     def close(self) -> None:
         """Leave for good."""

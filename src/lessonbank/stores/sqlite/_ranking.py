@@ -17,7 +17,6 @@ from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
 from lessonbank.types import Experience, Match
 
-from ._inline import Lengthy
 from ._rows import (
     AMONG,
     PARTS,
@@ -35,10 +34,6 @@ from ._slots import Matrices, Slot
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
-_ROWS: Final = 20_000
-"""Rows that are compared within a fraction of a millisecond."""
-_FEW: Final = 32
-"""Changes that a slot is brought up to in no time."""
 _PORTION: Final = 64
 """Rows that are read from a block at a time."""
 _LOADING_CACHE: Final = 128
@@ -55,16 +50,14 @@ def nearest(
     space: str,
     limit: int,
     exclude: Collection[str],
-    hurried: bool = False,
 ) -> list[Match]:
     """The closest active rows by cosine; `query` is a unit row.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
-        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space, hurried=hurried) as slot:
-        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
+    with matrices.slot(scope, space) as slot:
+        here, there = _brought_up(connection, slot, scope, space)
         sight = _sight(slot, query, there, space)
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
     return _matches(connection, sight, query, limit=limit, exclude=left_out.values()) if sight else []
@@ -90,44 +83,29 @@ def nearest_unless_missing(
     space: str,
     limit: int,
     lessons: bool,
-    hurried: bool = False,
 ) -> list[Match] | None:
     """What `nearest` finds; `None` where something has no vector yet, so that there is something to be done first.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
-        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space, hurried=hurried) as slot:
-        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
-        if hurried and slot.checked < 0 and here.documents > _FEW:
-            raise Lengthy
+    with matrices.slot(scope, space) as slot:
+        here, there = _brought_up(connection, slot, scope, space)
         if _missing(connection, slot, here, there, limit=1, lessons=lessons):
             return None
         sight = _sight(slot, query, there, space)
     return _matches(connection, sight, query, limit=limit) if sight else []
 
 
-def _brought_up(
-    connection: sqlite3.Connection, slot: Slot, scope: str, space: str, *, hurried: bool = False
-) -> tuple[ScopeRow, SpaceRow | None]:
+def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
     """Scope and space as they are now, the slot brought up to them."""
     here = find_scope(connection, scope)
     there = find_space(connection, here, space)
-    if hurried and there is not None:
-        _check_short(slot, here, there)
     if there is None or there.dimensions is None:
         slot.start_afresh()
     else:
         refresh(connection, slot, here, there)
     return here, there
-
-
-def _check_short(slot: Slot, scope: ScopeRow, space: SpaceRow) -> None:
-    """Raise Lengthy where the slot is large, or much is to be read to bring it up to the file."""
-    behind = scope.sequence - slot.sequence + space.revision - slot.revision
-    if slot.epoch != space.epoch or slot.matrix.wasted or behind > _FEW or len(slot.matrix) > _ROWS:
-        raise Lengthy
 
 
 def _sight(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> Sight | None:

@@ -15,7 +15,6 @@ from lessonbank.text.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.types import Match
 
 from ._derived import upto
-from ._inline import Lengthy
 from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of, term
 
 _SHORT: Final = 512
@@ -24,8 +23,6 @@ _BATCH: Final = 64
 """Tasks whose text is read at once, the most promising first, or that are scored at once."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
-_FEW: Final = 256
-"""Tasks of a scope in which every search is short."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -87,19 +84,13 @@ def search(
     scope: str,
     limit: int,
     exclude: Collection[str],
-    hurried: bool = False,
 ) -> list[Match]:
     """The closest active experiences by the words of their tasks.
 
     Rare words are read first. Once the last place is held by more than all unread words together could give, no task
     without a word already read can reach it (the MaxScore bound of Turtle and Flood 1995): the answer is the same.
-
-    Raises:
-        Lengthy: `hurried`, and a question with many words would take milliseconds.
     """
     here = find_scope(connection, scope)
-    if hurried and here.documents > _FEW:
-        raise Lengthy
     asked = words(query)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
