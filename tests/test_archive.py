@@ -225,7 +225,7 @@ def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
     assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("name", ["bank.db", "bank.db-wal", "bank.db-shm", "bank.db-journal", "bank.db-queue"])
+@pytest.mark.parametrize("name", ["bank.db", "bank.db-wal", "bank.db-shm", "bank.db-journal"])
 def test_an_export_never_takes_the_place_of_a_part_of_a_bank(tmp_path: Path, name: str) -> None:
     with filled(tmp_path / "bank.db") as source:
         with pytest.raises(UsageError, match="is a bank, or a part of one"):

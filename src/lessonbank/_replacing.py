@@ -14,7 +14,7 @@ from typing import Final
 from .errors import StoreUnavailable, UsageError
 
 _BANK: Final = b"SQLite format 3\x00"
-_BESIDE: Final = ("-wal", "-shm", "-journal", "-queue")
+_BESIDE: Final = ("-wal", "-shm", "-journal")
 _ABANDONED: Final = 3600.0
 """Seconds without a write after which a part is taken for that of a writer that was killed."""
 _NAME: Final = 100

@@ -33,7 +33,7 @@ class Desk:
         self.connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.05)
         self.connection.execute("CREATE TABLE kept (name UNIQUE)")
         self.turns = 0
-        self.committer = Committer(self.turn)
+        self.committer = Committer(self.turn, patience=0.05)
 
     @contextmanager
     def turn(self, synced: bool = True) -> Generator[sqlite3.Connection]:

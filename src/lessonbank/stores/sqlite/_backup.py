@@ -18,7 +18,7 @@ _MAGIC: Final = b"SQLite format 3\x00"
 _APPLICATION_ID_AT: Final = 68
 _LOGS: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file that is open, and may apply to whatever takes its place."""
-_OWN: Final = ("", *_LOGS, "-queue")
+_OWN: Final = ("", *_LOGS)
 """The files of one bank, by what follows its name."""
 
 

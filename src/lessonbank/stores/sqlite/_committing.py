@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from lessonbank._concurrency import rested
 
 from ._causes import is_busy
+from ._connecting import patiently
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], Any]
@@ -42,8 +43,10 @@ class Committer:
     fails, each write is tried once more by itself, so that every caller learns the fate of its own.
     """
 
-    def __init__(self, turn: Callable[[bool], AbstractContextManager[sqlite3.Connection]], /) -> None:
-        self._turn = turn
+    def __init__(
+        self, turn: Callable[[bool], AbstractContextManager[sqlite3.Connection]], /, *, patience: float
+    ) -> None:
+        self._turn, self._patience = turn, patience
         self._state = threading.Condition()
         self._jobs: deque[_Job] = deque()
         self._thread: threading.Thread | None = None
@@ -108,7 +111,7 @@ class Committer:
         rested()
         try:
             with self._turn(any(job.synced for job in jobs)) as connection:
-                outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs)
+                outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs, self._patience)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             self._failed(jobs, error)
             return
@@ -135,10 +138,10 @@ def _bare(connection: sqlite3.Connection, job: _Job) -> _Outcome:
     return job.work(connection), None
 
 
-def _together(connection: sqlite3.Connection, jobs: Sequence[_Job]) -> list[_Outcome]:
+def _together(connection: sqlite3.Connection, jobs: Sequence[_Job], patience: float) -> list[_Outcome]:
     if len(jobs) == 1:
-        return [(transacted(connection, jobs[0].work), None)]
-    return transacted(connection, lambda connection: [_part(connection, job) for job in jobs])
+        return [(transacted(connection, jobs[0].work, patience=patience), None)]
+    return transacted(connection, lambda connection: [_part(connection, job) for job in jobs], patience=patience)
 
 
 def _part(connection: sqlite3.Connection, job: _Job) -> _Outcome:
@@ -156,9 +159,9 @@ def _part(connection: sqlite3.Connection, job: _Job) -> _Outcome:
     return result, None
 
 
-def transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], /) -> T:
+def transacted(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], T], /, *, patience: float) -> T:
     """What `work` returns, once all it wrote is on disk; if anything fails, nothing was written."""
-    connection.execute("BEGIN IMMEDIATE")
+    patiently(connection, "BEGIN IMMEDIATE", patience=patience)
     try:
         done = work(connection)
         connection.execute("COMMIT")

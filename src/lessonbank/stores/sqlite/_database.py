@@ -19,8 +19,7 @@ from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._causes import unavailable
 from ._committing import Committer
-from ._connecting import Connection, connect
-from ._queue import PATIENCE, Queue
+from ._connecting import Connection, connect, patiently
 from ._schema import check_version, prepare
 from ._syncing import Syncing
 from ._syncing import synced as wait_for_disk
@@ -89,7 +88,6 @@ class Database:
         self.path = Path(path).absolute()
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
-        self._patience = min(PATIENCE, busy_timeout)
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
@@ -102,9 +100,8 @@ class Database:
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
-        self._queue = Queue(self.path)
         self._syncing = Syncing(partial(wait_for_disk, self._log))
-        self._committer = Committer(self._turn)
+        self._committer = Committer(self._turn, patience=self._busy_timeout)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
     def open(self) -> None:
@@ -166,7 +163,7 @@ class Database:
             raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
 
     def _compact(self, connection: sqlite3.Connection) -> None:
-        connection.execute("VACUUM")
+        patiently(connection, "VACUUM", patience=self._busy_timeout)
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
             raise StoreUnavailable(
                 f"what was erased may still be read in the log of {self.path}, because another reader holds an older "
@@ -175,8 +172,8 @@ class Database:
 
     @contextmanager
     def _turn(self, synced: bool) -> Generator[sqlite3.Connection]:
-        """The writing connection, when this process's turn has come."""
-        with self._lease(self._writers, ending=True, synced=synced) as connection, self._queue.turn(self._patience):
+        """The writing connection."""
+        with self._lease(self._writers, ending=True, synced=synced) as connection:
             yield connection
         if not synced:
             self._syncing.due()
@@ -260,7 +257,12 @@ class Database:
             return self._connect(writing=idle is self._writers)
 
     def _connect(self, *, writing: bool) -> Connection:
-        return connect(self.path, writing=writing, may_make=self._identity is None, busy_timeout=self._busy_timeout)
+        return connect(
+            self.path,
+            writing=writing,
+            may_make=self._identity is None,
+            busy_timeout=0 if writing else self._busy_timeout,
+        )
 
     def _leave(self, connection: Connection | None, idle: list[Connection], *, sound: bool, keep: bool) -> None:
         with self._state:
@@ -277,7 +279,6 @@ class Database:
             connection.close()
         self._readers.clear()
         self._writers.clear()
-        self._queue.close()
 
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
+
+from ._connecting import patiently
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
@@ -31,7 +32,7 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
     _check(connection, path)
     _log_ahead(connection, path, patience=patience)
     if version(connection) < FORMAT:
-        _migrate(connection, path)
+        _migrate(connection, path, patience=patience)
 
 
 def version(connection: sqlite3.Connection, /) -> int:
@@ -63,22 +64,13 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
 
 
 def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
-    # The switch does not wait by itself when another process is switching at the same moment.
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            mode = str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    mode = patiently(connection, "PRAGMA journal_mode = WAL", patience=patience).fetchone()[0]
     if mode != "wal":
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
+    patiently(connection, "BEGIN IMMEDIATE", patience=patience)
     try:
         # Another process may have been faster while this one waited.
         _check(connection, path)
