@@ -36,7 +36,7 @@ class Desk:
         self.committer = Committer(self.turn, patience=0.05)
 
     @contextmanager
-    def turn(self, synced: bool = True) -> Generator[sqlite3.Connection]:
+    def turn(self) -> Generator[sqlite3.Connection]:
         """The connection."""
         self.turns += 1
         try:

@@ -201,7 +201,7 @@ class SqliteStore:
         checked_scope(recall.scope)
         small = len(recall.text) + len(recall.task) < BRIEF
         clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"lessons": ()})), small=small)
-        await self._write_unsynced(lambda file: _writing.record(file, clean, blob))
+        await self._write(lambda file: _writing.record(file, clean, blob))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -285,10 +285,6 @@ class SqliteStore:
     async def _write(self, work: Work[T]) -> T:
         """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
         return await _result(self._database.writing(work))
-
-    async def _write_unsynced(self, work: Work[T]) -> T:
-        """What `work` returns, once it is written so that it outlives this process; a moment later it is on disk."""
-        return await _result(self._database.writing(work, synced=False))
 
     async def _read(self, work: Work[T]) -> T:
         """What `work` finds."""

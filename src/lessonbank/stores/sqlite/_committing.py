@@ -30,22 +30,17 @@ class _Job:
     work: Work
     bare: bool
     """Whether it goes alone, and outside of a transaction."""
-    synced: bool
-    """Whether it waits for the disk."""
     future: Future[Any] = field(default_factory=Future)
 
 
 class Committer:
-    """One thread that does what is handed to it in order. `turn` gives it the connection for one commit, which is to
-    wait for the disk or not.
+    """One thread that does what is handed to it in order. `turn` gives it the connection for one commit.
 
     A write that fails takes nothing with it: the others of its commit are done without it. When the commit itself
     fails, each write is tried once more by itself, so that every caller learns the fate of its own.
     """
 
-    def __init__(
-        self, turn: Callable[[bool], AbstractContextManager[sqlite3.Connection]], /, *, patience: float
-    ) -> None:
+    def __init__(self, turn: Callable[[], AbstractContextManager[sqlite3.Connection]], /, *, patience: float) -> None:
         self._turn, self._patience = turn, patience
         self._state = threading.Condition()
         self._jobs: deque[_Job] = deque()
@@ -53,16 +48,14 @@ class Committer:
         self._idle = _IDLE
         self._committing = False
 
-    def submit(
-        self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False, synced: bool = True
-    ) -> Future[T]:
-        """The future result of `work`, there once everything it wrote is committed, and on disk if it is `synced`;
+    def submit(self, work: Callable[[sqlite3.Connection], T], /, *, bare: bool = False) -> Future[T]:
+        """The future result of `work`, there once everything it wrote is on disk;
         cancelled while it still waits, it is not done at all.
 
         Raises:
             RuntimeError: it was stopped, or no thread can be started; nothing was handed in.
         """
-        job = _Job(work, bare, synced)
+        job = _Job(work, bare)
         with self._state:
             if not self._idle:
                 raise RuntimeError("stopped")
@@ -110,7 +103,7 @@ class Committer:
     def _commit(self, jobs: Sequence[_Job]) -> None:
         rested()
         try:
-            with self._turn(any(job.synced for job in jobs)) as connection:
+            with self._turn() as connection:
                 outcomes = [_bare(connection, jobs[0])] if jobs[0].bare else _together(connection, jobs, self._patience)
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             self._failed(jobs, error)

@@ -25,14 +25,6 @@ class Connection(sqlite3.Connection):
     """Knows which log it writes to: SQLite itself would go on with one that was deleted."""
 
     log: tuple[int, int] | None = None
-    synced: bool = True
-    """Whether its commits wait for the disk."""
-
-    def suit(self, *, synced: bool) -> None:
-        """Be so from now on."""
-        if self.synced is not synced:
-            self.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
-            self.synced = synced
 
 
 def connect(path: Path, /, *, writing: bool, may_make: bool, busy_timeout: float) -> Connection:

@@ -21,8 +21,6 @@ from ._causes import unavailable
 from ._committing import Committer
 from ._connecting import Connection, connect, patiently
 from ._schema import check_version, prepare
-from ._syncing import Syncing
-from ._syncing import synced as wait_for_disk
 
 T = TypeVar("T")
 
@@ -100,7 +98,6 @@ class Database:
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
-        self._syncing = Syncing(partial(wait_for_disk, self._log))
         self._committer = Committer(self._turn, patience=self._busy_timeout)
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
@@ -134,13 +131,9 @@ class Database:
         """The future result of a call that reads, in a thread of its own."""
         return self._begun(self._pool.submit, partial(_rested, call))
 
-    def writing(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> Future[T]:
-        """The future result of `work`, there once all it wrote is committed; if anything fails, nothing was written.
-
-        `synced`: it is on disk by then. Otherwise it is within a tenth of a second: what the death of this process does
-        not lose, a power cut can.
-        """
-        return self._begun(partial(self._committer.submit, synced=synced), partial(self._present, work))
+    def writing(self, work: Callable[[sqlite3.Connection], T], /) -> Future[T]:
+        """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written."""
+        return self._begun(self._committer.submit, partial(self._present, work))
 
     def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
         """`work` on a file that no newer release has taken over since it was opened."""
@@ -171,12 +164,10 @@ class Database:
             )
 
     @contextmanager
-    def _turn(self, synced: bool) -> Generator[sqlite3.Connection]:
+    def _turn(self) -> Generator[sqlite3.Connection]:
         """The writing connection."""
-        with self._lease(self._writers, ending=True, synced=synced) as connection:
+        with self._lease(self._writers, ending=True) as connection:
             yield connection
-        if not synced:
-            self._syncing.due()
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
@@ -204,7 +195,6 @@ class Database:
         """Wait for calls under way, then close every connection."""
         self._closed = True
         self._committer.stop()
-        self._syncing.stop()
         with self._state:
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
@@ -219,14 +209,12 @@ class Database:
         *,
         keep: bool = True,
         ending: bool = False,
-        synced: bool = True,
     ) -> Generator[sqlite3.Connection]:
         self._enter(ending=ending)
         connection: Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
-            connection.suit(synced=synced)
             yield connection
             sound = True
         except sqlite3.Error as error:
