@@ -29,15 +29,14 @@ from lessonbank.types import (
     JournalEntry,
     Match,
     Recall,
+    Record,
     Settle,
     Settlement,
     Trajectory,
 )
-from lessonbank.types.runs import is_brief
 
 from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
 from ._database import Database, Stream
-from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
 from ._rewinding import rewind
 from ._rows import experience_of
 from ._slots import Matrices
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Kept = TypeVar("Kept", bound=Record)
 Work = Callable[[sqlite3.Connection], T]
 
 _PORTION: Final = 64
@@ -79,10 +79,7 @@ class SqliteStore:
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
-        rows = await self._off_loop(
-            lambda: [(clean.id, packed(text)) for clean, text in map(dumped, breathing(runs))],
-            small=0 < len(runs) <= SMALL and all(is_brief(run, most=BRIEF) for run in runs),
-        )
+        rows = [(run.id, blob) for run, blob in await self._packed(runs)]
         return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
@@ -131,7 +128,7 @@ class SqliteStore:
             space=space if space is None else encodable(space),
             unlearned=tuple(unlearned),
             unchanged=tuple(unchanged),
-            entries=await self._all_packed(entries),
+            entries=await self._packed(entries),
         )
         rollback = lone_rollback(changes, vectors, settlement)
         if rollback is not None:
@@ -199,8 +196,7 @@ class SqliteStore:
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        small = len(recall.text) + len(recall.task) < BRIEF
-        clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"lessons": ()})), small=small)
+        ((clean, blob),) = await self._packed([recall.model_copy(update={"lessons": ()})])
         await self._write(lambda file: _writing.record(file, clean, blob))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -276,11 +272,9 @@ class SqliteStore:
         await self._write(lambda file: _purging.finished(file, mark))
         return done
 
-    async def _all_packed(self, entries: Sequence[Change | Settle]) -> Sequence[tuple[Change | Settle, bytes]]:
-        """Each as it is kept, and packed."""
-        if are_small(entries):
-            return list(map(ready, entries))
-        return await self._off_loop(partial(all_packed, entries, beside=self._database.reading))
+    async def _packed(self, records: Sequence[Kept]) -> list[tuple[Kept, bytes]]:
+        """Each record as it is kept, and its bytes."""
+        return await self._off_loop(lambda: [(clean, packed(text)) for clean, text in map(dumped, breathing(records))])
 
     async def _write(self, work: Work[T]) -> T:
         """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
@@ -294,9 +288,9 @@ class SqliteStore:
         """What is found with a matrix."""
         return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
-    async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
-        """The result of a call that takes a while. A `small` one is quicker made here."""
-        return call() if small else await _result(self._database.reading(call))
+    async def _off_loop(self, call: Callable[[], T]) -> T:
+        """The result of a call that takes a while."""
+        return await _result(self._database.reading(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
         opening = self._database.reading(lambda: self._database.stream(sql, values))
