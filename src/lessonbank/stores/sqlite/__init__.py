@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import anyio
 from anyio import to_thread
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasing import Erasing
 from lessonbank.stores._packing import packed, unpacked
@@ -47,9 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 Kept = TypeVar("Kept", bound=Record)
-Work = Callable[[sqlite3.Connection], T]
 
-_PORTION: Final = 64
+_BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 
 
@@ -80,27 +78,25 @@ class SqliteStore:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
         rows = [(run.id, blob) for run, blob in await self._packed(runs)]
-        return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
+        return await self._write(_writing.keep, where, rows) if rows else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        ids = tuple(trajectory_ids)
-        return await self._read(lambda file: _reading.learned(file, checked_scope(scope), ids))
+        return await self._read(_reading.learned, checked_scope(scope), tuple(trajectory_ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        ids = tuple(trajectory_ids)
-        return await self._read(lambda file: _reading.holding(file, checked_scope(scope), ids))
+        return await self._read(_reading.holding, checked_scope(scope), tuple(trajectory_ids))
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(lambda file: _reading.pending(file, where, bound))
-        return await self._off_loop(lambda: [loaded(Trajectory, unpacked(blob)) for blob in breathing(blobs)])
+        blobs = await self._read(_reading.pending, where, bound)
+        return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
-        return await self._read(lambda file: _reading.trajectory(file, checked_scope(scope), id))
+        return await self._read(_reading.trajectory, checked_scope(scope), id)
 
     async def apply(
         self,
@@ -132,16 +128,16 @@ class SqliteStore:
         )
         rollback = lone_rollback(changes, vectors, settlement)
         if rollback is not None:
-            return await self._write(lambda file: rewind(file, batch, rollback))
-        return await self._write(lambda file: _writing.apply(file, batch))
+            return await self._write(rewind, batch, rollback)
+        return await self._write(_writing.apply, batch)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._read(lambda file: _reading.experience(file, checked_scope(scope), id))
+        return await self._read(_reading.experience, checked_scope(scope), id)
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._read(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
+        return await self._read(_reading.owner, checked_scope(scope), lesson_id)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -181,27 +177,25 @@ class SqliteStore:
         find = partial(
             _ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
         )
-        return await self._read(lambda file: find(file, self._matrices))
+        return await self._read(find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
-        where = checked_scope(scope), dict(vectors), encodable(space)
-        await self._write(lambda file: _writing.index(file, *where))
+        await self._write(_writing.index, checked_scope(scope), dict(vectors), encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
-        where = checked_scope(scope), encodable(space)
-        await self._write(lambda file: _writing.drop_index(file, *where))
+        await self._write(_writing.drop_index, checked_scope(scope), encodable(space))
 
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
         ((clean, blob),) = await self._packed([recall.model_copy(update={"lessons": ()})])
-        await self._write(lambda file: _writing.record(file, clean, blob))
+        await self._write(_writing.record, clean, blob)
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._read(lambda file: _reading.recall(file, checked_scope(scope), id))
+        return await self._read(_reading.recall, checked_scope(scope), id)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
@@ -210,7 +204,7 @@ class SqliteStore:
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._read(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
+        return await self._read(_reading.settlement, checked_scope(scope), recall_id)
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
@@ -225,7 +219,7 @@ class SqliteStore:
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        return await self._read(lambda file: _reading.counts(file, checked_scope(scope)))
+        return await self._read(_reading.counts, checked_scope(scope))
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
@@ -233,25 +227,25 @@ class SqliteStore:
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._read(lambda file: _reading.setting(file, encodable(key)))
+        return await self._read(_reading.setting, encodable(key))
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
-        await self._write(lambda file: _writing.set_setting(file, encodable(key), encodable(value)))
+        await self._write(_writing.set_setting, encodable(key), encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
-            return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
+            return await self._erase(_purging.purge_scope, where, by, why)
         erasing = Erasing(lesson=encodable(id)) if what == "lesson" else Erasing(trajectory=encodable(id))
-        return await self._erase(lambda file: _purging.purge(file, where, erasing, by, why))
+        return await self._erase(_purging.purge, where, erasing, by, why)
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
         await self._write(_repair.rebuild)
         if await self._read(_repair.unfinished):
-            await self._erase(lambda file: None)
+            await self._erase(_purging.mark)
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
@@ -259,41 +253,45 @@ class SqliteStore:
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
-        await self._read(lambda file: _backup.backup(file, path))
+        await self._read(_backup.backup, path)
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)
 
-    async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _erase(self, work: Callable[..., T], *arguments: Any) -> T:
         """A change after which nothing of what it took away is left in the file."""
-        done, mark = await self._write(lambda file: (work(file), _purging.mark(file)))
-        await _result(self._database.compacting())
-        await self._write(lambda file: _purging.finished(file, mark))
+
+        def erased(connection: sqlite3.Connection) -> tuple[T, str | None]:
+            return work(connection, *arguments), _purging.mark(connection)
+
+        done, mark = await self._write(erased)
+        await _result(self._database.compact())
+        await self._write(_purging.finished, mark)
         return done
 
     async def _packed(self, records: Sequence[Kept]) -> list[tuple[Kept, bytes]]:
         """Each record as it is kept, and its bytes."""
-        return await self._off_loop(lambda: [(clean, packed(text)) for clean, text in map(dumped, breathing(records))])
+        return await self._call(lambda: [(clean, packed(text)) for clean, text in map(dumped, records)])
 
-    async def _write(self, work: Work[T]) -> T:
-        """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
-        return await _result(self._database.writing(work))
+    async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` returns, once all it wrote is on disk; it is called with a connection before its `arguments`."""
+        return await _result(self._database.write(work, *arguments))
 
-    async def _read(self, work: Work[T]) -> T:
-        """What `work` finds."""
-        return await self._off_loop(lambda: self._database.read(work))
+    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` finds in one snapshot; it is called with a connection before its `arguments`."""
+        return await _result(self._database.read(work, *arguments))
 
     async def _rank(self, find: Callable[..., T], vector: Vectors) -> T:
         """What is found with a matrix."""
         return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
-    async def _off_loop(self, call: Callable[[], T]) -> T:
+    async def _call(self, call: Callable[[], T]) -> T:
         """The result of a call that takes a while."""
-        return await _result(self._database.reading(call))
+        return await _result(self._database.call(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
-        opening = self._database.reading(lambda: self._database.stream(sql, values))
+        opening = self._database.call(self._database.stream, sql, values)
         try:
             stream = await _result(opening)
         except BaseException:
@@ -301,8 +299,8 @@ class SqliteStore:
             opening.add_done_callback(self._abandon)
             raise
         try:
-            while portion := await self._off_loop(lambda: list(map(parse, breathing(stream.take(_PORTION))))):
-                for record in portion:
+            while batch := await self._call(lambda: list(map(parse, stream.take(_BATCH)))):
+                for record in batch:
                     yield record
         finally:
             with anyio.CancelScope(shield=True):

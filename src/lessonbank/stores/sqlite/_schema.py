@@ -10,7 +10,7 @@ from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
-from ._connecting import patiently
+from ._connection import patiently, transaction
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
@@ -70,20 +70,14 @@ def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
-    patiently(connection, "BEGIN IMMEDIATE", patience=patience)
-    try:
+    with transaction(connection, patience=patience):
         # Another process may have been faster while this one waited.
         _check(connection, path)
         found = version(connection)
-        scripts = [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]
-        for script in scripts:
-            run(connection, script)
+        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
+            run(connection, name)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def run(connection: sqlite3.Connection, name: str, /) -> None:
