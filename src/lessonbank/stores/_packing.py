@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import zlib
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 from lessonbank.errors import StoreUnavailable
+from lessonbank.types import Record
+
+from ._records import dumped
+
+R = TypeVar("R", bound=Record)
 
 _MARK: Final = b"\x04"
 """Names the present dictionary. Another dictionary needs another mark: what is packed must be readable for ever."""
@@ -53,6 +59,15 @@ def packed(text: str, /) -> bytes:
     else:
         deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8, zlib.Z_DEFAULT_STRATEGY, _WORDS)
     return b"".join((_MARK, deflate.compress(data), deflate.flush()))
+
+
+def packed_records(records: Sequence[R], /) -> list[tuple[R, bytes]]:
+    """Each record as it is kept, and its bytes.
+
+    Raises:
+        UsageError: one has no JSON form.
+    """
+    return [(clean, packed(text)) for clean, text in map(dumped, records)]
 
 
 def unpacked(data: bytes, /) -> bytes:

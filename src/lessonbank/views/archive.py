@@ -17,8 +17,8 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from lessonbank._concurrency import breathing, gather, if_there
-from lessonbank._portions import portions
+from lessonbank._batches import async_batches
+from lessonbank._concurrency import gather, if_there
 from lessonbank._replacing import abandon, begin, finish, spare
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable
 from lessonbank.guard.admit import doubt
@@ -74,7 +74,7 @@ async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: 
     written, checksum = 0, hashlib.sha256()
     async with (
         await anyio.open_file(part, "w", encoding="utf-8", newline="\n") as out,
-        aclosing(portions(records, size=_BATCH)) as batches,
+        aclosing(async_batches(records, size=_BATCH)) as batches,
     ):
         await out.write(_line({"format": FORMAT, "version": VERSION, "scope": scope}))
         async for batch in batches:
@@ -87,7 +87,7 @@ async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: 
 
 
 def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
-    return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in breathing(batch))
+    return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
 async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None) -> int:
@@ -130,8 +130,8 @@ class _Portion:
 
 
 def _portion(records: Iterator[tuple[Record, int]], scope: str) -> _Portion:
-    told = list(_some(breathing(records)))
-    return _Portion(told, [_doubting(record, scope) for record in breathing(told)])
+    told = list(_some(records))
+    return _Portion(told, [_doubting(record, scope) for record in told])
 
 
 async def _vouch(store: Store, experiences: Iterable[Experience], /, *, by: str) -> None:
@@ -281,7 +281,7 @@ def _checked(path: Path) -> Iterator[tuple[Record, int]]:
     """The records of a file in which all is well, each with the characters of its line."""
     _check(path)
     known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
-    for line in breathing(_lines(path)):
+    for line in _lines(path):
         record = _parse(line, path)
         if why := known.misfit(record):
             raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")

@@ -17,8 +17,8 @@ from anyio import to_thread
 
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasing import Erasing
-from lessonbank.stores._packing import packed, unpacked
-from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
+from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.stores._records import checked_scope, encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
@@ -28,7 +28,6 @@ from lessonbank.types import (
     JournalEntry,
     Match,
     Recall,
-    Record,
     Settle,
     Settlement,
     Trajectory,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-Kept = TypeVar("Kept", bound=Record)
 
 _BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
@@ -77,8 +75,8 @@ class SqliteStore:
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
-        rows = [(run.id, blob) for run, blob in await self._packed(runs)]
-        return await self._write(_writing.keep, where, rows) if rows else []
+        self._database.check_open()
+        return await self._write(_writing.keep, where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -117,19 +115,15 @@ class SqliteStore:
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
-        batch = _writing.Batch(
-            scope=scope,
-            writer=encodable(writer),
-            vectors=dict(vectors or {}),
-            space=space if space is None else encodable(space),
-            unlearned=tuple(unlearned),
-            unchanged=tuple(unchanged),
-            entries=await self._packed(entries),
-        )
         rollback = lone_rollback(changes, vectors, settlement)
-        if rollback is not None:
-            return await self._write(rewind, batch, rollback)
-        return await self._write(_writing.apply, batch)
+        kept = encodable(writer), None if space is None else encodable(space)
+        placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
+
+        def write(connection: sqlite3.Connection) -> Sequence[JournalEntry]:
+            batch = _writing.Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon)
+            return _writing.apply(connection, batch) if rollback is None else rewind(connection, batch, rollback)
+
+        return await self._write(write)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -190,8 +184,7 @@ class SqliteStore:
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        ((clean, blob),) = await self._packed([recall.model_copy(update={"lessons": ()})])
-        await self._write(_writing.record, clean, blob)
+        await self._write(_writing.record, recall.model_copy(update={"lessons": ()}))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -269,10 +262,6 @@ class SqliteStore:
         await _result(self._database.compact())
         await self._write(_purging.finished, mark)
         return done
-
-    async def _packed(self, records: Sequence[Kept]) -> list[tuple[Kept, bytes]]:
-        """Each record as it is kept, and its bytes."""
-        return await self._call(lambda: [(clean, packed(text)) for clean, text in map(dumped, records)])
 
     async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
         """What `work` returns, once all it wrote is on disk; it is called with a connection before its `arguments`."""

@@ -12,8 +12,8 @@ from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._schema import APPLICATION_ID
 
-_PORTION: Final = 1024
-"""Pages copied at a time; between two portions other threads of this process get their turn."""
+_BATCH: Final = 1024
+"""Pages copied at a time; between two batches other threads of this process get their turn."""
 _MAGIC: Final = b"SQLite format 3\x00"
 _APPLICATION_ID_AT: Final = 68
 _LOGS: Final = ("-wal", "-shm", "-journal")
@@ -34,7 +34,7 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
     """
     if not connection.in_transaction:
         connection.execute("BEGIN")
-    # Only reading takes the snapshot; without it, each portion would be of another moment.
+    # Only reading takes the snapshot; without it, each batch would be of another moment.
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     target = target.resolve()
     source = Path(connection.execute("PRAGMA database_list").fetchone()[2])
@@ -81,7 +81,7 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
         # A crash throws the part away, so there is nothing to roll back, and `finish` syncs it once.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        connection.backup(copy, pages=_PORTION, sleep=0.01)
+        connection.backup(copy, pages=_BATCH, sleep=0.01)
 
 
 def _check(part: Path) -> None:

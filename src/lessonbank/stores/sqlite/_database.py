@@ -33,7 +33,7 @@ _TOGETHER: Final = 64
 
 
 class Stream:
-    """Rows of one query, read in portions from one snapshot that stays open in between."""
+    """Rows of one query, read in batches from one snapshot that stays open in between."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, sql: str, values: Sequence[Any], /) -> None:
         self._turn = threading.Lock()
@@ -214,7 +214,7 @@ class Database:
                 )
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
-        """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
+        """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
             stream = Stream(connection, self.path, sql, values)
             self._streams.add(stream)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import open_attempts
 from lessonbank.text.bm25 import words
 from lessonbank.types import Experience
@@ -25,13 +24,13 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
         "INSERT INTO lessons (scope, id, experience, place, retired) VALUES (?, ?, ?, ?, ?)",
         (
             (scope, lesson.id, number, place, mark(lesson))
-            for number, e in breathing(experiences.items())
+            for number, e in experiences.items()
             for place, lesson in enumerate(e.lessons, 1)
         ),
     )
     attempts = [
         (scope, trajectory_id, number, waiting)
-        for number, experience in breathing(experiences.items())
+        for number, experience in experiences.items()
         if experience.attempts
         for trajectory_id, waiting in open_attempts(experience).items()
     ]
@@ -110,7 +109,7 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
         "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
-        ((number, terms(scope, said)) for number, scope, said in breathing(rows) if said),
+        ((number, terms(scope, said)) for number, scope, said in rows if said),
     )
 
 

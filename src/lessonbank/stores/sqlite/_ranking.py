@@ -34,7 +34,7 @@ from ._slots import Matrices, Slot
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
-_PORTION: Final = 64
+_BATCH: Final = 64
 """Rows that are read from a block at a time."""
 _LOADING_CACHE: Final = 128
 """KiB of the file's pages that are kept while a matrix is loaded."""
@@ -218,7 +218,7 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     keys, factors = np.empty(count, np.int64), np.empty(count, np.float32)
     rows = np.empty((count, dimensions), np.int16)
     last, end = 0, 0
-    for number, block, vectors in _portions(connection, space.number, row_size(dimensions)):
+    for number, block, vectors in _batches(connection, space.number, row_size(dimensions)):
         start, end, last = end, end + len(block) // 8, number or last
         keys[start:end] = keys_from_blob(block)
         rows[start:end], factors[start:end] = _rows(vectors, dimensions, len(block) // 8)
@@ -229,18 +229,18 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     return Matrix.of(keys, rows, factors), last
 
 
-def _portions(connection: sqlite3.Connection, space: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
+def _batches(connection: sqlite3.Connection, space: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
     """Number of the block, or 0, keys and vectors of all rows of a space.
 
-    A block comes in portions: what it took as a whole would not be given back to the system.
+    A block comes in batches: what it took as a whole would not be given back to the system.
     """
     blocks = connection.execute("SELECT number, keys FROM blocks WHERE space = ? ORDER BY number", (space,))
     for number, keys in blocks:
         with connection.blobopen("blocks", "vectors", number, readonly=True) as blob:
             if len(blob) * 8 != len(keys) * size:
                 raise _wrong_length()
-            for at in range(0, len(keys), 8 * _PORTION):
-                yield number, keys[at : at + 8 * _PORTION], blob.read(_PORTION * size)
+            for at in range(0, len(keys), 8 * _BATCH):
+                yield number, keys[at : at + 8 * _BATCH], blob.read(_BATCH * size)
     fresh = connection.execute("SELECT key, vector FROM fresh WHERE space = ? ORDER BY key", (space,))
     yield from ((0, _one(key), vector) for key, vector in fresh)
 

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
@@ -37,7 +36,7 @@ def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
         f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}",
         (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
     )
-    settled = {id for (id,) in breathing(rows)}
+    settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
 
 
@@ -57,7 +56,7 @@ def pending(connection: sqlite3.Connection, scope_name: str, limit: int, /) -> l
         "SELECT record FROM trajectories WHERE scope = ? AND pending = 1 ORDER BY number LIMIT ?",
         (find_scope(connection, scope_name).number, limit),
     )
-    return [record for (record,) in breathing(rows)]
+    return [record for (record,) in rows]
 
 
 def trajectory(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Trajectory:
