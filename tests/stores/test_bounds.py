@@ -18,7 +18,7 @@ from _trouble import opened, sentence
 from lessonbank.errors import StoreUnavailable
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite._purging import purge_scope
+from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,

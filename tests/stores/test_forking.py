@@ -15,7 +15,7 @@ from _trouble import opened
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
-from lessonbank.stores.sqlite._reading import SCAN
+from lessonbank.stores.sqlite._read import SCAN
 from lessonbank.testing._store_samples import MINE, added, collected, experience
 
 pytestmark = [

@@ -16,7 +16,7 @@ import pytest
 
 from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
-from lessonbank.stores.sqlite._placing import FRESH
+from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,

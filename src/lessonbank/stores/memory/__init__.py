@@ -10,7 +10,7 @@ from anyio import to_thread
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
-from lessonbank.stores._erasing import Erasing, scope_tombstone
+from lessonbank.stores._erasure import Erasing, scope_tombstone
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
@@ -109,7 +109,7 @@ class MemoryStore:
         check_settlement(settlement, scope=scope)
         if rollback := lone_rollback(changes, vectors, settlement):
             check_target(rollback, sequence=len(here.journal))
-            here.rewind(rollback.to, scope=scope)
+            here.roll_back(rollback.to, scope=scope)
             return _journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
         draft = planned(changes, here, scope=scope, unlearned=unlearned, unchanged=unchanged)
         rows = self._rows(here, vectors or {}, space, known=draft.holds)

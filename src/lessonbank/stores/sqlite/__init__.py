@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 
 from lessonbank.stores._changes import check_settlement, lone_rollback
-from lessonbank.stores._erasing import Erasing
+from lessonbank.stores._erasure import Erasing
 from lessonbank.stores._packing import packed_records, unpacked
 from lessonbank.stores._records import checked_scope, encodable, loaded
 from lessonbank.stores._vectors import unit
@@ -33,11 +33,11 @@ from lessonbank.types import (
     Trajectory,
 )
 
-from . import _backup, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
+from . import _backup, _purge, _read, _rebuild, _vector_search, _verify, _word_search, _write
 from ._database import Database, Stream
-from ._rewinding import rewind
+from ._matrices import Matrices
+from ._rollback import roll_back
 from ._rows import experience_of
-from ._slots import Matrices
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -76,25 +76,25 @@ class SqliteStore:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
         self._database.check_open()
-        return await self._write(_writing.keep, where, runs) if runs else []
+        return await self._write(_write.keep, where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        return await self._read(_reading.learned, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.learned, checked_scope(scope), tuple(trajectory_ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        return await self._read(_reading.holding, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.holding, checked_scope(scope), tuple(trajectory_ids))
 
     async def pending(self, *, scope: str, limit: int | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(_reading.pending, where, bound)
+        blobs = await self._read(_read.pending, where, bound)
         return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
-        return await self._read(_reading.trajectory, checked_scope(scope), id)
+        return await self._read(_read.trajectory, checked_scope(scope), id)
 
     async def apply(
         self,
@@ -120,29 +120,29 @@ class SqliteStore:
         placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
 
         def write(connection: sqlite3.Connection) -> Sequence[JournalEntry]:
-            batch = _writing.Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon)
-            return _writing.apply(connection, batch) if rollback is None else rewind(connection, batch, rollback)
+            batch = _write.Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon)
+            return _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
 
         return await self._write(write)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._read(_reading.experience, checked_scope(scope), id)
+        return await self._read(_read.experience, checked_scope(scope), id)
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._read(_reading.owner, checked_scope(scope), lesson_id)
+        return await self._read(_read.owner, checked_scope(scope), lesson_id)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
-        return self._stream(_reading.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
+        return self._stream(_read.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
 
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Match]:
         """See `Store.nearest`."""
         find = partial(
-            _ranking.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
+            _vector_search.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
         return await self._rank(find, vector)
 
@@ -151,7 +151,7 @@ class SqliteStore:
     ) -> Sequence[Match] | None:
         """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
         find = partial(
-            _ranking.nearest_unless_missing,
+            _vector_search.nearest_unless_missing,
             scope=checked_scope(scope),
             space=encodable(space),
             limit=limit,
@@ -161,7 +161,7 @@ class SqliteStore:
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_words.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        find = partial(_word_search.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
         return await self._read(find)
 
     async def unindexed(
@@ -169,35 +169,35 @@ class SqliteStore:
     ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         find = partial(
-            _ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
+            _vector_search.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
         )
         return await self._read(find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
-        await self._write(_writing.index, checked_scope(scope), dict(vectors), encodable(space))
+        await self._write(_write.index, checked_scope(scope), dict(vectors), encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
-        await self._write(_writing.drop_index, checked_scope(scope), encodable(space))
+        await self._write(_write.drop_index, checked_scope(scope), encodable(space))
 
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        await self._write(_writing.record, recall.model_copy(update={"lessons": ()}))
+        await self._write(_write.record, recall.model_copy(update={"lessons": ()}))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._read(_reading.recall, checked_scope(scope), id)
+        return await self._read(_read.recall, checked_scope(scope), id)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
         values = (checked_scope(scope), settled)
-        return self._stream(_reading.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
+        return self._stream(_read.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._read(_reading.settlement, checked_scope(scope), recall_id)
+        return await self._read(_read.settlement, checked_scope(scope), recall_id)
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
@@ -208,41 +208,41 @@ class SqliteStore:
             min(max(since, 0), 1 << 32),
             json.dumps(sorted(kinds)) if kinds is not None else None,
         )
-        return self._stream(_reading.JOURNAL, values, partial(_reading.journal_entry, scope))
+        return self._stream(_read.JOURNAL, values, partial(_read.journal_entry, scope))
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        return await self._read(_reading.counts, checked_scope(scope))
+        return await self._read(_read.counts, checked_scope(scope))
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
-        return await self._read(_reading.scopes)
+        return await self._read(_read.scopes)
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._read(_reading.setting, encodable(key))
+        return await self._read(_read.setting, encodable(key))
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
-        await self._write(_writing.set_setting, encodable(key), encodable(value))
+        await self._write(_write.set_setting, encodable(key), encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
-            return await self._erase(_purging.purge_scope, where, by, why)
+            return await self._erase(_purge.purge_scope, where, by, why)
         erasing = Erasing(lesson=encodable(id)) if what == "lesson" else Erasing(trajectory=encodable(id))
-        return await self._erase(_purging.purge, where, erasing, by, why)
+        return await self._erase(_purge.purge, where, erasing, by, why)
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
-        await self._write(_repair.rebuild)
-        if await self._read(_repair.unfinished):
-            await self._erase(_purging.mark)
+        await self._write(_rebuild.rebuild)
+        if await self._read(_rebuild.unfinished):
+            await self._erase(_purge.mark)
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        return await self._read(_verifying.problems)
+        return await self._read(_verify.problems)
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
@@ -256,11 +256,11 @@ class SqliteStore:
         """A change after which nothing of what it took away is left in the file."""
 
         def erased(connection: sqlite3.Connection) -> tuple[T, str | None]:
-            return work(connection, *arguments), _purging.mark(connection)
+            return work(connection, *arguments), _purge.mark(connection)
 
         done, mark = await self._write(erased)
         await _result(self._database.compact())
-        await self._write(_purging.finished, mark)
+        await self._write(_purge.finished, mark)
         return done
 
     async def _write(self, work: Callable[..., T], *arguments: Any) -> T:

@@ -51,7 +51,7 @@ def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
     try:
         _copy(connection, part)
         _check(part)
-        _let_go(target)
+        _clear_logs(target)
         finish(part, target)
     finally:
         abandon(part)
@@ -92,7 +92,7 @@ def _check(part: Path) -> None:
         raise sqlite3.DatabaseError(f"the bank is damaged ({found})")
 
 
-def _let_go(target: Path) -> None:
+def _clear_logs(target: Path) -> None:
     """See that no log of the earlier backup is left: SQLite would apply it to the new one."""
     logs = [target.with_name(target.name + ending) for ending in _LOGS]
     if any(log.exists() for log in logs) and target.exists():

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._matrix import Matrix, Sight, ranked
+from lessonbank.stores._matrix import Matrix, MatrixSnapshot, ranked
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
 from lessonbank.types import Experience, Match
 
+from ._matrices import Matrices, Slot
 from ._rows import (
     AMONG,
     PARTS,
@@ -29,7 +30,6 @@ from ._rows import (
     journal_number,
     numbers_of,
 )
-from ._slots import Matrices, Slot
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -58,9 +58,9 @@ def nearest(
     """
     with matrices.slot(scope, space) as slot:
         here, there = _brought_up(connection, slot, scope, space)
-        sight = _sight(slot, query, there, space)
+        snapshot = _snapshot(slot, query, there, space)
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
-    return _matches(connection, sight, query, limit=limit, exclude=left_out.values()) if sight else []
+    return _matches(connection, snapshot, query, limit=limit, exclude=left_out.values()) if snapshot else []
 
 
 def unindexed(
@@ -93,8 +93,8 @@ def nearest_unless_missing(
         here, there = _brought_up(connection, slot, scope, space)
         if _missing(connection, slot, here, there, limit=1, lessons=lessons):
             return None
-        sight = _sight(slot, query, there, space)
-    return _matches(connection, sight, query, limit=limit) if sight else []
+        snapshot = _snapshot(slot, query, there, space)
+    return _matches(connection, snapshot, query, limit=limit) if snapshot else []
 
 
 def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
@@ -108,17 +108,22 @@ def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: s
     return here, there
 
 
-def _sight(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> Sight | None:
+def _snapshot(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> MatrixSnapshot | None:
     if there is None or there.dimensions is None:
         return None
     check_dimensions(query, space=space, dimensions=there.dimensions)
-    return slot.matrix.sight()
+    return slot.matrix.snapshot()
 
 
 def _matches(
-    connection: sqlite3.Connection, sight: Sight, query: Vectors, *, limit: int, exclude: Collection[int] = ()
+    connection: sqlite3.Connection,
+    snapshot: MatrixSnapshot,
+    query: Vectors,
+    *,
+    limit: int,
+    exclude: Collection[int] = (),
 ) -> list[Match]:
-    found = sight.nearest(query, limit=limit, exclude=exclude)
+    found = snapshot.nearest(query, limit=limit, exclude=exclude)
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
     experiences = {n: experience_at(connection, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
     return [_match(experiences[key // PARTS], key % PARTS, score) for key, score in best]

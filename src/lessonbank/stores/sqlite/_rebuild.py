@@ -14,9 +14,9 @@ from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback,
 from lessonbank.types.timeline import Entry, live, named_lessons
 
 from ._derived import derive, recount, reindex_words, settle_all
-from ._placing import rejoin
-from ._purging import UNFINISHED
+from ._purge import UNFINISHED
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
+from ._vector_blocks import rejoin
 
 _BATCH: Final = 64
 """Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""

@@ -17,7 +17,7 @@ from lessonbank.types.timeline import folded, live
 
 from ._derived import recount, settle_all, underive
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._writing import Batch, Written, journal, write
+from ._write import Batch, Written, journal, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Version:
     whole: bool
 
 
-def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
+def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
     """Make the experiences of a scope what they were after entry `rollback.to`.
 
     Raises:

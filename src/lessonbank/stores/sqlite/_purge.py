@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.stores._erasing import Erasing, scope_tombstone, unknown
+from lessonbank.stores._erasure import Erasing, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded
 from lessonbank.types import Erased, Experience, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
 from ._derived import derive, recount, reindex_words, settle_all, underive
-from ._placing import drop, forget
-from ._reading import counts
+from ._read import counts
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
-from ._writing import Batch, journal, stale_lessons
+from ._vector_blocks import drop, forget
+from ._write import Batch, journal, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""

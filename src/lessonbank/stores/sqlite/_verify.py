@@ -18,9 +18,9 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
 from lessonbank.types.timeline import Entry, live
 
-from ._placing import last_places
-from ._repair import ids_of, journal_of, named, unfinished
+from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
+from ._vector_blocks import last_places
 
 _ORPHANS: Final = {
     "lessons without an experience": (

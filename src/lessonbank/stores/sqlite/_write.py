@@ -17,8 +17,7 @@ from lessonbank.types import Add, Erased, Experience, JournalEntry, Lesson, Purg
 from lessonbank.types.ids import now
 
 from ._derived import derive, index_tail, index_words, settle_pending, underive, unindex_words
-from ._journalling import AS_BEFORE, Batch, journal
-from ._placing import drop, forget, place
+from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
     AMONG_IDS,
     NOWHERE,
@@ -31,6 +30,7 @@ from ._rows import (
     journal_number,
     make_scope,
 )
+from ._vector_blocks import drop, forget, place
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
