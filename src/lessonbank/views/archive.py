@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from lessonbank._batches import async_batches
 from lessonbank._concurrency import gather, if_there
-from lessonbank._replacing import abandon, begin, finish, spare
+from lessonbank._replacing import abandon, begin, finish, is_database, spare
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable
 from lessonbank.guard.admit import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
@@ -294,6 +294,8 @@ def _checked(path: Path) -> Iterator[tuple[Record, int]]:
 def _check(path: Path) -> None:
     """Refuse what is no export, or not a whole one."""
     try:
+        if is_database(path):
+            raise FormatError(f"{str(path)!r} is a bank, not an export of one: export it first")
         with path.open(encoding="utf-8") as file:
             head = _object(file.readline())
         with path.open(encoding="utf-8") as file:

@@ -61,16 +61,19 @@ class SqliteStore:
         self._matrices = Matrices()
 
     @classmethod
-    async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
-        """Open the bank file at `path`, made where there is none; its folder must exist.
+    async def open(
+        cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0, read_only: bool = False
+    ) -> SqliteStore:
+        """Open the bank file at `path`, made where there is none, for its owner alone; its folder must exist.
 
-        `busy_timeout`: seconds a write waits for other processes before it gives up.
+        `busy_timeout`: seconds a write waits for other processes before it gives up. `read_only`: nothing is written,
+        and every write raises `ReadOnly`.
 
         Raises:
             StoreUnavailable: the file cannot be opened, or belongs to another program.
             VersionMismatch: a newer release wrote it; nothing was changed.
         """
-        return cls(await to_thread.run_sync(_opened, path, busy_timeout))
+        return cls(await to_thread.run_sync(_opened, path, busy_timeout, read_only))
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
@@ -309,8 +312,8 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
-    database = Database(path, busy_timeout=busy_timeout)
+def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database:
+    database = Database(path, busy_timeout=busy_timeout, read_only=read_only)
     try:
         database.open()
     except BaseException:

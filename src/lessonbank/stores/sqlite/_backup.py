@@ -7,15 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish
+from lessonbank._replacing import abandon, begin, finish, is_database
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._schema import APPLICATION_ID
 
 _BATCH: Final = 1024
 """Pages copied at a time; between two batches other threads of this process get their turn."""
-_MAGIC: Final = b"SQLite format 3\x00"
-_APPLICATION_ID_AT: Final = 68
 _LOGS: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file that is open, and may apply to whatever takes its place."""
 _OWN: Final = ("", *_LOGS)
@@ -63,17 +61,8 @@ def _spare(target: Path, source: Path) -> None:
         raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")
     if target.is_dir():
         raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")
-    if target.exists() and not _is_bank(target):
+    if target.exists() and not is_database(target, application_id=APPLICATION_ID):
         raise UsageError(f"{str(target)!r} is not a bank: a backup takes the place of an earlier one only")
-
-
-def _is_bank(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        head = file.read(100)
-    found = int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4], "big")
-    return head.startswith(_MAGIC) and found == APPLICATION_ID
 
 
 def _copy(connection: sqlite3.Connection, part: Path) -> None:

@@ -15,11 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import ReadOnly, StoreUnavailable, UsageError
 
 from ._connection import Connection, connect, patiently, transaction
 from ._errors import is_busy, unavailable
-from ._schema import check_version, prepare
+from ._schema import check_current, check_version, prepare
 
 T = TypeVar("T")
 
@@ -88,10 +88,11 @@ class Database:
     because SQLite's locks do not survive one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float) -> None:
+    def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
         if str(path) in {"", ":memory:"}:
             raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
-        self.path = Path(path).absolute()
+        self.path = Path(path).expanduser().absolute()
+        self._read_only = read_only
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
         self._identity: tuple[int, int] | None = None
@@ -120,11 +121,22 @@ class Database:
             raise StoreUnavailable(f"the folder {self.path.parent} does not exist: create it first")
         if self.path.is_dir():
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
-        with self._lease(self._writers) as connection:
-            prepare(connection, self.path, patience=self._busy_timeout)
-            connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
-            self._identity = _identity(self.path)
+        if self._read_only:
+            self._open_to_read()
+        else:
+            _make_private(self.path)
+            with self._lease(self._writers) as connection:
+                prepare(connection, self.path, patience=self._busy_timeout)
+                connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
+                self._identity = _identity(self.path)
         _databases.add(self)
+
+    def _open_to_read(self) -> None:
+        self._identity = _identity(self.path)
+        if self._identity is None:
+            raise StoreUnavailable(f"{self.path} does not exist: open it for writing once, or name another file")
+        with self._lease(self._readers) as connection:
+            check_current(connection, self.path)
 
     def call(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of a call that takes a while and needs no connection."""
@@ -149,6 +161,8 @@ class Database:
 
         Cancelled while it still waits, it is not done at all.
         """
+        if self._read_only:
+            raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
         job = _Job(work, arguments)
         self._waiting.append(job)
         try:
@@ -287,7 +301,15 @@ class Database:
     def _connect(self, *, writing: bool) -> Connection:
         making = self._identity is None
         patience = 0 if writing and not making else self._busy_timeout
-        return connect(self.path, mode="rwc" if making else "rw", writing=writing, busy_timeout=patience)
+        return connect(self.path, mode=self._mode(making=making), writing=writing, busy_timeout=patience)
+
+    def _mode(self, *, making: bool) -> str:
+        if not self._read_only:
+            return "rwc" if making else "rw"
+        if self._log.exists():
+            return "ro"
+        # Where nobody has it open, SQLite makes a log and takes it away again; where it cannot, it need not.
+        return "rw" if os.access(self.path.parent, os.W_OK) else "ro&immutable=1"
 
     def _leave(self, connection: Connection | None, idle: list[Connection], *, sound: bool, keep: bool) -> None:
         with self._state:
@@ -341,6 +363,12 @@ def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseExcept
             connection.execute("RELEASE part")
 
 
+def _make_private(path: Path) -> None:
+    """Make a new file that only its owner can read, as its log will be; one that is there is not touched."""
+    with _making, suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
@@ -350,6 +378,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_making: Final = threading.Lock()
+"""Held until a new file is closed again: nobody has it open with SQLite before."""
 _inherited: list[object] = []
 """Kept alive for good: finalising an inherited connection would use the parent's locks."""
 

@@ -48,6 +48,18 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     check_version(connection, path)
 
 
+def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
+    """Refuse a file that cannot be read as it is.
+
+    Raises:
+        StoreUnavailable: another program's database, or an empty one.
+        VersionMismatch: of another format.
+    """
+    _check(connection, path)
+    if version(connection) != FORMAT:
+        raise VersionMismatch(f"{path} has not the tables of this release yet: open it for writing once")
+
+
 def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
     """Refuse a file that a newer release has written, or one that no release wrote. Raises VersionMismatch."""
     found = version(connection)
