@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _trouble import TOUCHES, Fill, files, looks, opened, sentence
@@ -26,24 +27,20 @@ with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical", holdout=None
     bank.learn([{"role": "user", "content": "Find the other order"}], outcome="success")
 """
 
+MISTAKES: dict[str, Callable[[Any, Path], object]] = {
+    "export": lambda bank, path: bank.export(path),
+    "export onto a part of it": lambda bank, path: bank.export(path.with_name("bank.db-shm")),
+    "backup": lambda bank, path: bank.backup(path),
+    "import": lambda bank, path: bank.import_(path),
+}
 
-@pytest.mark.parametrize(
-    "touch",
-    [
-        lambda bank, path: bank.export(path),
-        lambda bank, path: bank.export(path.with_name("bank.db-shm")),
-        lambda bank, path: bank.backup(path),
-        lambda bank, path: bank.import_(path),
-    ],
-    ids=["export", "export onto a part of it", "backup", "import"],
-)
-def test_a_bank_named_by_mistake_keeps_the_locks_of_its_process(
-    path: Path, touch: Callable[[lessonbank.Bank, Path], object]
-) -> None:
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_bank_named_by_mistake_keeps_the_locks_of_its_process(path: Path, what: str) -> None:
     with lessonbank.connect(path, scope="a", embedder="lexical", holdout=None) as bank:
         bank.learn([{"role": "user", "content": "Find the order"}], outcome="success")
         with pytest.raises(LessonbankError) as caught:
-            touch(bank, path)
+            MISTAKES[what](bank, path)
         assert isinstance(caught.value, UsageError | FormatError)
         subprocess.run([sys.executable, "-c", OTHER, str(path)], check=True)
         bank.learn([{"role": "user", "content": "Find a third order"}], outcome="success")
@@ -108,10 +105,10 @@ async def test_what_is_not_there_is_not_made_to_be_read(path: Path) -> None:
 async def test_no_statement_runs_in_the_thread_of_the_event_loop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So neither does the fsync of a log that begins anew, whoever's write it is."""
     threads: set[str] = set()
-    real = _database.connect
+    real: Any = _database.connect
 
-    def traced(*args: object, **options: object) -> sqlite3.Connection:
-        connection = real(*args, **options)  # type: ignore[arg-type]
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = real(*args, **options)
         connection.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
         return connection
 
