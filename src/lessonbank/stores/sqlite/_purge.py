@@ -9,17 +9,17 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.stores._erasing import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
+from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded, microseconds
-from lessonbank.types import Erased, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
 from ._derived import EXPERIENCE, RECALL, RUN, derive, recount, reindex_words, settle_all, underive, untag
-from ._placing import drop, forget
-from ._reading import counts
+from ._read import counts
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
-from ._writing import Batch, journal, stale_lessons
+from ._vector_blocks import drop, forget
+from ._write import Batch, journal, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
@@ -50,12 +50,18 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     return _finish(connection, name, writer, tombstone)
 
 
-def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str, /) -> JournalEntry:
-    """Erase one lesson or run, with what is derived from it.
+def purge(
+    connection: sqlite3.Connection, name: str, these: Iterable[tuple[Erasure, str]], writer: str, reason: str, /
+) -> list[JournalEntry]:
+    """Erase lessons, runs and recalls, each with what is derived from it.
 
     Raises:
-        NotFound: neither the scope nor its past knows it.
+        NotFound: neither the scope nor its past knows one of them.
     """
+    return [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+
+
+def _purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
     scope = find_scope(connection, name)
     while erasing.read(entry_of(text) for _, text in _entries(connection, scope, erasing)):
         pass
