@@ -278,7 +278,7 @@ def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
     bank.retire(lesson.id, reason="harmful")
     retired_at = bank.history()[-1].at
     assert bank.as_of(3) == before
-    assert before.lessons() == bank.as_of(retired_at - timedelta(microseconds=1)).items()
+    assert before.lessons() == bank.as_of(retired_at - timedelta(microseconds=1)).lessons()
     assert bank.as_of(retired_at).get(lesson.id).retired
     assert bank.as_of(datetime.now(UTC)).lessons(retired=True) == bank.items(retired=True)
     assert bank.as_of(0).experiences == ()

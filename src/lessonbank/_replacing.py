@@ -30,10 +30,19 @@ def spare(path: Path, /, *, what: str) -> None:
     """
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder: name a file for the {what}")
+    if belongs_to_database(path):
+        raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the {what}")
+
+
+def belongs_to_database(path: Path, /) -> bool:
+    """Whether a file is a database of SQLite, or is kept beside one. Only SQLite may open it then, see `is_database`.
+
+    Raises:
+        OSError: a file that is there cannot be read.
+    """
     real = path.resolve()
     beside = [real.with_name(real.name.removesuffix(end)) for end in _BESIDE if real.name.endswith(end)]
-    if any(is_database(file) for file in (beside or [real]) if file.name):
-        raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the {what}")
+    return any(is_database(file) for file in (beside or [real]) if file.name)
 
 
 def is_database(path: Path, /, *, application_id: int | None = None) -> bool:

@@ -237,7 +237,7 @@ class Walk:
         made = experience(
             self.task(chance),
             scope=self.scope,
-            lessons=[self.item(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
+            lessons=[self.lesson(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
             minute=chance.randrange(3),
             attempts=[self.attempt(chance, run) for run in runs],
         )

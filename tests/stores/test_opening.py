@@ -15,6 +15,7 @@ import pytest
 from _trouble import TOUCHES, Fill, files, looks, opened, sentence
 
 import lessonbank
+from lessonbank import importers
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore, _database
 from lessonbank.testing._store_samples import MINE, added, experience
@@ -27,11 +28,25 @@ with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical", holdout=None
     bank.learn([{"role": "user", "content": "Find the other order"}], outcome="success")
 """
 
+
+def linked(path: Path) -> Path:
+    """Another name of the same file, as a folder of runs may hold one."""
+    folder = path.with_name("runs")
+    folder.mkdir()
+    (folder / "bank.json").symlink_to(path)
+    return folder / "bank.json"
+
+
 MISTAKES: dict[str, Callable[[Any, Path], object]] = {
     "export": lambda bank, path: bank.export(path),
     "export onto a part of it": lambda bank, path: bank.export(path.with_name("bank.db-shm")),
     "backup": lambda bank, path: bank.backup(path),
     "import": lambda bank, path: bank.import_(path),
+    "import of a part of it": lambda bank, path: bank.import_(path.with_name("bank.db-shm")),
+    "recorded runs": lambda bank, path: list(importers.read(path)),
+    "recorded runs in a part of it": lambda bank, path: list(importers.read(path.with_name("bank.db-shm"))),
+    "recorded runs of a format": lambda bank, path: list(importers.read(path, format="neutral")),
+    "a folder of recorded runs": lambda bank, path: list(importers.read(linked(path).parent)),
 }
 
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from lessonbank._batches import async_batches
 from lessonbank._concurrency import if_there
-from lessonbank._replacing import abandon, begin, finish, is_database, spare
+from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
@@ -222,8 +222,8 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
 def _check(path: Path) -> None:
     """Refuse what is no export, or not a whole one."""
     try:
-        if is_database(path):
-            raise FormatError(f"{str(path)!r} is a bank, not an export of one: export it first")
+        if belongs_to_database(path):
+            raise FormatError(f"{str(path)!r} is a bank, or a part of one, and no export: export the bank first")
         with path.open(encoding="utf-8") as file:
             head = _object(file.readline())
         with path.open(encoding="utf-8") as file:

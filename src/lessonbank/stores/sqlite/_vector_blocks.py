@@ -103,7 +103,7 @@ def keys_of(
 def forget(
     connection: sqlite3.Connection, scope: int, /, *, numbers: Collection[int] = (), keys: Collection[int] = ()
 ) -> None:
-    """Take out the vectors of these experiences and all their lessons, and of these keys, in all spaces of the scope."""
+    """Take out the vectors of these experiences with all their lessons, and of these keys, in all spaces of a scope."""
     if not numbers and not keys:
         return
     spaces = connection.execute("SELECT number, dimensions FROM spaces WHERE scope = ?", (scope,)).fetchall()
