@@ -156,7 +156,6 @@ def other_database(path: Path) -> None:
         ("bank.db", None, "is the bank itself"),
         ("bank.db-journal", None, "is the bank itself"),
         ("bank.db-wal", None, "is the bank itself"),
-        ("bank.db-queue", None, "is the bank itself"),
         ("link.db", lambda path: path.symlink_to(path.with_name("bank.db")), "is the bank itself"),
         ("hard.db", lambda path: path.hardlink_to(path.with_name("bank.db")), "is the bank itself"),
         ("folder", Path.mkdir, "is a folder"),

@@ -6,15 +6,15 @@ import errno
 import glob
 import os
 import secrets
+import sqlite3
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from .errors import StoreUnavailable, UsageError
 
-_BANK: Final = b"SQLite format 3\x00"
-_BESIDE: Final = ("-wal", "-shm", "-journal", "-queue")
+_BESIDE: Final = ("-wal", "-shm", "-journal")
 _ABANDONED: Final = 3600.0
 """Seconds without a write after which a part is taken for that of a writer that was killed."""
 _NAME: Final = 100
@@ -30,15 +30,41 @@ def spare(path: Path, /, *, what: str) -> None:
     """
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder: name a file for the {what}")
-    beside = [path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end)]
-    for file in (path, *beside):
-        if file.name and file.is_file() and _is_bank(file):
-            raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the {what}")
+    if belongs_to_database(path):
+        raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the {what}")
 
 
-def _is_bank(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_BANK)) == _BANK
+def belongs_to_database(path: Path, /) -> bool:
+    """Whether a file is a database of SQLite, or is kept beside one. Only SQLite may open it then, see `is_database`.
+
+    Raises:
+        OSError: a file that is there cannot be read.
+    """
+    real = path.resolve()
+    beside = [real.with_name(real.name.removesuffix(end)) for end in _BESIDE if real.name.endswith(end)]
+    return any(is_database(file) for file in (beside or [real]) if file.name)
+
+
+def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
+    """Whether a file is a database of SQLite, and says that it is of that application.
+
+    SQLite looks by itself: whoever else opens and closes a file drops the locks that this process holds on it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    try:
+        # Not `mode=ro`, which leaves a log beside a file that had none.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=1.0)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            (found,) = connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        return application_id is None and getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB
+    return application_id in (None, found)
 
 
 def begin(path: Path, /, *, like: Path | None = None) -> Path:
@@ -53,7 +79,7 @@ def begin(path: Path, /, *, like: Path | None = None) -> Path:
             if time.time() - left.stat().st_mtime > _ABANDONED:
                 left.unlink()
     part = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")
-    part.touch(exist_ok=False)
+    part.touch(mode=0o600 if like else 0o666, exist_ok=False)
     model = path if path.exists() else like
     if model is not None:
         part.chmod(model.stat().st_mode & 0o777)

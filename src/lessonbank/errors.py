@@ -154,3 +154,9 @@ class StoreUnavailable(StoreError):  # noqa: N818
     """The file is missing, read-only, locked, full or damaged."""
 
     code = "store_unavailable"
+
+
+class ReadOnly(StoreUnavailable):
+    """The bank was opened read-only and takes no writes."""
+
+    code = "read_only"

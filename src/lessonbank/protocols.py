@@ -207,8 +207,8 @@ class Store(Protocol):
     """Keeps records. They are the truth; vectors, full text and counts can be rebuilt from them.
 
     Every call names its scope, and nothing of another scope is ever read, written, ranked or counted. Whatever a
-    call acknowledged is on disk (where the store has one) before it returns; for receipts see `record`. All methods may
-    be called from several tasks at once and never block the event loop.
+    call acknowledged is on disk (where the store has one) before it returns. All methods may be called from several
+    tasks at once and never block the event loop.
     """
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
@@ -394,8 +394,7 @@ class Store(Protocol):
         ...
 
     async def record(self, recall: Recall, /) -> None:
-        """Keep a receipt, before its text leaves the process: it outlives that at once, and is on disk by the time
-        something settles it."""
+        """Keep a receipt, before its text leaves the process."""
         ...
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:

@@ -21,7 +21,7 @@ from lessonbank import AsyncReasoningBank
 from lessonbank.errors import NotFound
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite import SqliteStore, _reading
+from lessonbank.stores.sqlite import SqliteStore, _read
 from lessonbank.testing._store_samples import added, experience, trajectory
 
 pytestmark = [pytest.mark.usefixtures("small_boundaries"), pytest.mark.full]
@@ -150,20 +150,20 @@ def steps(connection: sqlite3.Connection, call: Callable[[], Any]) -> int:
 
 def looks(connection: sqlite3.Connection, ids: Ids) -> dict[str, Callable[[], Any]]:
     return {
-        "counts": lambda: _reading.counts(connection, OURS),
-        "pending": lambda: _reading.pending(connection, OURS, -1),
-        "learned": lambda: _reading.learned(connection, OURS, [ids.run]),
-        "holding": lambda: _reading.holding(connection, OURS, [ids.run]),
-        "get": lambda: _reading.experience(connection, OURS, ids.experience),
-        "owner": lambda: _reading.owner(connection, OURS, ids.lesson),
-        "trajectory": lambda: _reading.trajectory(connection, OURS, ids.run),
-        "recall": lambda: _reading.recall(connection, OURS, ids.recall),
-        "settlement": lambda: _reading.settlement(connection, OURS, ids.recall),
-        "scan": lambda: connection.execute(_reading.SCAN, (OURS,)).fetchall(),
-        "receipts": lambda: connection.execute(_reading.RECEIPTS, (OURS, None)).fetchall(),
-        "unsettled": lambda: connection.execute(_reading.RECEIPTS, (OURS, False)).fetchall(),
-        "journal": lambda: connection.execute(_reading.JOURNAL, (OURS, 0, None)).fetchall(),
-        "settlements": lambda: connection.execute(_reading.JOURNAL, (OURS, 0, '["settle"]')).fetchall(),
+        "counts": lambda: _read.counts(connection, OURS),
+        "pending": lambda: _read.pending(connection, OURS, -1),
+        "learned": lambda: _read.learned(connection, OURS, [ids.run]),
+        "holding": lambda: _read.holding(connection, OURS, [ids.run]),
+        "get": lambda: _read.experience(connection, OURS, ids.experience),
+        "owner": lambda: _read.owner(connection, OURS, ids.lesson),
+        "trajectory": lambda: _read.trajectory(connection, OURS, ids.run),
+        "recall": lambda: _read.recall(connection, OURS, ids.recall),
+        "settlement": lambda: _read.settlement(connection, OURS, ids.recall),
+        "scan": lambda: connection.execute(_read.SCAN, (OURS,)).fetchall(),
+        "receipts": lambda: connection.execute(_read.RECEIPTS, (OURS, None)).fetchall(),
+        "unsettled": lambda: connection.execute(_read.RECEIPTS, (OURS, False)).fetchall(),
+        "journal": lambda: connection.execute(_read.JOURNAL, (OURS, 0, None)).fetchall(),
+        "settlements": lambda: connection.execute(_read.JOURNAL, (OURS, 0, '["settle"]')).fetchall(),
     }
 
 

@@ -186,7 +186,7 @@ class Walk:
         await self.both(chance, lambda s: s.drop_index(scope=self.scope, space=space))
         self.dimensions[self.scope, space] = chance.choice((1, 3, 8))
 
-    async def rewind(self, chance: random.Random) -> None:
+    async def roll_back(self, chance: random.Random) -> None:
         last = len(await collected(self.reference.journal(scope=self.scope)))
         to = max(last - chance.choice((0, 1, 2, 5)), 0) if chance.random() < 0.6 else chance.randint(0, last)
         await self.apply(chance, [Rollback(to=to, reason="walk")])
@@ -237,7 +237,7 @@ class Walk:
         made = experience(
             self.task(chance),
             scope=self.scope,
-            lessons=[self.item(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
+            lessons=[self.lesson(chance, runs) for _ in range(chance.choice((0, 1, 1, 2, 3)))],
             minute=chance.randrange(3),
             attempts=[self.attempt(chance, run) for run in runs],
         )
@@ -329,9 +329,9 @@ MOVES = (
     "index",
     "index",
     "drop_index",
-    "rewind",
-    "rewind",
-    "rewind",
+    "roll_back",
+    "roll_back",
+    "roll_back",
     "keep",
     "settle",
     "purge",

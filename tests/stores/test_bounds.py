@@ -18,7 +18,7 @@ from _trouble import opened, sentence
 from lessonbank.errors import StoreUnavailable
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite._purging import purge_scope
+from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,
@@ -152,15 +152,15 @@ async def test_a_purge_does_not_call_the_bytes_of_another_one_gone(path: Path) -
     async with opened(path) as store, opened(path) as other:
         for scope in (MINE, THEIRS):
             await added(store, experience(scope=scope), scope=scope)
-        compacting = store._database.compacting
+        compacting = store._database.compact
 
         def then_another_purge_begins() -> object:
             done = compacting()
             done.result(20)
-            other._database.writing(lambda file: purge_scope(file, THEIRS, "tests", "test")).result(20)
+            other._database.write(lambda file: purge_scope(file, THEIRS, "tests", "test")).result(20)
             return done
 
-        store._database.compacting = then_another_purge_begins  # type: ignore[method-assign,assignment]
+        store._database.compact = then_another_purge_begins  # type: ignore[method-assign,assignment]
         await store.purge("scope", "", scope=MINE, writer="tests", reason="test")
         assert any("purge was interrupted" in problem for problem in await other.verify())
         await other.rebuild()
@@ -198,7 +198,7 @@ asyncio.run(main())
 
 async def test_a_read_that_begins_as_the_store_closes_is_refused_in_one_sentence(path: Path) -> None:
     async with opened(path) as store:
-        store._database._pool.shutdown()
+        store._database._reading.shutdown()
         with pytest.raises(StoreUnavailable) as caught:
             await store.counts(scope=MINE)
         sentence(caught)

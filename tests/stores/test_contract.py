@@ -9,7 +9,7 @@ import pytest
 
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite import SqliteStore, _inline
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 
 
@@ -38,23 +38,3 @@ class TestSqliteStore(StoreContract):
         raw.execute("UPDATE scopes SET documents = 0, words = 0")
         raw.execute("UPDATE spaces SET epoch = epoch + 1")
         raw.close()
-
-
-@pytest.mark.anyio
-@pytest.mark.full
-class TestSqliteStoreInTheEventLoop(TestSqliteStore):
-    """Every call that may be made in the event loop is, from the first on."""
-
-    @pytest.fixture(autouse=True)
-    def _at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_inline, "_IN_A_ROW", 0)
-
-
-@pytest.mark.anyio
-@pytest.mark.full
-class TestSqliteStoreInThreads(TestSqliteStore):
-    """No call is."""
-
-    @pytest.fixture(autouse=True)
-    def _never(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_inline, "_SHORT", 0.0)

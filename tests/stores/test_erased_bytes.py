@@ -90,7 +90,7 @@ async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path)
 async def test_purged_texts_words_and_vectors_are_gone(
     path: Path, monkeypatch: pytest.MonkeyPatch, what: str, fresh: int
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._placing.FRESH", fresh)
+    monkeypatch.setattr("lessonbank.stores.sqlite._vector_blocks.FRESH", fresh)
     known_lesson, row = lesson(f"{SECRET} first"), towards(3, tilt=0.37)
     known = experience("Plain task", lessons=(known_lesson, lesson("other")))
     async with opened(path) as store:

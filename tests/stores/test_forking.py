@@ -15,7 +15,7 @@ from _trouble import opened
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
-from lessonbank.stores.sqlite._reading import SCAN
+from lessonbank.stores.sqlite._read import SCAN
 from lessonbank.testing._store_samples import MINE, added, collected, experience
 
 pytestmark = [
@@ -112,12 +112,12 @@ async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
             end.wait(20)
             return int(connection.execute("SELECT count(*) FROM experiences").fetchone()[0])
 
-        writing = store._database.writing(long)
+        writing = store._database.write(long)
         begun.wait(20)
 
         def refused(database: Database) -> str:
             with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
-                database.writing(long)
+                database.write(long)
             with pytest.raises(StoreUnavailable, match="forked while its parent was busy"):
                 database.read(long)
             return "refused"

@@ -17,8 +17,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.memory import MemoryStore
-from lessonbank.stores.sqlite._ranking import _small_cache
-from lessonbank.stores.sqlite._slots import Matrices
+from lessonbank.stores.sqlite._matrices import Matrices
+from lessonbank.stores.sqlite._vector_search import _small_cache
 from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Replace, Rollback
 
@@ -33,7 +33,7 @@ async def near(store: Store, axis: int = 0, *, space: str = SPACE) -> list[tuple
 async def test_what_was_rolled_back_is_not_found_when_its_vector_is_joined_to_a_block(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._placing.FRESH", 4)
+    monkeypatch.setattr("lessonbank.stores.sqlite._vector_blocks.FRESH", 4)
     async with opened(path) as store:
         await added(store, experience("kept"), along=[towards(0)])
         await added(store, experience("taken out"), along=[towards(0)])
@@ -134,14 +134,14 @@ def crowded_slot() -> int:
 def test_hiding_many_rows_copies_what_a_sight_saw_once() -> None:
     rows = np.eye(8, dtype=np.float32)
     matrix = Matrix.of(np.arange(8) * PARTS, *packed_rows(rows))
-    before = matrix.sight()
+    before = matrix.snapshot()
     matrix.activate(0, active=False)
     held = matrix._active
     for number in range(1, 7):
         matrix.activate(number * PARTS, active=False)
     assert matrix._active is held
     assert before.active.all()
-    assert matrix.sight().active.tolist() == [False] * 7 + [True]
+    assert matrix.snapshot().active.tolist() == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -173,7 +173,7 @@ async def a_deed(chance: random.Random, store: Store, title: str) -> Deed:
 
 
 async def sound(store: Store) -> set[str]:
-    """Each active lesson is found once by its own vector, or waits for one; nothing else is found. Returns who waits."""
+    """Each active lesson is found once by its own vector, or waits for one; nothing else is. Returns who waits."""
     active: dict[str, Lesson] = {i.id: i async for e in store.scan(scope=MINE) for i in e.active_lessons}
     waiting = dict(await store.unindexed(scope=MINE, space=SPACE, limit=9999, lessons=True))
     found = await store.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=9999)

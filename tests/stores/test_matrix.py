@@ -1,4 +1,4 @@
-"""The closest rows by cosine, whatever the rows, and sights that later changes do not reach."""
+"""The closest rows by cosine, whatever the rows, and snapshots that later changes do not reach."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def loaded(rows: np.ndarray) -> Matrix:
 
 def found(matrix: Matrix, query: object, limit: int, exclude: tuple[int, ...] = ()) -> list[tuple[int, float]]:
     """(number, score), equal scores with the largest number first."""
-    near = matrix.sight().nearest(unit(query, what="q"), limit=limit, exclude=exclude)
+    near = matrix.snapshot().nearest(unit(query, what="q"), limit=limit, exclude=exclude)
     best = ranked(near, limit=limit, age=lambda numbers: dict.fromkeys(numbers, 0))
     return [(key // PARTS, score) for key, score in best]
 
@@ -122,7 +122,7 @@ def test_as_many_rows_are_found_as_asked_for(limit: int) -> None:
 def test_a_thousand_equal_rows_tie_also_in_a_large_matrix() -> None:
     rows = np.random.default_rng(10).normal(size=(6000, 384))
     rows[::6] = rows[0]
-    near = loaded(rows).sight().nearest(unit(rows[0], what="q"), limit=3)
+    near = loaded(rows).snapshot().nearest(unit(rows[0], what="q"), limit=3)
     assert sorted(near) == [(number * PARTS, 1.0) for number in range(0, 6000, 6)]
 
 
@@ -167,7 +167,7 @@ def test_threads_that_ask_at_once_get_what_each_would_alone() -> None:
 def test_a_sight_keeps_what_it_saw() -> None:
     matrix = matrix_of(np.eye(4))
     query = unit([1, 0.1, 0, 0], what="q")
-    before = matrix.sight()
+    before = matrix.snapshot()
     wanted = before.nearest(query, limit=4)
     matrix.put(0, packed([0, 0, 0, 1]))
     matrix.put(1 * PARTS, packed([0, 1, 0, 0]), active=False)
@@ -175,7 +175,7 @@ def test_a_sight_keeps_what_it_saw() -> None:
     for number in range(10, 60):
         matrix.put(number * PARTS, packed(query))
     assert before.nearest(query, limit=4) == wanted
-    assert {key // PARTS for key, _ in matrix.sight().nearest(query, limit=99)} == {0, 3, *range(10, 60)}
+    assert {key // PARTS for key, _ in matrix.snapshot().nearest(query, limit=99)} == {0, 3, *range(10, 60)}
 
 
 def test_a_row_set_again_replaces_the_first() -> None:

@@ -21,12 +21,12 @@ def units(rows: Rows) -> Rows:
 def recall(rows: Rows, queries: Rows, *, limit: int = 5) -> float:
     """Which share of the closest `limit` is found; rows as close as the last one count as well as that one."""
     rows, queries = units(rows), units(queries)
-    sight = Matrix.of(np.arange(len(rows)) * PARTS, *packed_rows(rows)).sight()
+    snapshot = Matrix.of(np.arange(len(rows)) * PARTS, *packed_rows(rows)).snapshot()
     found = 0
     for query in queries:
         exact = rows @ query
         last = np.partition(exact, -limit)[-limit] - 2e-5
-        found += sum(exact[key // PARTS] >= last for key, _ in sight.nearest(query, limit=limit)[:limit])
+        found += sum(exact[key // PARTS] >= last for key, _ in snapshot.nearest(query, limit=limit)[:limit])
     return found / (limit * len(queries))
 
 
@@ -66,9 +66,9 @@ def test_nearly_equal_rows_and_a_limit_beyond_them_all() -> None:
     chance = np.random.default_rng(3)
     rows = 1.0 + 1e-3 * chance.normal(size=(3000, 64))
     assert recall(rows, rows[:20], limit=20) >= 0.98
-    sight = Matrix.of(np.arange(3000) * PARTS, *packed_rows(units(rows))).sight()
-    assert len(sight.nearest(units(rows)[0], limit=10**12)) == 3000
-    assert sight.nearest(units(rows)[0], limit=5, exclude=range(3000)) == []
+    snapshot = Matrix.of(np.arange(3000) * PARTS, *packed_rows(units(rows))).snapshot()
+    assert len(snapshot.nearest(units(rows)[0], limit=10**12)) == 3000
+    assert snapshot.nearest(units(rows)[0], limit=5, exclude=range(3000)) == []
 
 
 @pytest.mark.parametrize("left", [1, 5, 700])
@@ -78,7 +78,7 @@ def test_the_few_rows_that_may_be_found_are_found(left: int) -> None:
     matrix = Matrix.of(np.arange(4000) * PARTS, *packed_rows(rows))
     for number in range(4000 - left):
         matrix.activate(number * PARTS, active=False)
-    found = matrix.sight().nearest(rows[0], limit=5)
+    found = matrix.snapshot().nearest(rows[0], limit=5)
     assert {key // PARTS for key, _ in found} <= set(range(4000 - left, 4000))
     assert len(found) == min(left, 5)
 

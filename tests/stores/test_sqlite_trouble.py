@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sqlite3
@@ -14,8 +15,8 @@ import numpy as np
 import pytest
 
 from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
-from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.stores.sqlite._placing import FRESH
+from lessonbank.stores.sqlite import SqliteStore, _schema
+from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing._store_samples import (
     MINE,
     SPACE,
@@ -40,6 +41,38 @@ async def test_a_file_of_a_newer_release_is_left_alone(path: Path, filled: Fill)
     with pytest.raises(VersionMismatch, match="newer release"):
         await SqliteStore.open(path)
     assert path.read_bytes() == before
+
+
+async def test_a_file_of_a_development_version_is_named_and_left_alone(path: Path, filled: Fill) -> None:
+    await (await filled(path)).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute("PRAGMA user_version = 5")
+    raw.close()
+    before = path.read_bytes()
+    with pytest.raises(VersionMismatch, match="development version"):
+        await SqliteStore.open(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_bank_of_the_format_before_is_brought_to_this_one_by_every_opener_or_none(
+    path: Path, filled: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await (await filled(path)).close()
+    monkeypatch.setattr(_schema, "FORMAT", _schema.FORMAT + 1)
+    monkeypatch.setattr(_schema, "MIGRATIONS", {_schema.FORMAT - 1: "0007_more.sql"})
+    scripts = {"0007_more.sql": "CREATE TABLE more (a);\nINSERT INTO nowhere VALUES (1);\n"}
+    monkeypatch.setattr(_schema, "script", scripts.__getitem__)
+    with pytest.raises(StoreUnavailable, match="no such table"):
+        await SqliteStore.open(path)
+    scripts["0007_more.sql"] = "CREATE TABLE more (a);\n"
+    stores = await asyncio.gather(*(SqliteStore.open(path) for _ in range(4)))
+    for store in stores:
+        assert await store.verify() == []
+        await store.close()
+    with sqlite3.connect(path) as raw:
+        assert raw.execute("PRAGMA user_version").fetchone() == (_schema.FORMAT,)
+        assert raw.execute("SELECT count(*) FROM more").fetchone() == (0,)
+    raw.close()
 
 
 async def test_a_file_that_is_no_bank_is_refused_and_left_alone(path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.stores.sqlite import _words as by_words
+from lessonbank.stores.sqlite import _word_search as by_words
 from lessonbank.types import Add, Experience, Lesson, Retire
 
 pytestmark = pytest.mark.anyio

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
+from lessonbank._replacing import belongs_to_database
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
@@ -27,7 +28,7 @@ from . import (
     tau_bench,
 )
 from ._outcomes import Outcomes
-from ._reading import Entry, Format, Imported, Row, Skipped, Source
+from ._reading import NOT_A_BANK, Entry, Format, Imported, Row, Skipped, Source
 
 __all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "read"]
 
@@ -80,7 +81,7 @@ def read(path: str | os.PathLike[str], /, *, format: str = "auto", success_at: f
         raise FormatError(f"there is no file or folder {str(place)!r}")
     if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
         return _folder(place, format, success_at)
-    _check_regular(place)
+    _check_file(place)
     chosen = detect(place) if format == "auto" else format
     return _with_outcomes(_BY_NAME[chosen], Source(place, success_at=success_at), Outcomes())
 
@@ -98,7 +99,7 @@ def detect(path: str | os.PathLike[str], /) -> str:
         raise FormatError(f"{str(place)!r} is a folder of files, not a run: detect its files one by one")
     if not place.exists():
         raise FormatError(f"there is no file {str(place)!r}")
-    _check_regular(place)
+    _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
     found = _recognised(Source(place))
@@ -108,9 +109,11 @@ def detect(path: str | os.PathLike[str], /) -> str:
     raise FormatError(f"{str(place)!r} {why}")
 
 
-def _check_regular(place: Path) -> None:
+def _check_file(place: Path) -> None:
     if not (place.is_file() or place.is_dir()):
         raise FormatError(f"{str(place)!r} {_NOT_REGULAR}")
+    if _holds(lambda: belongs_to_database(place)):
+        raise FormatError(f"{str(place)!r} cannot be read: {NOT_A_BANK}; name the files of your agent")
 
 
 _NOT_REGULAR = "is not a regular file: runs are read more than once, so save them to a file"

@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
 
+from lessonbank._replacing import belongs_to_database
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
@@ -26,6 +27,7 @@ LINE_LIMIT = 64 * 2**20
 """Bytes of one line; a longer one is skipped, because it has to fit in memory several times over."""
 DOCUMENT_LIMIT = 512 * 2**20
 """Bytes (unpacked) of a file that is one JSON value and has to be read whole."""
+NOT_A_BANK = "it is a bank, or a part of one, and no file of runs"
 _SAMPLE = 20
 _UNREADABLE = "the file cannot be read further"
 # UTF-32's little-endian mark begins with UTF-16's, so it comes first.
@@ -180,7 +182,13 @@ class Source:
         row = self._row(1, line)
         return isinstance(row, Row) and isinstance(row.value, dict | list) and bool(row.value)
 
+    @cached_property
+    def _is_bank(self) -> bool:
+        return belongs_to_database(self.path)
+
     def _open(self) -> BinaryIO:
+        if self._is_bank:  # whoever else opens and closes it drops the locks that SQLite holds for this process
+            raise OSError(NOT_A_BANK)
         with self.path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         return _as_utf8(cast("io.BufferedReader", gzip.open(self.path, "rb")) if packed else self.path.open("rb"))

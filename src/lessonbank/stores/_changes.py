@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.types import (
     Add,
@@ -220,7 +219,7 @@ def planned(
     if moved := [e.id for e in unchanged if present.experience(e.id) != e]:
         raise Conflict(f"changed meanwhile, by somebody else: {', '.join(moved)}; nothing was changed")
     draft = Draft(present, scope=scope)
-    for change in breathing(changes):
+    for change in changes:
         draft.do(change)
     return draft
 

@@ -37,7 +37,7 @@ _TOGETHER: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class MatrixSnapshot:
     """A matrix as one moment saw it; later changes to the matrix do not reach it."""
 
     keys: Ints
@@ -106,7 +106,7 @@ class Sight:
 def ranked(
     found: Sequence[tuple[int, float]], /, *, limit: int, age: Callable[[Sequence[int]], Mapping[int, int]]
 ) -> list[tuple[int, float]]:
-    """The best `limit` of what a sight found, equal scores newest first; `age` is asked only where there are ties."""
+    """The best `limit` of what a snapshot found, equal scores newest first; `age` is asked only for ties."""
     if len(found) == len({score for _, score in found}):
         return list(found[:limit])
     created = age([key // PARTS for key, _ in found])
@@ -114,7 +114,7 @@ def ranked(
 
 
 class Matrix:
-    """The packed rows of one scope and space, by key. Rows are only ever appended: sights keep what they saw."""
+    """The packed rows of one scope and space, by key. Rows are only ever appended: snapshots keep what they saw."""
 
     __slots__ = (
         "_active",
@@ -148,7 +148,7 @@ class Matrix:
     def _fill(self, keys: Ints, shorts: Shorts, factors: Floats, size: int) -> None:
         self._keys, self._rows, self._factors, self._size = keys, shorts, factors, size
         self._active: Bools = np.ones(len(keys), dtype=np.bool_)
-        # Whether a sight shares `_active`: then it is copied before it is changed.
+        # Whether a snapshot shares `_active`: then it is copied before it is changed.
         self._seen = False
         # So many rows stand in the order of their keys; `_later` has the places of those after them.
         self._sealed = size
@@ -213,11 +213,11 @@ class Matrix:
         if place is not None:
             self._mark(place, active)
 
-    def sight(self) -> Sight:
+    def snapshot(self) -> MatrixSnapshot:
         """What the matrix holds now; nothing is copied."""
         self._sign()
         end, self._seen = self._size, True
-        return Sight(self._keys[:end], self._rows[:end], self._factors[:end], self._active[:end], self._signs)
+        return MatrixSnapshot(self._keys[:end], self._rows[:end], self._factors[:end], self._active[:end], self._signs)
 
     def _place(self, key: int) -> int | None:
         place = self._later.get(key)

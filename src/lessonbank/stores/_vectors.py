@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, SpaceMismatch, UsageError
 
 from ._records import encodable
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     Rows: TypeAlias = tuple[Shorts, Floats]
     """Packed rows: whole numbers, shape (n, dimensions), and what each row is multiplied with to have length 1."""
 
-_PORTION: Final = 128
+_BATCH: Final = 128
 """Rows packed at once: what comes in between fits the processor's cache."""
 LARGEST: Final = 32767
 """What the largest number of a packed row becomes."""
@@ -69,7 +68,7 @@ def placeable(
     rows = _packed_together(list(vectors.values()))
     if rows is None or dimensions not in (None, rows[0].shape[1]):
         rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)
-    ids = [encodable(id) for id in breathing(vectors)]
+    ids = [encodable(id) for id in vectors]
     unknown = next((id for id in ids if not known(id)), None)
     if unknown is not None:
         raise NotFound(f"no experience or lesson {unknown!r} in this scope to keep a vector of")
@@ -89,7 +88,7 @@ def _packed_together(vectors: Sequence[Any]) -> Rows | None:
     if len(floats) == 1:  # most writes have one, and every call of numpy costs more than its numbers
         alone = np.abs(floats).max()
         return _packed(floats, alone) if 0 < alone < np.inf else None
-    parts = [_packed_if_sound(floats[at : at + _PORTION]) for at in breathing(range(0, len(floats), _PORTION))]
+    parts = [_packed_if_sound(floats[at : at + _BATCH]) for at in range(0, len(floats), _BATCH)]
     sound = [part for part in parts if part is not None]
     if len(sound) < len(parts):
         return None

@@ -16,9 +16,9 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from lessonbank._concurrency import breathing, if_there
-from lessonbank._portions import portions
-from lessonbank._replacing import abandon, begin, finish, spare
+from lessonbank._batches import async_batches
+from lessonbank._concurrency import if_there
+from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.trust import IMPORTED, check_person
@@ -71,7 +71,7 @@ async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: 
     written, checksum = 0, hashlib.sha256()
     async with (
         await anyio.open_file(part, "w", encoding="utf-8", newline="\n") as out,
-        aclosing(portions(records, size=_BATCH)) as batches,
+        aclosing(async_batches(records, size=_BATCH)) as batches,
     ):
         await out.write(_line({"format": FORMAT, "version": VERSION, "scope": scope}))
         async for batch in batches:
@@ -84,7 +84,7 @@ async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: 
 
 
 def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
-    return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in breathing(batch))
+    return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
 async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None) -> int:
@@ -109,7 +109,7 @@ def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, s
     """The records of a file in portions, as they may be kept in `scope`."""
     rest = records()
     try:
-        while told := list(_some(breathing(rest))):
+        while told := list(_some(rest)):
             yield _portion(told, scope)
     except (OSError, UnicodeDecodeError) as error:
         raise FormatError(f"cannot read {str(path)!r} as an export: {error}; nothing was imported") from error
@@ -120,9 +120,9 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
     return Imported(
         runs=_of(told, Trajectory, None),
         recalls=_of(told, Recall, scope),
-        experiences=[_on_probation(experience, scope) for experience in breathing(experiences)],
+        experiences=[_on_probation(experience, scope) for experience in experiences],
         settlements=_of(told, Settlement, scope),
-        trusted={e.id: {lesson.id for lesson in e.lessons if lesson.state == "active"} for e in breathing(experiences)},
+        trusted={e.id: {lesson.id for lesson in e.lessons if lesson.state == "active"} for e in experiences},
     )
 
 
@@ -208,7 +208,7 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
     """What gives the records of a file in which all is well, from the first on, each with the length of its line."""
     _check(path)
     known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
-    for line in breathing(_lines(path)):
+    for line in _lines(path):
         record = _parse(line, path)
         if why := known.misfit(record):
             raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
@@ -222,6 +222,8 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
 def _check(path: Path) -> None:
     """Refuse what is no export, or not a whole one."""
     try:
+        if belongs_to_database(path):
+            raise FormatError(f"{str(path)!r} is a bank, or a part of one, and no export: export the bank first")
         with path.open(encoding="utf-8") as file:
             head = _object(file.readline())
         with path.open(encoding="utf-8") as file:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from anyio import to_thread
 
-from lessonbank._portions import portions
+from lessonbank._batches import async_batches
 from lessonbank.protocols import Store
 from lessonbank.types import (
     Add,
@@ -152,7 +152,7 @@ async def differences(store: Store, /, *, scope: str) -> tuple[str, ...]:
 async def _traced(store: Store, scope: str) -> tuple[Tracing, int]:
     """The traces of all entries, and the sequence of the last one. A journal with rollbacks is read twice."""
     tracing, jumps, last = Tracing(), dict[int, int](), 0
-    async with aclosing(portions(store.journal(scope=scope), size=_PORTION)) as journal:
+    async with aclosing(async_batches(store.journal(scope=scope), size=_PORTION)) as journal:
         async for portion in journal:
             last = portion[-1].sequence
             jumps |= rollbacks_of(portion)
@@ -165,7 +165,7 @@ async def _traced(store: Store, scope: str) -> tuple[Tracing, int]:
 
 async def _retraced(journal: AsyncIterator[JournalEntry], spans: Sequence[range]) -> Tracing:
     tracing, last = Tracing(), spans[-1][-1] if spans else 0
-    async with aclosing(portions(journal, size=_PORTION)) as read:
+    async with aclosing(async_batches(journal, size=_PORTION)) as read:
         async for portion in read:
             within = [e.entry for e in portion if any(e.sequence in span for span in spans)]
             await to_thread.run_sync(tracing.make, within)
@@ -176,7 +176,7 @@ async def _retraced(journal: AsyncIterator[JournalEntry], spans: Sequence[range]
 
 async def _compared(store: Store, scope: str, traces: Mapping[str, Trace]) -> dict[str, str]:
     wrong, left = dict[str, str](), set(traces)
-    async with aclosing(portions(store.scan(scope=scope), size=_PORTION)) as records:
+    async with aclosing(async_batches(store.scan(scope=scope), size=_PORTION)) as records:
         async for portion in records:
             wrong |= await to_thread.run_sync(_unlike, portion, traces)
             left.difference_update(record.id for record in portion)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
-from lessonbank.stores._erasing import SALT, Erasing, check_erasures, scope_tombstone
+from lessonbank.stores._erasure import SALT, Erasing, check_erasures, scope_tombstone
 from lessonbank.stores._listing import wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
@@ -137,7 +136,7 @@ class MemoryStore:
         check_settlement(settlement, scope=scope)
         if rollback := lone_rollback(changes, vectors, settlement):
             check_target(rollback, sequence=len(here.journal))
-            here.rewind(rollback.to, scope=scope)
+            here.roll_back(rollback.to, scope=scope)
             return journaled(self._write(scope).journal, changes, scope=scope, writer=encodable(writer))
         draft = planned(changes, here, scope=scope, unlearned=unlearned, unchanged=unchanged)
         rows = self._rows(here, vectors or {}, space, known=draft.holds)
@@ -411,9 +410,9 @@ def _clean(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
 
 def _clean_portion(portion: Imported) -> Imported:
     return Imported(
-        runs=_clean(breathing(portion.runs)),
-        recalls=[dumped(recall.model_copy(update={"lessons": ()}))[0] for recall in breathing(portion.recalls)],
-        experiences=[dumped(experience)[0] for experience in breathing(portion.experiences)],
+        runs=_clean(portion.runs),
+        recalls=[dumped(recall.model_copy(update={"lessons": ()}))[0] for recall in portion.recalls],
+        experiences=[dumped(experience)[0] for experience in portion.experiences],
         settlements=[dumped(settlement)[0] for settlement in portion.settlements],
         trusted=portion.trusted,
     )

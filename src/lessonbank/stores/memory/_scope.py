@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._erasing import Erasing, forgotten, is_forgotten, unknown
+from lessonbank.stores._erasure import Erasing, forgotten, is_forgotten, unknown
 from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._records import encodable, microseconds
@@ -108,7 +108,7 @@ class Scope:
         for space in self.vectors:
             self._show(experience, space)
 
-    def rewind(self, to: int, /, *, scope: str) -> None:
+    def roll_back(self, to: int, /, *, scope: str) -> None:
         """Make the experiences what they were after entry `to`."""
         wanted = {e.id: e for e in state_at(self.journal, to, scope=scope).experiences}
         for id in [id for id in self.experiences if id not in wanted]:
@@ -128,7 +128,7 @@ class Scope:
     def nearest(self, query: Vectors, space: str, /, *, limit: int, exclude: Collection[str]) -> list[Match]:
         """The closest rows of a space that holds some; `query` is a unit row."""
         numbers = [self.numbers[id] for id in exclude if id in self.numbers]
-        found = self.spaces[space].sight().nearest(query, limit=limit, exclude=numbers)
+        found = self.spaces[space].snapshot().nearest(query, limit=limit, exclude=numbers)
         return [self._match(*divmod(key, PARTS), score) for key, score in ranked(found, limit=limit, age=self._ages)]
 
     def _ages(self, numbers: Sequence[int]) -> dict[int, int]:

@@ -8,7 +8,6 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import anyio
 from anyio import to_thread
-from anyio.lowlevel import checkpoint
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import check_settlement, lone_rollback
-from lessonbank.stores._erasing import Erasing, check_erasures
+from lessonbank.stores._erasure import check_erasures
 from lessonbank.stores._listing import wanted_states
-from lessonbank.stores._packing import packed, unpacked
-from lessonbank.stores._records import checked_scope, dumped, encodable, loaded
+from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.stores._records import checked_scope, encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
@@ -45,84 +42,76 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
-from lessonbank.types.runs import is_brief
 
-from . import _backup, _importing, _listing, _purging, _ranking, _reading, _repair, _verifying, _words, _writing
+from . import _backup, _importing, _listing, _purge, _read, _rebuild, _vector_search, _verify, _word_search, _write
 from ._database import Database, Stream
-from ._inline import Lengthy, Pace
-from ._preparing import BRIEF, SMALL, all_packed, are_small, ready
-from ._rewinding import rewind
+from ._matrices import Matrices
+from ._rollback import roll_back
 from ._rows import experience_of
-from ._slots import Matrices
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
 
 T = TypeVar("T")
 R = TypeVar("R")
-Work = Callable[[sqlite3.Connection], T]
 
-_PORTION: Final = 64
+_BATCH: Final = 64
 """Records a scan fetches at a time: to look through many more would take Python's collector milliseconds."""
 
 
 class SqliteStore:
     """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
 
-    Blocking work is done in threads, one that writes and a few that read, so that a long write never keeps a read
-    waiting; but calls that are over in a millisecond and wait for nobody are made at once, in the event loop. Writes
-    that wait at the same moment share one commit. Works in any thread or event loop, and after `fork`.
+    All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
+    read waiting, nor anything the event loop. Works in any thread or event loop, and after `fork`.
     """
 
     def __init__(self, database: Database, /) -> None:
         self._database = database
         self._matrices = Matrices()
-        self._ranking, self._searching, self._finding, self._recording = Pace(), Pace(), Pace(), Pace()
 
     @classmethod
-    async def open(cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0) -> SqliteStore:
-        """Open the bank file at `path`, made where there is none; its folder must exist.
+    async def open(
+        cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0, read_only: bool = False
+    ) -> SqliteStore:
+        """Open the bank file at `path`, made where there is none, for its owner alone; its folder must exist.
 
-        `busy_timeout`: seconds a write waits for other processes before it gives up.
+        `busy_timeout`: seconds a write waits for other processes before it gives up. `read_only`: nothing is written,
+        and every write raises `ReadOnly`.
 
         Raises:
             StoreUnavailable: the file cannot be opened, or belongs to another program.
             VersionMismatch: a newer release wrote it; nothing was changed.
         """
-        return cls(await to_thread.run_sync(_opened, path, busy_timeout))
+        return cls(await to_thread.run_sync(_opened, path, busy_timeout, read_only))
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = checked_scope(scope), tuple(trajectories)
-        rows = await self._off_loop(
-            lambda: [(clean, packed(text)) for clean, text in map(dumped, breathing(runs))],
-            small=0 < len(runs) <= SMALL and all(is_brief(run, most=BRIEF) for run in runs),
-        )
-        return await self._write(lambda file: _writing.keep(file, where, rows)) if rows else []
+        self._database.check_open()
+        return await self._write(_write.keep, where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        ids = tuple(trajectory_ids)
-        return await self._find(lambda file: _reading.learned(file, checked_scope(scope), ids))
+        return await self._read(_read.learned, checked_scope(scope), tuple(trajectory_ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        ids = tuple(trajectory_ids)
-        return await self._find(lambda file: _reading.holding(file, checked_scope(scope), ids))
+        return await self._read(_read.holding, checked_scope(scope), tuple(trajectory_ids))
 
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
         where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
-        blobs = await self._read(lambda file: _listing.pending(file, where, bound, after))
-        return await self._off_loop(lambda: [loaded(Trajectory, unpacked(blob)) for blob in breathing(blobs)])
+        blobs = await self._read(_listing.pending, where, bound, after)
+        return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
-        return await self._read(lambda file: _reading.trajectory(file, checked_scope(scope), id))
+        return await self._read(_read.trajectory, checked_scope(scope), id)
 
     async def get_run(self, id: str, /, *, scope: str) -> Run:
         """See `Store.get_run`."""
-        return await self._read(lambda file: _listing.run(file, checked_scope(scope), id))
+        return await self._read(_listing.run, checked_scope(scope), id)
 
     async def list_runs(
         self,
@@ -138,7 +127,7 @@ class SqliteStore:
     ) -> Sequence[Run]:
         """See `Store.list_runs`."""
         asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
-        return await self._read(lambda file: _listing.runs(file, asked, outcome=outcome, status=status))
+        return await self._read(partial(_listing.runs, outcome=outcome, status=status), asked)
 
     async def apply(
         self,
@@ -159,19 +148,15 @@ class SqliteStore:
             self._database.check_open()
             return []
         entries = [*changes, *([Settle(settlement=settlement)] if settlement else [])]
-        batch = _writing.Batch(
-            scope=scope,
-            writer=encodable(writer),
-            vectors=dict(vectors or {}),
-            space=space if space is None else encodable(space),
-            unlearned=tuple(unlearned),
-            unchanged=tuple(unchanged),
-            entries=await self._all_packed(entries),
-        )
         rollback = lone_rollback(changes, vectors, settlement)
-        if rollback is not None:
-            return await self._write(lambda file: rewind(file, batch, rollback))
-        return await self._write(lambda file: _writing.apply(file, batch))
+        kept = encodable(writer), None if space is None else encodable(space)
+        placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
+
+        def write(connection: sqlite3.Connection) -> Sequence[JournalEntry]:
+            batch = _write.Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon)
+            return _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
+
+        return await self._write(write)
 
     async def import_records(
         self,
@@ -183,22 +168,16 @@ class SqliteStore:
         approved_by: str | None = None,
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
-        add = partial(
-            _importing.import_records,
-            portions=portions,
-            scope=checked_scope(scope),
-            writer=encodable(writer),
-            approved_by=encodable(approved_by) if approved_by else None,
-        )
-        return await self._write(add)
+        where, by = checked_scope(scope), encodable(approved_by) if approved_by else None
+        return await self._write(_importing.import_records, portions, where, encodable(writer), by)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._find(lambda file: _reading.experience(file, checked_scope(scope), id))
+        return await self._read(_read.experience, checked_scope(scope), id)
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._find(lambda file: _reading.owner(file, checked_scope(scope), lesson_id))
+        return await self._read(_read.owner, checked_scope(scope), lesson_id)
 
     async def list_lessons(
         self,
@@ -216,18 +195,18 @@ class SqliteStore:
         """See `Store.list_lessons`."""
         asked = _listing.Asked(checked_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
-        return await self._read(lambda file: _listing.lessons(file, asked, states=states, kind=kind, writer=writer))
+        return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
-        return self._stream(_reading.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
+        return self._stream(_read.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
 
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Match]:
         """See `Store.nearest`."""
         find = partial(
-            _ranking.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
+            _vector_search.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
         return await self._rank(find, vector)
 
@@ -236,7 +215,7 @@ class SqliteStore:
     ) -> Sequence[Match] | None:
         """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
         find = partial(
-            _ranking.nearest_unless_missing,
+            _vector_search.nearest_unless_missing,
             scope=checked_scope(scope),
             space=encodable(space),
             limit=limit,
@@ -246,38 +225,34 @@ class SqliteStore:
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_words.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
-        return await self._read(find, pace=self._searching, hurried=partial(find, hurried=True))
+        find = partial(_word_search.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        return await self._read(find)
 
     async def unindexed(
         self, *, scope: str, space: str, limit: int, lessons: bool = False
     ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         find = partial(
-            _ranking.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
+            _vector_search.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
         )
-        return await self._read(lambda file: find(file, self._matrices))
+        return await self._read(find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
-        where = checked_scope(scope), dict(vectors), encodable(space)
-        await self._write(lambda file: _writing.index(file, *where))
+        await self._write(_write.index, checked_scope(scope), dict(vectors), encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
-        where = checked_scope(scope), encodable(space)
-        await self._write(lambda file: _writing.drop_index(file, *where))
+        await self._write(_write.drop_index, checked_scope(scope), encodable(space))
 
     async def record(self, recall: Recall, /) -> None:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        small = len(recall.text) + len(recall.task) < BRIEF
-        clean, blob = await self._off_loop(lambda: ready(recall.model_copy(update={"lessons": ()})), small=small)
-        await self._write_unsynced(lambda file: _writing.record(file, clean, blob), small=small)
+        await self._write(_write.record, recall.model_copy(update={"lessons": ()}))
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._find(lambda file: _reading.recall(file, checked_scope(scope), id))
+        return await self._read(_read.recall, checked_scope(scope), id)
 
     async def list_recalls(
         self,
@@ -293,16 +268,16 @@ class SqliteStore:
     ) -> Sequence[Recall]:
         """See `Store.list_recalls`."""
         asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
-        return await self._read(lambda file: _listing.recalls(file, asked, lesson=lesson, settled=settled))
+        return await self._read(partial(_listing.recalls, lesson=lesson, settled=settled), asked)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
         values = (checked_scope(scope), settled)
-        return self._stream(_reading.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
+        return self._stream(_read.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._find(lambda file: _reading.settlement(file, checked_scope(scope), recall_id))
+        return await self._read(_read.settlement, checked_scope(scope), recall_id)
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
@@ -313,118 +288,94 @@ class SqliteStore:
             min(max(since, 0), 1 << 32),
             json.dumps(sorted(kinds)) if kinds is not None else None,
         )
-        return self._stream(_reading.JOURNAL, values, partial(_reading.journal_entry, scope))
+        return self._stream(_read.JOURNAL, values, partial(_read.journal_entry, scope))
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        return await self._read(lambda file: _reading.counts(file, checked_scope(scope)))
+        return await self._read(_read.counts, checked_scope(scope))
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
-        return await self._read(_reading.scopes)
+        return await self._read(_read.scopes)
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""
-        return await self._find(lambda file: _reading.setting(file, encodable(key)))
+        return await self._read(_read.setting, encodable(key))
 
     async def set_setting(self, key: str, value: str, /) -> None:
         """See `Store.set_setting`."""
-        await self._write(lambda file: _writing.set_setting(file, encodable(key), encodable(value)))
+        await self._write(_write.set_setting, encodable(key), encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
-            return await self._erase(lambda file: _purging.purge_scope(file, where, by, why))
-        return await self._erase(lambda file: _purging.purge(file, where, Erasing(what, encodable(id)), by, why))
+            return await self._erase(_purge.purge_scope, where, by, why)
+        return (await self._erase(_purge.purge, where, [(what, encodable(id))], by, why))[0]
 
     async def purge_many(
         self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
     ) -> Sequence[JournalEntry]:
         """See `Store.purge_many`."""
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
-        erasing = [partial(Erasing, what, encodable(id)) for what, id in check_erasures(these)]
-        if not erasing:
-            return []
-        return await self._erase(lambda file: [_purging.purge(file, where, one(), by, why) for one in erasing])
+        erased = [(what, encodable(id)) for what, id in check_erasures(these)]
+        return await self._erase(_purge.purge, where, erased, by, why) if erased else []
 
     async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
         """See `Store.forget`. Writes the whole file anew where anything was forgotten."""
         where, by = checked_scope(scope), encodable(writer)
-        told, mark = await self._write(lambda file: (_purging.forget_old(file, where, before, by), _purging.mark(file)))
+        told = await self._write(_purge.forget_old, where, before, by)
         if told.runs or told.recalls:
-            await _result(self._database.compacting())
-            await self._write(lambda file: _purging.finished(file, mark))
+            await self._erase(_purge.mark)
         return told
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
-        await self._write(_repair.rebuild)
-        if await self._read(_repair.unfinished):
-            await self._erase(lambda file: None)
+        await self._write(_rebuild.rebuild)
+        if await self._read(_rebuild.unfinished):
+            await self._erase(_purge.mark)
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        return await self._read(_verifying.problems)
+        return await self._read(_verify.problems)
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
-        await self._read(lambda file: _backup.backup(file, path))
+        await self._read(_backup.backup, path)
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""
         await to_thread.run_sync(self._database.close)
 
-    async def _erase(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _erase(self, work: Callable[..., T], *arguments: Any) -> T:
         """A change after which nothing of what it took away is left in the file."""
-        done, mark = await self._write(lambda file: (work(file), _purging.mark(file)))
-        await _result(self._database.compacting())
-        await self._write(lambda file: _purging.finished(file, mark))
+
+        def erased(connection: sqlite3.Connection) -> tuple[T, str | None]:
+            return work(connection, *arguments), _purge.mark(connection)
+
+        done, mark = await self._write(erased)
+        await _result(self._database.compact())
+        await self._write(_purge.finished, mark)
         return done
 
-    async def _all_packed(self, entries: Sequence[Change | Settle]) -> Sequence[tuple[Change | Settle, bytes]]:
-        """Each as it is kept, and packed."""
-        if are_small(entries):
-            return list(map(ready, entries))
-        return await self._off_loop(partial(all_packed, entries, beside=self._database.reading))
+    async def _write(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` returns, once all it wrote is on disk; it is called with a connection before its `arguments`."""
+        return await _result(self._database.write(work, *arguments))
 
-    async def _write(self, work: Work[T]) -> T:
-        """What `work` returns, once all it wrote is on disk: only a thread may wait for a disk."""
-        return await _result(self._database.writing(work))
-
-    async def _write_unsynced(self, work: Work[T], *, small: bool) -> T:
-        """What `work` returns, once it is written so that it outlives this process; a moment later it is on disk."""
-        if small and self._recording.is_short:
-            await _give_way()
-            with suppress(Lengthy):
-                return self._recording.at_once(lambda: self._database.write_hurried(work))
-        return await _result(self._database.writing(self._recording.counted(work), synced=False))
-
-    async def _read(self, work: Work[T], *, pace: Pace | None = None, hurried: Work[T] | None = None) -> T:
-        """What `work` finds. `hurried` finds the same where that is short by the `pace` of late, or raises Lengthy."""
-        if pace is None or hurried is None:
-            return await self._off_loop(lambda: self._database.read(work))
-        if pace.is_short:
-            await _give_way()
-            with suppress(Lengthy):
-                return pace.at_once(lambda: self._database.read(hurried, hurried=True))
-        return await self._off_loop(lambda: pace.timed(lambda: self._database.read(work)))
-
-    async def _find(self, work: Work[T]) -> T:
-        """What a look at a few rows finds."""
-        return await self._read(work, pace=self._finding, hurried=work)
+    async def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` finds in one snapshot; it is called with a connection before its `arguments`."""
+        return await _result(self._database.read(work, *arguments))
 
     async def _rank(self, find: Callable[..., T], vector: Vectors) -> T:
         """What is found with a matrix."""
-        work = partial(find, matrices=self._matrices, query=unit(vector, what="the query"))
-        return await self._read(work, pace=self._ranking, hurried=partial(work, hurried=True))
+        return await self._read(partial(find, matrices=self._matrices, query=unit(vector, what="the query")))
 
-    async def _off_loop(self, call: Callable[[], T], *, small: bool = False) -> T:
-        """The result of a call that takes a while. A `small` one is quicker made here."""
-        return call() if small else await _result(self._database.reading(call))
+    async def _call(self, call: Callable[[], T]) -> T:
+        """The result of a call that takes a while."""
+        return await _result(self._database.call(call))
 
     async def _stream(self, sql: str, values: Sequence[Any], parse: Callable[[Any], R]) -> AsyncIterator[R]:
-        opening = self._database.reading(lambda: self._database.stream(sql, values))
+        opening = self._database.call(self._database.stream, sql, values)
         try:
             stream = await _result(opening)
         except BaseException:
@@ -432,8 +383,8 @@ class SqliteStore:
             opening.add_done_callback(self._abandon)
             raise
         try:
-            while portion := await self._off_loop(lambda: list(map(parse, breathing(stream.take(_PORTION))))):
-                for record in portion:
+            while batch := await self._call(lambda: list(map(parse, stream.take(_BATCH)))):
+                for record in batch:
                     yield record
         finally:
             with anyio.CancelScope(shield=True):
@@ -442,16 +393,6 @@ class SqliteStore:
     def _abandon(self, opening: Future[Stream]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._database.done(opening.result())
-
-
-async def _give_way() -> None:
-    """Let other tasks have their turn."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        await checkpoint()
-    else:
-        await asyncio.sleep(0)
 
 
 async def _result(future: Future[T]) -> T:
@@ -463,8 +404,8 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def _opened(path: str | os.PathLike[str], busy_timeout: float) -> Database:
-    database = Database(path, busy_timeout=busy_timeout)
+def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database:
+    database = Database(path, busy_timeout=busy_timeout, read_only=read_only)
     try:
         database.open()
     except BaseException:

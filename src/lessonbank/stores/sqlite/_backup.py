@@ -7,18 +7,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish
+from lessonbank._replacing import abandon, begin, finish, is_database
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._schema import APPLICATION_ID
 
-_PORTION: Final = 1024
-"""Pages copied at a time; between two portions other threads of this process get their turn."""
-_MAGIC: Final = b"SQLite format 3\x00"
-_APPLICATION_ID_AT: Final = 68
+_BATCH: Final = 1024
+"""Pages copied at a time; between two batches other threads of this process get their turn."""
 _LOGS: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a file that is open, and may apply to whatever takes its place."""
-_OWN: Final = ("", *_LOGS, "-queue")
+_OWN: Final = ("", *_LOGS)
 """The files of one bank, by what follows its name."""
 
 
@@ -34,7 +32,7 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
     """
     if not connection.in_transaction:
         connection.execute("BEGIN")
-    # Only reading takes the snapshot; without it, each portion would be of another moment.
+    # Only reading takes the snapshot; without it, each batch would be of another moment.
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     target = target.resolve()
     source = Path(connection.execute("PRAGMA database_list").fetchone()[2])
@@ -51,7 +49,7 @@ def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
     try:
         _copy(connection, part)
         _check(part)
-        _let_go(target)
+        _clear_logs(target)
         finish(part, target)
     finally:
         abandon(part)
@@ -63,17 +61,8 @@ def _spare(target: Path, source: Path) -> None:
         raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")
     if target.is_dir():
         raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")
-    if target.exists() and not _is_bank(target):
+    if target.exists() and not is_database(target, application_id=APPLICATION_ID):
         raise UsageError(f"{str(target)!r} is not a bank: a backup takes the place of an earlier one only")
-
-
-def _is_bank(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        head = file.read(100)
-    found = int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4], "big")
-    return head.startswith(_MAGIC) and found == APPLICATION_ID
 
 
 def _copy(connection: sqlite3.Connection, part: Path) -> None:
@@ -81,7 +70,7 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
         # A crash throws the part away, so there is nothing to roll back, and `finish` syncs it once.
         copy.execute("PRAGMA journal_mode = OFF")
         copy.execute("PRAGMA synchronous = OFF")
-        connection.backup(copy, pages=_PORTION, sleep=0.01)
+        connection.backup(copy, pages=_BATCH, sleep=0.01)
 
 
 def _check(part: Path) -> None:
@@ -92,7 +81,7 @@ def _check(part: Path) -> None:
         raise sqlite3.DatabaseError(f"the bank is damaged ({found})")
 
 
-def _let_go(target: Path) -> None:
+def _clear_logs(target: Path) -> None:
     """See that no log of the earlier backup is left: SQLite would apply it to the new one."""
     logs = [target.with_name(target.name + ending) for ending in _LOGS]
     if any(log.exists() for log in logs) and target.exists():

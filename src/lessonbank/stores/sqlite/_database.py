@@ -6,25 +6,20 @@ import os
 import sqlite3
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lessonbank._concurrency import rested
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import ReadOnly, StoreUnavailable, UsageError
 
-from ._causes import is_busy, unavailable
-from ._committing import Committer, transacted
-from ._connecting import Connection, connect
-from ._inline import Lengthy
-from ._queue import PATIENCE, Queue
-from ._schema import check_version, prepare
-from ._syncing import Syncing
-from ._syncing import synced as wait_for_disk
+from ._connection import Connection, connect, patiently, transaction
+from ._errors import is_busy, unavailable
+from ._schema import check_current, check_version, prepare
 
 T = TypeVar("T")
 
@@ -33,12 +28,12 @@ _FORK_PATIENCE: Final = 5.0
 """Seconds a fork waits for the calls of other threads."""
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
-_COMMITS: Final = 64
-"""Hurried commits after which a thread does it: they are small, and do not do it themselves."""
+_TOGETHER: Final = 64
+"""Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
 
 
 class Stream:
-    """Rows of one query, read in portions from one snapshot that stays open in between."""
+    """Rows of one query, read in batches from one snapshot that stays open in between."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path, sql: str, values: Sequence[Any], /) -> None:
         self._turn = threading.Lock()
@@ -79,21 +74,27 @@ class Stream:
             connection.close()
 
 
+@dataclass(slots=True, eq=False)
+class _Job:
+    work: Callable[..., Any]
+    arguments: Sequence[Any]
+    future: Future[Any] = field(default_factory=Future)
+
+
 class Database:
-    """One file, one writer, as many readers as are reading at once. Every method blocks: call it from a thread; but for
-    those that are `hurried`, which raise Lengthy where they would have to wait.
+    """One file, one thread that writes, and as many that read as are reading at once.
 
     Readers are opened `query_only`, so that nothing that ranks can ever write. Nothing is left open across a fork,
     because SQLite's locks do not survive one.
     """
 
-    def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float) -> None:
+    def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
         if str(path) in {"", ":memory:"}:
             raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
-        self.path = Path(path).absolute()
+        self.path = Path(path).expanduser().absolute()
+        self._read_only = read_only
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
-        self._patience = min(PATIENCE, busy_timeout)
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
@@ -106,13 +107,9 @@ class Database:
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
-        self._queue = Queue(self.path)
-        self._hurry = threading.Lock()
-        self._hurried_queue = Queue(self.path)
-        self._hurried_commits = 0
-        self._syncing = Syncing(partial(wait_for_disk, self._log))
-        self._committer = Committer(self._turn)
-        self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
+        self._waiting: deque[_Job] = deque()
+        self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
+        self._reading = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
 
     def open(self) -> None:
         """Create or check the file.
@@ -124,102 +121,114 @@ class Database:
             raise StoreUnavailable(f"the folder {self.path.parent} does not exist: create it first")
         if self.path.is_dir():
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
-        with self._lease(self._writers) as connection:
-            prepare(connection, self.path, patience=self._busy_timeout)
-            self._identity = _identity(self.path)
+        if self._read_only:
+            self._open_to_read()
+        else:
+            _make_private(self.path)
+            with self._lease(self._writers) as connection:
+                prepare(connection, self.path, patience=self._busy_timeout)
+                connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
+                self._identity = _identity(self.path)
         _databases.add(self)
 
-    def read(self, work: Callable[[sqlite3.Connection], T], /, *, hurried: bool = False) -> T:
-        """What `work` finds in one snapshot."""
-        with self._lease(self._readers, hurried=hurried) as connection:
+    def _open_to_read(self) -> None:
+        self._identity = _identity(self.path)
+        if self._identity is None:
+            raise StoreUnavailable(f"{self.path} does not exist: open it for writing once, or name another file")
+        with self._lease(self._readers) as connection:
+            check_current(connection, self.path)
+
+    def call(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
+        """The future result of a call that takes a while and needs no connection."""
+        return self._submitted(self._reading, work, *arguments)
+
+    def read(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
+        """What `work` will find in one snapshot; it is called with a connection before its `arguments`."""
+        return self._submitted(self._reading, self._read, work, *arguments)
+
+    def _read(self, work: Callable[..., T], *arguments: Any) -> T:
+        with self._lease(self._readers) as connection:
             connection.execute("BEGIN")
             try:
-                return work(connection)
+                return work(connection, *arguments)
             finally:
                 # SQLite has ended it already after some failures, and what failed must be what is told.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def reading(self, call: Callable[[], T], /) -> Future[T]:
-        """The future result of a call that reads, in a thread of its own."""
-        return self._begun(self._pool.submit, partial(_rested, call))
+    def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
+        """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-    def writing(self, work: Callable[[sqlite3.Connection], T], /, *, synced: bool = True) -> Future[T]:
-        """The future result of `work`, there once all it wrote is committed; if anything fails, nothing was written.
-
-        `synced`: it is on disk by then. Otherwise it is within a tenth of a second: what the death of this process does
-        not lose, a power cut can.
+        Cancelled while it still waits, it is not done at all.
         """
-        return self._begun(partial(self._committer.submit, synced=synced), partial(self._present, work))
-
-    def write_hurried(self, work: Callable[[sqlite3.Connection], T], /) -> T:
-        """What `work` returns, once it is written as `writing` says of what is not `synced`.
-
-        Raises:
-            Lengthy: somebody else is writing; nothing was written.
-        """
-        if not self._committer.is_idle or not self._hurry.acquire(blocking=False):
-            raise Lengthy
+        if self._read_only:
+            raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
+        job = _Job(work, arguments)
+        self._waiting.append(job)
         try:
-            with self._hurried_turn() as connection:
-                done = transacted(connection, partial(self._present, work))
-            self._hurried_commits += 1
-        finally:
-            self._hurry.release()
-        if self._hurried_commits >= _COMMITS:
-            with suppress(StoreUnavailable):
-                self._begun(partial(self._committer.submit, bare=True), self._empty_log)
-        return done
+            self._submitted(self._writing, self._commit_waiting)
+        except StoreUnavailable:
+            with suppress(ValueError):
+                self._waiting.remove(job)
+            raise
+        return job.future
 
-    @contextmanager
-    def _hurried_turn(self) -> Generator[sqlite3.Connection]:
-        with self._lease(self._writers, hurried=True, synced=False) as connection, self._hurried_queue.turn_at_once():
-            yield connection
-        self._syncing.due()
-
-    def _empty_log(self, connection: sqlite3.Connection) -> None:
-        """Move what is in the log to the file, as far as no reader needs it."""
-        self._hurried_commits = 0
-        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-
-    def _present(self, work: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
-        """`work` on a file that no newer release has taken over since it was opened."""
-        check_version(connection, self.path)
-        return work(connection)
-
-    def compacting(self) -> Future[None]:
+    def compact(self) -> Future[None]:
         """Write the file anew without its free pages, and empty the write-ahead log.
 
         Its result raises StoreUnavailable while another reader still needs the old pages.
         """
-        return self._begun(partial(self._committer.submit, bare=True), self._compact)
+        return self._submitted(self._writing, self._compact)
 
-    def _begun(self, submit: Callable[[Callable[..., T]], Future[T]], work: Callable[..., T]) -> Future[T]:
+    def _submitted(self, pool: ThreadPoolExecutor, call: Callable[..., T], *arguments: Any) -> Future[T]:
         self.check_open()
         try:
-            return submit(work)
+            return pool.submit(call, *arguments)
         except RuntimeError as error:
             self.check_open()  # it may have been closed a moment ago
             raise StoreUnavailable(f"no thread can be started for {self.path} ({error}): end some, try again") from None
 
-    def _compact(self, connection: sqlite3.Connection) -> None:
-        connection.execute("VACUUM")
-        if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-            raise StoreUnavailable(
-                f"what was erased may still be read in the log of {self.path}, because another reader holds an older "
-                "state: end it, then rebuild"
-            )
+    def _commit_waiting(self) -> None:
+        jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
+        live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+        if live:
+            self._commit(live)
 
-    @contextmanager
-    def _turn(self, synced: bool) -> Generator[sqlite3.Connection]:
-        """The writing connection, when this process's turn has come."""
-        with self._lease(self._writers, ending=True, synced=synced) as connection, self._queue.turn(self._patience):
-            yield connection
-        if not synced:
-            self._syncing.due()
+    def _commit(self, jobs: Sequence[_Job]) -> None:
+        """Do several writes in one transaction. One that fails takes nothing with it: the others go on without it."""
+        try:
+            with (
+                self._lease(self._writers, ending=True) as connection,
+                transaction(connection, patience=self._busy_timeout),
+            ):
+                check_version(connection, self.path)
+                outcomes = [_outcome(connection, job) for job in jobs]
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
+            if len(jobs) > 1 and not is_busy(error.__cause__):  # one wait for a lock is enough for all
+                for job in jobs:
+                    self._commit([job])
+                return
+            outcomes = [(None, error)] * len(jobs)
+        for job, (result, error) in zip(jobs, outcomes, strict=True):
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)
+
+    def _compact(self) -> None:
+        with self._lease(self._writers, ending=True) as connection:
+            patiently(connection, "VACUUM", patience=self._busy_timeout)
+            connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout * 1e3:.0f}")  # for readers to end
+            held = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            connection.execute("PRAGMA busy_timeout = 0")
+            if held:
+                raise StoreUnavailable(
+                    f"what was erased may still be read in the log of {self.path}, because another reader holds an "
+                    "older state: end it, then rebuild"
+                )
 
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
-        """The rows of a query, as one snapshot that is read in portions; `done` must follow."""
+        """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
             stream = Stream(connection, self.path, sql, values)
             self._streams.add(stream)
@@ -243,39 +252,26 @@ class Database:
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
         self._closed = True
-        self._committer.stop()
-        self._syncing.stop()
-        if self._hurried_commits:
-            with suppress(StoreUnavailable), self._lease(self._writers, ending=True) as connection:
-                self._empty_log(connection)
+        self._writing.shutdown()
         with self._state:
             self._state.wait_for(lambda: not self._leased)
             self._close_idle()
-        self._pool.shutdown(wait=False)
+        self._reading.shutdown(wait=False)
         for stream in tuple(self._streams):
             self.done(stream)
 
     @contextmanager
     def _lease(
-        self,
-        idle: list[Connection],
-        *,
-        keep: bool = True,
-        ending: bool = False,
-        hurried: bool = False,
-        synced: bool = True,
+        self, idle: list[Connection], *, keep: bool = True, ending: bool = False
     ) -> Generator[sqlite3.Connection]:
-        self._enter(ending=ending, hurried=hurried)
+        self._enter(ending=ending)
         connection: Connection | None = None
         sound = False
         try:
             connection = self._connection(idle)
-            connection.suit(hurried=hurried, synced=synced, busy_timeout=self._busy_timeout)
             yield connection
             sound = True
         except sqlite3.Error as error:
-            if hurried and is_busy(error):
-                raise Lengthy from None
             raise unavailable(error, self.path) from error
         except BaseException:
             sound = connection is not None and not connection.in_transaction
@@ -283,11 +279,9 @@ class Database:
         finally:
             self._leave(connection, idle, sound=sound, keep=keep)
 
-    def _enter(self, *, ending: bool, hurried: bool) -> None:
+    def _enter(self, *, ending: bool) -> None:
         """Begin a call; one that was under way when the store was closed may still end."""
         with self._state:
-            if self._paused and hurried:
-                raise Lengthy
             self._state.wait_for(lambda: not self._paused)
             if not ending:
                 self.check_open()
@@ -305,7 +299,17 @@ class Database:
             return self._connect(writing=idle is self._writers)
 
     def _connect(self, *, writing: bool) -> Connection:
-        return connect(self.path, writing=writing, may_make=self._identity is None, busy_timeout=self._busy_timeout)
+        making = self._identity is None
+        patience = 0 if writing and not making else self._busy_timeout
+        return connect(self.path, mode=self._mode(making=making), writing=writing, busy_timeout=patience)
+
+    def _mode(self, *, making: bool) -> str:
+        if not self._read_only:
+            return "rwc" if making else "rw"
+        if self._log.exists():
+            return "ro"
+        # Where nobody has it open, SQLite makes a log and takes it away again; where it cannot, it need not.
+        return "rw" if os.access(self.path.parent, os.W_OK) else "ro&immutable=1"
 
     def _leave(self, connection: Connection | None, idle: list[Connection], *, sound: bool, keep: bool) -> None:
         with self._state:
@@ -322,8 +326,6 @@ class Database:
             connection.close()
         self._readers.clear()
         self._writers.clear()
-        self._queue.close()
-        self._hurried_queue.close()
 
     def before_fork(self) -> None:
         """Let the calls under way finish, start no new ones, and close what is idle."""
@@ -342,15 +344,29 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Forget, without touching them, whatever connections and locks the parent still held."""
-        _inherited.extend([*self._readers, *self._writers, *self._streams, self._pool])
+        _inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
 
 
-def _rested(call: Callable[[], T]) -> T:
-    """The result of a call that a thread waited for."""
-    rested()
-    return call()
+def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseException | None]:
+    connection.execute("SAVEPOINT part")
+    try:
+        return job.work(connection, *job.arguments), None
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - it is the caller's, and the other parts go on without it
+        connection.execute("ROLLBACK TO part")
+        return None, error
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE part")
+
+
+def _make_private(path: Path) -> None:
+    """Make a new file that only its owner can read, as its log will be; one that is there is not touched."""
+    with _making, suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -362,6 +378,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_making: Final = threading.Lock()
+"""Held until a new file is closed again: nobody has it open with SQLite before."""
 _inherited: list[object] = []
 """Kept alive for good: finalising an inherited connection would use the parent's locks."""
 

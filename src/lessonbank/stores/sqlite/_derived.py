@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._listing import outcomes, state_of, tags
 from lessonbank.stores._packing import unpacked
@@ -33,13 +32,13 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (scope, lesson.id, number, place, mark(lesson), *listed(lesson))
-            for number, e in breathing(experiences.items())
+            for number, e in experiences.items()
             for place, lesson in enumerate(e.lessons, 1)
         ),
     )
     attempts = [
         (scope, trajectory_id, number, waiting, outcomes(experience)[trajectory_id])
-        for number, experience in breathing(experiences.items())
+        for number, experience in experiences.items()
         if experience.attempts
         for trajectory_id, waiting in open_attempts(experience).items()
     ]
@@ -87,7 +86,7 @@ def relist(connection: sqlite3.Connection, /) -> None:
         run = loaded(Trajectory, unpacked(blob))
         if run.metadata:
             tag(connection, RUN, number, run.metadata)
-    for number, scope, blob in breathing(connection.execute("SELECT number, scope, record FROM recalls")):
+    for number, scope, blob in connection.execute("SELECT number, scope, record FROM recalls"):
         note_shown(connection, scope, number, loaded(Recall, unpacked(blob)))
 
 
@@ -162,7 +161,7 @@ def _index(connection: sqlite3.Connection, rows: Iterable[tuple[int, int, str]])
     """Index tasks: number, scope, and the words with a blank between each two."""
     connection.executemany(
         "INSERT INTO word_index (rowid, words) VALUES (?, ?)",
-        ((number, terms(scope, said)) for number, scope, said in breathing(rows) if said),
+        ((number, terms(scope, said)) for number, scope, said in rows if said),
     )
 
 

@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._changes import latest, vouched
-from lessonbank.stores._packing import packed
-from lessonbank.stores._records import dumped
+from lessonbank.stores._packing import packed_records
 from lessonbank.types import Add, Experience, Settle, Settlement
 
-from ._journalling import Batch
-from ._reading import settlement as settled
+from ._journal import Batch
+from ._read import settlement as settled
 from ._rows import find_scope, make_scope
-from ._writing import Present, apply, keep, record
+from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported
@@ -27,21 +25,18 @@ T = TypeVar("T")
 
 def import_records(
     connection: sqlite3.Connection,
-    /,
-    *,
     portions: Callable[[], Iterable[Imported]],
     scope: str,
     writer: str,
     approved_by: str | None,
+    /,
 ) -> int:
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
     make_scope(connection, scope)
     for portion in _ahead(portions()):
-        rows = [(run, packed(text)) for run, text in map(dumped, breathing(portion.runs))]
-        added += len(keep(connection, scope, rows))
-        receipts = (dumped(recall.model_copy(update={"lessons": ()})) for recall in breathing(portion.recalls))
-        added += sum(record(connection, clean, packed(text)) for clean, text in receipts)
+        added += len(keep(connection, scope, portion.runs))
+        added += sum(record(connection, recall.model_copy(update={"lessons": ()})) for recall in portion.recalls)
         added += _add(connection, portion.experiences, scope, writer)
         added += _settle(connection, portion.settlements, scope, writer)
         if approved_by:
@@ -52,14 +47,14 @@ def import_records(
 def _add(connection: sqlite3.Connection, experiences: Sequence[Experience], scope: str, writer: str) -> int:
     first = {experience.id: experience for experience in reversed(experiences)}
     here = Present(connection, find_scope(connection, scope), new=experiences)
-    new = [Add(experience=e) for e in breathing(experiences) if first[e.id] is e and not here.knows(e.id)]
+    new = [Add(experience=e) for e in experiences if first[e.id] is e and not here.knows(e.id)]
     _apply(connection, new, scope, writer)
     return len(new)
 
 
 def _settle(connection: sqlite3.Connection, settlements: Sequence[Settlement], scope: str, writer: str) -> int:
     told = latest(settlements).values()
-    present = {one.recall_id: settled(connection, scope, one.recall_id) for one in breathing(told)}
+    present = {one.recall_id: settled(connection, scope, one.recall_id) for one in told}
     new = [Settle(settlement=one) for one in told if (known := present[one.recall_id]) is None or known.at < one.at]
     _apply(connection, new, scope, writer)
     return len(new)
@@ -67,15 +62,14 @@ def _settle(connection: sqlite3.Connection, settlements: Sequence[Settlement], s
 
 def _trust(connection: sqlite3.Connection, portion: Imported, scope: str, by: str) -> None:
     here = Present(connection, find_scope(connection, scope))
-    some = ((id, lessons) for id, lessons in breathing(portion.trusted.items()) if lessons)
+    some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
     kept = ((experience, lessons) for id, lessons in some if (experience := here.experience(id)))
     _apply(connection, [trust for e, lessons in kept if (trust := vouched(e, lessons, by=by))], scope, by)
 
 
 def _apply(connection: sqlite3.Connection, entries: Sequence[Entry], scope: str, writer: str) -> None:
     if entries:
-        ready = [(clean, packed(text)) for clean, text in map(dumped, breathing(entries))]
-        apply(connection, Batch(scope=scope, writer=writer, entries=ready, vectors={}, space=None))
+        apply(connection, Batch(scope=scope, writer=writer, entries=packed_records(entries), vectors={}, space=None))
 
 
 def _ahead(things: Iterable[T], /) -> Iterator[T]:

@@ -10,7 +10,6 @@ from heapq import merge
 from itertools import islice
 from typing import Any, TypeVar
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     asked_words,
@@ -37,7 +36,7 @@ from lessonbank.types import (
 )
 
 from ._derived import EXPERIENCE, RECALL, RUN
-from ._reading import PENDING, holding, trajectory
+from ._read import PENDING, holding, trajectory
 from ._rows import ScopeRow, experience_at, find_scope
 
 T = TypeVar("T")
@@ -102,7 +101,7 @@ def lessons(
         where.add("writer = ?", encodable(writer))
     where.tagged("experience", EXPERIENCE, asked.metadata)
     rows = [_of_state(connection, scope, state, where) for state in states]
-    places = breathing(merge(*rows, reverse=True) if len(rows) > 1 else rows[0])
+    places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
     return asked.first(_lessons(connection, places), lambda lesson: (lesson.text,))
 
 
@@ -144,7 +143,7 @@ def runs(
         among = "IN" if status == "unfinished" else "NOT IN"
         where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
     sql = f"SELECT pending, record FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
-    rows = breathing(connection.execute(sql, where.values))
+    rows = connection.execute(sql, where.values)
     kept = ((waiting, loaded(Trajectory, unpacked(blob))) for waiting, blob in rows)
     found = asked.first(kept, lambda row: run_texts(row[1]))
     return [_run(connection, asked.scope, run, pending=bool(waiting)) for waiting, run in found]
@@ -184,7 +183,7 @@ def recalls(
         known = "EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
         where.add(f"{known} = ?", settled)
     sql = f"SELECT record FROM recalls r WHERE {where} ORDER BY created_at DESC, number DESC"
-    rows = breathing(connection.execute(sql, where.values))
+    rows = connection.execute(sql, where.values)
     return asked.first((loaded(Recall, unpacked(blob)) for (blob,) in rows), recall_texts)
 
 
@@ -198,7 +197,7 @@ def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: 
         f"SELECT record FROM trajectories t WHERE scope = ?1 AND {PENDING} AND number > ?3 ORDER BY number LIMIT ?4",
         (scope.number, UNFINISHED_TAG, last, limit),
     )
-    return [record for (record,) in breathing(rows)]
+    return [record for (record,) in rows]
 
 
 def _paged(

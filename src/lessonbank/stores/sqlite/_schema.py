@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 
-from ._upgrading import carry_over
+from ._connection import patiently, transaction
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 5
-"""The present one. 1 to 4 are of earlier releases, and are brought up to it when they are opened."""
-_STEPS: Final = ("0002_rewinding.sql", "0003_fill_touched.sql", "0004_word_counts.sql")
-"""What brought format 1 to 2, 3 and 4."""
+FORMAT: Final = 6
+"""The format this release writes."""
+OLDEST: Final = 6
+"""The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
+MIGRATIONS: Final[Mapping[int, str]] = {}
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{6: "0007_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -31,7 +32,7 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
     _check(connection, path)
     _log_ahead(connection, path, patience=patience)
     if version(connection) < FORMAT:
-        _migrate(connection, path)
+        _migrate(connection, path, patience=patience)
 
 
 def version(connection: sqlite3.Connection, /) -> int:
@@ -47,60 +48,59 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     check_version(connection, path)
 
 
+def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
+    """Refuse a file that cannot be read as it is.
+
+    Raises:
+        StoreUnavailable: another program's database, or an empty one.
+        VersionMismatch: of another format.
+    """
+    _check(connection, path)
+    if version(connection) != FORMAT:
+        raise VersionMismatch(f"{path} has not the tables of this release yet: open it for writing once")
+
+
 def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
-    """Refuse a file that a newer release has written. Raises VersionMismatch."""
-    if version(connection) > FORMAT:
+    """Refuse a file that a newer release has written, or one that no release wrote. Raises VersionMismatch."""
+    found = version(connection)
+    if found > FORMAT:
         raise VersionMismatch(
-            f"{path} was written by a newer release (format {version(connection)}, this one knows {FORMAT}): "
+            f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "
             "upgrade lessonbank; nothing was changed"
+        )
+    if 0 < found < OLDEST:
+        raise VersionMismatch(
+            f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
+            "export it with that version and import it here; nothing was changed"
         )
 
 
 def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
-    # The switch does not wait by itself when another process is switching at the same moment.
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            mode = str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-            break
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    mode = patiently(connection, "PRAGMA journal_mode = WAL", patience=patience).fetchone()[0]
     if mode != "wal":
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
+    with transaction(connection, patience=patience):
         # Another process may have been faster while this one waited.
         _check(connection, path)
         found = version(connection)
-        if found == 0:
-            run(connection, "schema.sql")
-        elif found < FORMAT:
-            upgrade(connection, found)
+        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
+            run(connection, name)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def upgrade(connection: sqlite3.Connection, found: int, /) -> None:
-    """Carry everything over from the tables of an earlier release."""
-    for name in _STEPS[found - 1 :]:
-        run(connection, f"earlier/{name}")
-    carry_over(connection, lambda: run(connection, "schema.sql"))
 
 
 def run(connection: sqlite3.Connection, name: str, /) -> None:
     """Execute the statements of an SQL file of this package."""
-    script = (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
-    for statement in statements(script):
+    for statement in statements(script(name)):
         connection.execute(statement)
+
+
+def script(name: str, /) -> str:
+    """An SQL file of this package."""
+    return (resources.files("lessonbank.stores.sqlite") / name).read_text(encoding="utf-8")
 
 
 def statements(script: str, /) -> Iterator[str]:

@@ -101,6 +101,16 @@ CREATE TABLE shown (
     PRIMARY KEY (scope, lesson, recall)
 ) WITHOUT ROWID;
 CREATE INDEX shown_by_recall ON shown (recall);
+CREATE TRIGGER trajectory_gone AFTER DELETE ON trajectories BEGIN
+    DELETE FROM tags WHERE kind = 1 AND record = old.number;
+END;
+CREATE TRIGGER recall_gone AFTER DELETE ON recalls BEGIN
+    DELETE FROM tags WHERE kind = 2 AND record = old.number;
+    DELETE FROM shown WHERE recall = old.number;
+END;
+CREATE TRIGGER experience_gone AFTER DELETE ON experiences BEGIN
+    DELETE FROM tags WHERE kind = 3 AND record = old.number;
+END;
 
 CREATE TABLE settlements (
     scope INTEGER NOT NULL,

@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lessonbank._concurrency import breathing, portions
+from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._packing import packed
+from lessonbank.stores._packing import packed, packed_records
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
@@ -30,8 +30,7 @@ from lessonbank.types import (
 from lessonbank.types.ids import now
 
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
-from ._journalling import AS_BEFORE, Batch, journal
-from ._placing import drop, forget, place
+from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
     AMONG_IDS,
     NOWHERE,
@@ -44,6 +43,7 @@ from ._rows import (
     journal_number,
     make_scope,
 )
+from ._vector_blocks import drop, forget, place
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
@@ -64,8 +64,8 @@ class Present:
         self._connection = connection
         self._scope = scope
         last, last_lesson = connection.execute(_NEWEST, (scope.number,)).fetchone() if new else (None, None)
-        self._unknown = self._not_in("experiences", last, [e.id for e in breathing(new)])
-        self._unowned = self._not_in("lessons", last_lesson, [i.id for e in breathing(new) for i in e.lessons])
+        self._unknown = self._not_in("experiences", last, [e.id for e in new])
+        self._unowned = self._not_in("lessons", last_lesson, [i.id for e in new for i in e.lessons])
 
     def _not_in(self, table: str, last: object, ids: Sequence[str]) -> set[str]:
         doubtful = ids
@@ -73,7 +73,7 @@ class Present:
             # Ids begin with the time they were made at: most are greater than any that is there, by SQLite's order too.
             doubtful = [] if last is None else [id for id in ids if id <= last]
         missing, sql = set(ids), f"SELECT id FROM {table} WHERE scope = ? AND id {AMONG_IDS}"
-        for some in portions(doubtful):
+        for some in batches(doubtful):
             rows = self._connection.execute(sql, (self._scope.number, among_ids(some)))
             missing.difference_update(id for (id,) in rows)
         return missing
@@ -108,11 +108,12 @@ class Present:
         return row[0] if row else None
 
 
-def keep(connection: sqlite3.Connection, scope_name: str, rows: Sequence[tuple[Trajectory, bytes]], /) -> list[str]:
-    """Insert trajectories, each with its packed form; the ids that were new."""
+def keep(connection: sqlite3.Connection, scope_name: str, runs: Sequence[Trajectory], /) -> list[str]:
+    """Insert trajectories by id; the ids that were new."""
     scope = make_scope(connection, scope_name)
     at = microseconds(now())
-    new = [run.id for run, blob in breathing(rows) if _insert_trajectory(connection, scope, run, blob, at)]
+    rows = packed_records(runs)
+    new = [run.id for run, blob in rows if _insert_trajectory(connection, scope, run, blob, at)]
     settle_pending(connection, scope.number, new)
     return new
 
@@ -167,8 +168,9 @@ def drop_index(connection: sqlite3.Connection, scope_name: str, space_name: str,
         drop(connection, space.number)
 
 
-def record(connection: sqlite3.Connection, recall: Recall, blob: bytes, /) -> bool:
+def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     """Keep a receipt; a known one stays as it is. Whether it was new."""
+    ((recall, blob),) = packed_records([receipt])
     scope = find_scope(connection, recall.scope)
     if scope is NOWHERE:
         scope = make_scope(connection, recall.scope)
@@ -234,18 +236,18 @@ def write(
     last, indexed, rolled_back = connection.execute(_STATE, (-scope.number,)).fetchone()
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
     every, added = written.experiences, written.added
-    old = {id: _old(connection, scope, id) for id in breathing(every) if id not in added or id in back}
+    old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
     numbers = {id: row.number for id, row in old.items()}
-    numbers.update((id, last + at) for at, id in enumerate((id for id in breathing(every) if id not in old), 1))
+    numbers.update((id, last + at) for at, id in enumerate((id for id in every if id not in old), 1))
     tasks, lengths = _words(written, numbers)
     trajectories = _clear(connection, scope, old)
     _put(connection, scope, written, numbers, old=old, lengths=lengths)
-    derive(connection, scope.number, {numbers[id]: e for id, e in breathing(every.items())})
+    derive(connection, scope.number, {numbers[id]: e for id, e in every.items()})
     if old:
         _change_tasks(connection, scope, old, written)
     index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
     before = sum(row.words for id, row in old.items() if id not in added)
-    trajectories.update(attempt.trajectory_id for e in breathing(every.values()) for attempt in e.attempts)
+    trajectories.update(attempt.trajectory_id for e in every.values() for attempt in e.attempts)
     settle_pending(connection, scope.number, trajectories)
     return numbers, (len(added), sum(lengths.values()) - before)
 
@@ -253,7 +255,7 @@ def write(
 def _words(written: Written, numbers: Mapping[str, int]) -> tuple[dict[int, str], dict[str, int]]:
     """The words of every task as one text, by number, and how many they are, by id."""
     tasks, lengths = dict[int, str](), dict[str, int]()
-    for id, experience in breathing(written.experiences.items()):
+    for id, experience in written.experiences.items():
         said = words(experience.task)
         tasks[numbers[id]], lengths[id] = " ".join(said), len(said)
     return tasks, lengths
@@ -288,7 +290,7 @@ def _old(connection: sqlite3.Connection, scope: ScopeRow, id: str) -> _Old:
 
 def _clear(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old]) -> set[str]:
     """Take away what earlier versions left in other tables. Returns the trajectories they spoke of."""
-    for row in breathing(old.values()):
+    for row in old.values():
         underive(connection, scope.number, row.number, row.experience)
     return {attempt.trajectory_id for row in old.values() for attempt in row.experience.attempts}
 
@@ -310,11 +312,11 @@ def _put(
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
     if old:
-        connection.executemany(_UPDATE, (row(id) for id in breathing(old)))
-    connection.executemany(_INSERT, (row(id) for id in breathing(written.experiences) if id not in old))
+        connection.executemany(_UPDATE, (row(id) for id in old))
+    connection.executemany(_INSERT, (row(id) for id in written.experiences if id not in old))
     connection.executemany(
         "INSERT OR REPLACE INTO tasks (number, task) VALUES (?, ?)",
-        ((numbers[id], experience.task) for id, experience in breathing(written.experiences.items())),
+        ((numbers[id], experience.task) for id, experience in written.experiences.items()),
     )
 
 

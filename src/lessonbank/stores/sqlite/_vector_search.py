@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._matrix import Matrix, Sight, ranked
+from lessonbank.stores._matrix import Matrix, MatrixSnapshot, ranked
 from lessonbank.stores._records import encodable
 from lessonbank.stores._vectors import check_dimensions, from_blob, keys_from_blob, row_size
 from lessonbank.types import Experience, Match
 
-from ._inline import Lengthy
+from ._matrices import Matrices, Slot
 from ._rows import (
     AMONG,
     PARTS,
@@ -30,16 +30,11 @@ from ._rows import (
     journal_number,
     numbers_of,
 )
-from ._slots import Matrices, Slot
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Vectors
 
-_ROWS: Final = 20_000
-"""Rows that are compared within a fraction of a millisecond."""
-_FEW: Final = 32
-"""Changes that a slot is brought up to in no time."""
-_PORTION: Final = 64
+_BATCH: Final = 64
 """Rows that are read from a block at a time."""
 _LOADING_CACHE: Final = 128
 """KiB of the file's pages that are kept while a matrix is loaded."""
@@ -55,19 +50,17 @@ def nearest(
     space: str,
     limit: int,
     exclude: Collection[str],
-    hurried: bool = False,
 ) -> list[Match]:
     """The closest active rows by cosine; `query` is a unit row.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
-        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space, hurried=hurried) as slot:
-        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
-        sight = _sight(slot, query, there, space)
+    with matrices.slot(scope, space) as slot:
+        here, there = _brought_up(connection, slot, scope, space)
+        snapshot = _snapshot(slot, query, there, space)
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
-    return _matches(connection, sight, query, limit=limit, exclude=left_out.values()) if sight else []
+    return _matches(connection, snapshot, query, limit=limit, exclude=left_out.values()) if snapshot else []
 
 
 def unindexed(
@@ -90,32 +83,24 @@ def nearest_unless_missing(
     space: str,
     limit: int,
     lessons: bool,
-    hurried: bool = False,
 ) -> list[Match] | None:
     """What `nearest` finds; `None` where something has no vector yet, so that there is something to be done first.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
-        Lengthy: `hurried`, and there is much to do.
     """
-    with matrices.slot(scope, space, hurried=hurried) as slot:
-        here, there = _brought_up(connection, slot, scope, space, hurried=hurried)
-        if hurried and slot.checked < 0 and here.documents > _FEW:
-            raise Lengthy
+    with matrices.slot(scope, space) as slot:
+        here, there = _brought_up(connection, slot, scope, space)
         if _missing(connection, slot, here, there, limit=1, lessons=lessons):
             return None
-        sight = _sight(slot, query, there, space)
-    return _matches(connection, sight, query, limit=limit) if sight else []
+        snapshot = _snapshot(slot, query, there, space)
+    return _matches(connection, snapshot, query, limit=limit) if snapshot else []
 
 
-def _brought_up(
-    connection: sqlite3.Connection, slot: Slot, scope: str, space: str, *, hurried: bool = False
-) -> tuple[ScopeRow, SpaceRow | None]:
+def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
     """Scope and space as they are now, the slot brought up to them."""
     here = find_scope(connection, scope)
     there = find_space(connection, here, space)
-    if hurried and there is not None:
-        _check_short(slot, here, there)
     if there is None or there.dimensions is None:
         slot.start_afresh()
     else:
@@ -123,24 +108,22 @@ def _brought_up(
     return here, there
 
 
-def _check_short(slot: Slot, scope: ScopeRow, space: SpaceRow) -> None:
-    """Raise Lengthy where the slot is large, or much is to be read to bring it up to the file."""
-    behind = scope.sequence - slot.sequence + space.revision - slot.revision
-    if slot.epoch != space.epoch or slot.matrix.wasted or behind > _FEW or len(slot.matrix) > _ROWS:
-        raise Lengthy
-
-
-def _sight(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> Sight | None:
+def _snapshot(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) -> MatrixSnapshot | None:
     if there is None or there.dimensions is None:
         return None
     check_dimensions(query, space=space, dimensions=there.dimensions)
-    return slot.matrix.sight()
+    return slot.matrix.snapshot()
 
 
 def _matches(
-    connection: sqlite3.Connection, sight: Sight, query: Vectors, *, limit: int, exclude: Collection[int] = ()
+    connection: sqlite3.Connection,
+    snapshot: MatrixSnapshot,
+    query: Vectors,
+    *,
+    limit: int,
+    exclude: Collection[int] = (),
 ) -> list[Match]:
-    found = sight.nearest(query, limit=limit, exclude=exclude)
+    found = snapshot.nearest(query, limit=limit, exclude=exclude)
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
     experiences = {n: experience_at(connection, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
     return [_match(experiences[key // PARTS], key % PARTS, score) for key, score in best]
@@ -240,7 +223,7 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     keys, factors = np.empty(count, np.int64), np.empty(count, np.float32)
     rows = np.empty((count, dimensions), np.int16)
     last, end = 0, 0
-    for number, block, vectors in _portions(connection, space.number, row_size(dimensions)):
+    for number, block, vectors in _batches(connection, space.number, row_size(dimensions)):
         start, end, last = end, end + len(block) // 8, number or last
         keys[start:end] = keys_from_blob(block)
         rows[start:end], factors[start:end] = _rows(vectors, dimensions, len(block) // 8)
@@ -251,18 +234,18 @@ def _loaded(connection: sqlite3.Connection, scope: ScopeRow, space: SpaceRow) ->
     return Matrix.of(keys, rows, factors), last
 
 
-def _portions(connection: sqlite3.Connection, space: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
+def _batches(connection: sqlite3.Connection, space: int, size: int) -> Iterator[tuple[int, bytes, bytes]]:
     """Number of the block, or 0, keys and vectors of all rows of a space.
 
-    A block comes in portions: what it took as a whole would not be given back to the system.
+    A block comes in batches: what it took as a whole would not be given back to the system.
     """
     blocks = connection.execute("SELECT number, keys FROM blocks WHERE space = ? ORDER BY number", (space,))
     for number, keys in blocks:
         with connection.blobopen("blocks", "vectors", number, readonly=True) as blob:
             if len(blob) * 8 != len(keys) * size:
                 raise _wrong_length()
-            for at in range(0, len(keys), 8 * _PORTION):
-                yield number, keys[at : at + 8 * _PORTION], blob.read(_PORTION * size)
+            for at in range(0, len(keys), 8 * _BATCH):
+                yield number, keys[at : at + 8 * _BATCH], blob.read(_BATCH * size)
     fresh = connection.execute("SELECT key, vector FROM fresh WHERE space = ? ORDER BY key", (space,))
     yield from ((0, _one(key), vector) for key, vector in fresh)
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Final, overload
 
-from lessonbank._concurrency import breathing
 from lessonbank.stores._records import microseconds, moment
 from lessonbank.types import Experience, JournalEntry
 from lessonbank.types.ids import now
@@ -87,8 +86,8 @@ def journal(
         "INSERT INTO journal (number, at, kind, writer, whole, part, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             (number, at, entry.kind, batch.writer, *_parted(t), blob)
-            for number, (entry, blob), t in breathing(
-                zip(count(journal_number(scope.number, first)), batch.entries, places, strict=False)
+            for number, (entry, blob), t in zip(
+                count(journal_number(scope.number, first)), batch.entries, places, strict=False
             )
         ),
     )

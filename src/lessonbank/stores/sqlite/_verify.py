@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-from lessonbank._concurrency import breathing, let_go
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._listing import outcomes
@@ -21,9 +20,9 @@ from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, 
 from lessonbank.types.timeline import Entry, live
 
 from ._derived import listed
-from ._placing import last_places
-from ._repair import ids_of, journal_of, named, unfinished
+from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
+from ._vector_blocks import last_places
 
 _ORPHANS: Final = {
     "lessons without an experience": (
@@ -106,17 +105,17 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
     for what, kind, table in (("runs", Trajectory, "trajectories"), ("receipts", Recall, "recalls")):
         rows = connection.execute(f"SELECT s.name, x.id, x.record FROM {table} x JOIN scopes s ON s.number = x.scope")
-        yield f"{what} cannot be read", sum(not _is(kind, *row) for row in breathing(rows))
+        yield f"{what} cannot be read", sum(not _is(kind, *row) for row in rows)
     yield from _experiences(connection)
     yield from _journals(connection)
 
 
 def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
     places = last_places(connection)
-    keys = {key for (key,) in breathing(connection.execute("SELECT key FROM fresh"))}
-    for (blob,) in breathing(connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0")):
+    keys = {key for (key,) in connection.execute("SELECT key FROM fresh")}
+    for (blob,) in connection.execute("SELECT keys FROM blocks WHERE length(keys) % 8 = 0"):
         keys.update(keys_from_blob(blob).tolist())
-    return sum(key % PARTS > places.get(key // PARTS, -1) for key in breathing(keys))
+    return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
 
 
 def _is(kind: type[Trajectory | Recall], scope: str, id: str, blob: bytes) -> bool:
@@ -138,7 +137,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         " FROM experiences e JOIN scopes s ON s.number = abs(e.scope) LEFT JOIN tasks t ON t.number = e.number"
         " LEFT JOIN journal j ON j.number = e.entry"
     )
-    for number, record, entry, *columns in breathing(rows):
+    for number, record, entry, *columns in rows:
         try:
             experience = experience_of(record, entry)
         except StoreUnavailable:
@@ -152,7 +151,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
 
 def _by_experience(connection: sqlite3.Connection, sql: str) -> dict[int, list[tuple[Any, ...]]]:
     found: dict[int, list[tuple[Any, ...]]] = {}
-    for number, *columns in breathing(connection.execute(sql)):
+    for number, *columns in connection.execute(sql):
         found.setdefault(number, []).append(tuple(columns))
     return found
 
@@ -199,18 +198,17 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
-    in_force = set(breathing(chain.from_iterable(live(jumps, last))))
-    rows = breathing(connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,)))
-    wrong = _unlike(dict(rows), {id: 1 for sequence, id in breathing(held.items()) if sequence in in_force})
-    found[_MISSING] += len(wrong | {id for id in breathing(held.values()) if id not in ids})
-    rows = breathing(connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,)))
+    in_force = set(chain.from_iterable(live(jumps, last)))
+    rows = connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,))
+    wrong = _unlike(dict(rows), {id: 1 for sequence, id in held.items() if sequence in in_force})
+    found[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
+    rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
     found[_UNSETTLED] += len(_unlike(dict(rows), settled))
-    let_go(ids, held, settled)
 
 
 def _unlike(one: Mapping[str, int], other: Mapping[str, int]) -> set[str]:
     """The keys that the two have not alike."""
-    return {key for key in breathing(chain(one, other)) if one.get(key) != other.get(key)}
+    return {key for key in chain(one, other) if one.get(key) != other.get(key)}
 
 
 def _readable(
@@ -219,7 +217,7 @@ def _readable(
     beside: dict[int, tuple[str | None, str | None]],
     found: Counter[str],
 ) -> Iterator[tuple[int, Entry]]:
-    for number, kind, whole, part, blob in breathing(journal_of(connection, scope)):
+    for number, kind, whole, part, blob in journal_of(connection, scope):
         entry = _entry(blob)
         if entry is None or entry.kind != kind:
             found[_LOST] += 1

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, placeable, row_size, to_blobs
 
@@ -58,18 +57,15 @@ def place(
 def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, bytes]] = (), /) -> None:
     """Make blocks of the fresh rows of a space, and of `more` (key and vector), which supersede them."""
     rows = connection.execute("SELECT key, vector FROM fresh WHERE space = ?", (space,)).fetchall()
-    every = dict(breathing(chain(rows, more)))
+    every = dict(chain(rows, more))
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
     connection.executemany(
         "INSERT INTO blocks (space, keys, vectors) VALUES (?, ?, ?)",
-        (
-            (space, keys_to_blob(part), b"".join(every[key] for key in part))
-            for part in breathing(_portions(sorted(every)))
-        ),
+        ((space, keys_to_blob(part), b"".join(every[key] for key in part)) for part in _batches(sorted(every))),
     )
 
 
-def _portions(keys: Sequence[int]) -> Iterable[Sequence[int]]:
+def _batches(keys: Sequence[int]) -> Iterable[Sequence[int]]:
     return (keys[at : at + _BLOCK] for at in range(0, len(keys), _BLOCK))
 
 
@@ -107,7 +103,7 @@ def keys_of(
 def forget(
     connection: sqlite3.Connection, scope: int, /, *, numbers: Collection[int] = (), keys: Collection[int] = ()
 ) -> None:
-    """Take out the vectors of these experiences and all their lessons, and of these keys, in all spaces of the scope."""
+    """Take out the vectors of these experiences with all their lessons, and of these keys, in all spaces of a scope."""
     if not numbers and not keys:
         return
     spaces = connection.execute("SELECT number, dimensions FROM spaces WHERE scope = ?", (scope,)).fetchall()
@@ -117,7 +113,7 @@ def forget(
             (space, among(numbers), among(keys)),
         ).rowcount
         blocks = connection.execute("SELECT number, keys FROM blocks WHERE space = ?", (space,)).fetchall()
-        for block, blob in breathing(blocks):
+        for block, blob in blocks:
             there = keys_from_blob(blob).tolist()
             left = [at for at, key in enumerate(there) if key // PARTS not in numbers and key not in keys]
             if len(left) < len(there):
@@ -153,8 +149,8 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
     for space, scope, dimensions in spaces:
         numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
-        known = {number: places[number] for (number,) in breathing(numbers)}
-        found = breathing(_rows(connection, space, dimensions))
+        known = {number: places[number] for (number,) in numbers}
+        found = _rows(connection, space, dimensions)
         rows = {key: vector for key, vector in found if key % PARTS <= known.get(key // PARTS, -1)}
         connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
         connection.execute("DELETE FROM blocks WHERE space = ?", (space,))
@@ -163,10 +159,8 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
 
 def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
     """Number of every experience to the place of its last lesson, or 0: whatever has a larger key is nobody's."""
-    found = dict.fromkeys((number for (number,) in breathing(connection.execute("SELECT number FROM experiences"))), 0)
-    for number, place in breathing(
-        connection.execute("SELECT experience, max(place) FROM lessons GROUP BY experience")
-    ):
+    found = dict.fromkeys((number for (number,) in connection.execute("SELECT number FROM experiences")), 0)
+    for number, place in connection.execute("SELECT experience, max(place) FROM lessons GROUP BY experience"):
         if number in found:
             found[number] = place
     return found

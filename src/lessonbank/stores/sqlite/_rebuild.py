@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from lessonbank._concurrency import breathing, let_go
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
 from lessonbank.text.bm25 import words
@@ -15,11 +14,11 @@ from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback,
 from lessonbank.types.timeline import Entry, live, named_lessons
 
 from ._derived import derive, recount, reindex_words, relist, settle_all
-from ._placing import rejoin
-from ._purging import UNFINISHED
+from ._purge import UNFINISHED
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
+from ._vector_blocks import rejoin
 
-_PORTION: Final = 64
+_BATCH: Final = 64
 """Rows read at once, between which others are written: few, because even to forget many records takes milliseconds."""
 
 
@@ -27,8 +26,8 @@ def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill lessons, attempts, settlements, the word index and all sums from the records; drop vectors of nothing."""
     for table in ("lessons", "attempts", "tasks", "settlements", "tags"):
         connection.execute(f"DELETE FROM {table}")
-    for portion in _portions(connection):
-        for number, scope, experience in breathing(portion):
+    for batch in _batches(connection):
+        for number, scope, experience in batch:
             _rebuild_one(connection, scope, number, experience)
     _read_journal(connection)
     relist(connection)
@@ -38,18 +37,18 @@ def rebuild(connection: sqlite3.Connection, /) -> None:
     settle_all(connection)
 
 
-def _portions(connection: sqlite3.Connection) -> Iterator[list[tuple[int, int, Experience]]]:
+def _batches(connection: sqlite3.Connection) -> Iterator[list[tuple[int, int, Experience]]]:
     last = -1
     while True:
         rows = connection.execute(
             "SELECT e.number, e.scope, e.record, j.entry FROM experiences e LEFT JOIN journal j ON j.number = e.entry"
             " WHERE e.number > ? ORDER BY e.number LIMIT ?",
-            (last, _PORTION),
+            (last, _BATCH),
         ).fetchall()
         if not rows:
             return
         last = rows[-1][0]
-        yield [(number, scope, experience_of(record, entry)) for number, scope, record, entry in breathing(rows)]
+        yield [(number, scope, experience_of(record, entry)) for number, scope, record, entry in rows]
 
 
 def _rebuild_one(connection: sqlite3.Connection, scope: int, number: int, experience: Experience) -> None:
@@ -72,7 +71,7 @@ def _read_journal(connection: sqlite3.Connection) -> None:
     for (scope,) in connection.execute("SELECT number FROM scopes").fetchall():
         entries = ((number, entry_of(unpacked(blob))) for number, *_, blob in journal_of(connection, scope))
         ids, settled = ids_of(connection, scope), dict[str, int]()
-        for number, entry, whole, part in breathing(named(entries, ids)):
+        for number, entry, whole, part in named(entries, ids):
             if isinstance(entry, Settle):
                 settled[entry.settlement.recall_id] = number
             connection.execute(
@@ -81,9 +80,8 @@ def _read_journal(connection: sqlite3.Connection) -> None:
             )
         connection.executemany(
             "INSERT INTO settlements (scope, recall, entry) VALUES (?, ?, ?)",
-            ((scope, recall, number) for recall, number in breathing(settled.items())),
+            ((scope, recall, number) for recall, number in settled.items()),
         )
-        let_go(ids, settled)
 
 
 def journal_of(
@@ -95,7 +93,7 @@ def journal_of(
         rows = connection.execute(
             "SELECT number, kind, whole, part, entry FROM journal WHERE number > ? AND number < ?"
             " ORDER BY number LIMIT ?",
-            (last, end, _PORTION),
+            (last, end, _BATCH),
         ).fetchall()
         if not rows:
             return
@@ -106,7 +104,7 @@ def journal_of(
 def ids_of(connection: sqlite3.Connection, scope: int, /) -> dict[str, int]:
     """Id to number of a scope's experiences, those that a rollback took out included."""
     sql = "SELECT id, number FROM experiences WHERE scope IN (?, ?)"
-    return dict(breathing(connection.execute(sql, (scope, -scope))))
+    return dict(connection.execute(sql, (scope, -scope)))
 
 
 def named(
@@ -121,13 +119,12 @@ def named(
         if isinstance(entry, Rollback):
             jumps[sequence] = entry.to
             past = (given[s] for s in chain.from_iterable(live(jumps, sequence)) if s in given)
-            holders = {lesson: holder for holder, lessons in breathing(past) for lesson in lessons}
+            holders = {lesson: holder for holder, lessons in past for lesson in lessons}
         whole, part = wrote(entry, holders)
         if isinstance(entry, Add | Replace | Merge):
             given[sequence] = entry.experience.id, tuple(lesson.id for lesson in entry.experience.lessons)
         held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
         yield number, entry, held, flipped
-    let_go(holders, given)
 
 
 def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:

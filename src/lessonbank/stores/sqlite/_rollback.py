@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from lessonbank._concurrency import breathing, portions
+from lessonbank._batches import batches
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import check_target
 from lessonbank.stores._packing import unpacked
@@ -17,7 +17,7 @@ from lessonbank.types.timeline import folded, live
 
 from ._derived import recount, settle_all, underive
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._writing import Batch, Written, journal, write
+from ._write import Batch, Written, journal, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Version:
     whole: bool
 
 
-def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
+def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
     """Make the experiences of a scope what they were after entry `rollback.to`.
 
     Raises:
@@ -38,7 +38,7 @@ def rewind(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) 
     check_target(rollback, sequence=scope.sequence)
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
-    if set(breathing(chain(*now))) != set(breathing(chain(*then))):
+    if set(chain(*now)) != set(chain(*then)):
         _change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 
@@ -49,12 +49,12 @@ def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, the
     found = connection.execute(
         "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
     )
-    rows = list(breathing(found))
-    shown = [number for number, where, _ in breathing(rows) if where > 0]
-    hidden = {number for number, where, _ in breathing(rows) if where < 0}
-    other = {n: wanted[n] for n, _, entry in breathing(rows) if n in wanted and wanted[n].entry != entry}
+    rows = list(found)
+    shown = [number for number, where, _ in rows if where > 0]
+    hidden = {number for number, where, _ in rows if where < 0}
+    other = {n: wanted[n] for n, _, entry in rows if n in wanted and wanted[n].entry != entry}
     # Before anything comes back: a lesson may have gone from one experience to another.
-    for number in breathing(other):
+    for number in other:
         underive(connection, -number if number in hidden else scope.number, number, experience_at(connection, number))
     _take_out(connection, scope, [number for number in shown if number not in wanted])
     _bring_back(connection, scope, [number for number in hidden if number in wanted])
@@ -67,24 +67,13 @@ def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, the
     settle_all(connection, scope=scope.number)
 
 
-def date(connection: sqlite3.Connection, /) -> None:
-    """Find out from the journal which entry wrote each present experience last, in a file that did not keep it."""
-    for (name,) in connection.execute("SELECT name FROM scopes").fetchall():
-        scope = find_scope(connection, name)
-        versions = _versions(connection, scope, live(_rollbacks(connection, scope), scope.sequence))
-        connection.executemany(
-            "UPDATE experiences SET entry = ? WHERE number = ? AND scope = ?",
-            ((version.entry, number, scope.number) for number, version in breathing(versions.items())),
-        )
-
-
 def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
     rows = connection.execute(
         "SELECT number, entry FROM journal WHERE kind = 'rollback' AND number BETWEEN ? AND ?",
         (journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
     found: dict[int, int] = {}
-    for number, blob in breathing(rows):
+    for number, blob in rows:
         entry = entry_of(unpacked(blob))
         if isinstance(entry, Rollback):
             found[sequence_of(number)] = entry.to
@@ -99,7 +88,7 @@ def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[r
             "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
             (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
-        for number, whole, part in breathing(rows):
+        for number, whole, part in rows:
             last.update((one, _Version(number, True)) for one in json.loads(whole or "[]"))
             last.update((one, _Version(number, False)) for one in json.loads(part or "[]") if one in last)
     return last
@@ -110,10 +99,10 @@ def _records(
 ) -> dict[int, Experience]:
     """Experiences by number, as the entries of `spans` left them."""
     ids: dict[str, int] = {}
-    for some in portions(other):
+    for some in batches(other):
         ids.update(connection.execute(f"SELECT id, number FROM experiences WHERE number {AMONG}", (among(some),)))
-    found = folded(entry_of(unpacked(blob)) for blob in breathing(_entries(connection, scope, other, spans)))
-    records = {number: found[id] for id, number in breathing(ids.items()) if id in found}
+    found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
+    records = {number: found[id] for id, number in ids.items() if id in found}
     if len(records) < len(other):
         raise StoreUnavailable("the journal no longer tells what the bank was then: restore a backup")
     return records
@@ -126,20 +115,18 @@ def _entries(
     named = [
         journal
         for span in spans
-        for journal, whole, part in breathing(
-            connection.execute(
-                "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
-                (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
-            )
+        for journal, whole, part in connection.execute(
+            "SELECT number, whole, part FROM journal WHERE number BETWEEN ? AND ?",
+            (journal_number(scope.number, span[0]), journal_number(scope.number, span[-1])),
         )
         if any(one in numbers for text in (whole, part) if text for one in json.loads(text))
     ]
     sql = f"SELECT entry FROM journal WHERE number {AMONG} ORDER BY number"
-    return [blob for some in portions(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]
+    return [blob for some in batches(sorted(named)) for (blob,) in connection.execute(sql, (among(some),))]
 
 
 def _take_out(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
-    for those in map(among, portions(numbers)):
+    for those in map(among, batches(numbers)):
         connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (those,))
         for table in ("lessons", "attempts"):
             connection.execute(
@@ -148,7 +135,7 @@ def _take_out(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collecti
 
 
 def _bring_back(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]) -> None:
-    for some in portions(numbers):
+    for some in batches(numbers):
         connection.execute(f"UPDATE experiences SET scope = -scope WHERE number {AMONG}", (among(some),))
         those = among(-number for number in some)
         for table in ("lessons", "attempts"):

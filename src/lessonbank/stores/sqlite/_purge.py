@@ -9,22 +9,22 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
-from lessonbank.stores._erasing import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
+from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores._records import dumped, loaded, microseconds
-from lessonbank.types import Erased, Experience, Forgotten, JournalEntry, Purge, Recall
+from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
-from ._derived import EXPERIENCE, RECALL, RUN, derive, recount, reindex_words, settle_all, underive, untag
-from ._placing import drop, forget
-from ._reading import counts
+from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag
+from ._read import counts
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
-from ._writing import Batch, journal, stale_lessons
+from ._vector_blocks import drop, forget
+from ._write import Batch, journal, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
 
-_OF_SCOPE: Final = ("trajectories", "recalls", "settlements", "shown")
+_OF_SCOPE: Final = ("trajectories", "recalls", "settlements")
 """Not `spaces`: a later space must not begin with an epoch that somebody's matrix shows already."""
 
 
@@ -39,7 +39,6 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     _delete(connection, scope, [number for (number,) in rows])
     for (space,) in connection.execute("SELECT number FROM spaces WHERE scope = ?", (scope.number,)).fetchall():
         drop(connection, space)
-    _untag_scope(connection, scope)
     for table in _OF_SCOPE:
         connection.execute(f"DELETE FROM {table} WHERE scope = ?", (scope.number,))
     erased = Erased(by=scope.sequence + 1)
@@ -50,17 +49,25 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
     return _finish(connection, name, writer, tombstone)
 
 
-def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str, /) -> JournalEntry:
-    """Erase one lesson or run, with what is derived from it.
+def purge(
+    connection: sqlite3.Connection, name: str, these: Iterable[tuple[Erasure, str]], writer: str, reason: str, /
+) -> list[JournalEntry]:
+    """Erase lessons, runs and recalls, each with what is derived from it.
 
     Raises:
-        NotFound: neither the scope nor its past knows it.
+        NotFound: neither the scope nor its past knows one of them.
     """
+    return [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+
+
+def _purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
     scope = find_scope(connection, name)
     while erasing.read(entry_of(text) for _, text in _entries(connection, scope, erasing)):
         pass
-    runs = _delete_runs(connection, scope, erasing.trajectory)
-    receipts = _delete_recall(connection, scope, erasing.receipt)
+    run, receipt = (scope.number, erasing.trajectory), (scope.number, erasing.receipt)
+    runs = connection.execute("DELETE FROM trajectories WHERE scope = ? AND id = ?", run).rowcount
+    receipts = connection.execute("DELETE FROM recalls WHERE scope = ? AND id = ?", receipt).rowcount
+    connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", receipt)
     if not runs and not receipts and not erasing.found:
         raise unknown(erasing)
     _scrub_experiences(connection, scope, erasing)
@@ -71,41 +78,12 @@ def purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: s
     )
 
 
-def _untag_scope(connection: sqlite3.Connection, scope: ScopeRow) -> None:
-    for kind, table in ((RUN, "trajectories"), (RECALL, "recalls")):
-        connection.execute(
-            f"DELETE FROM tags WHERE kind = ? AND record IN (SELECT number FROM {table} WHERE scope = ?)",
-            (kind, scope.number),
-        )
-
-
-def _delete_runs(connection: sqlite3.Connection, scope: ScopeRow, id: str | None) -> int:
-    rows = connection.execute("SELECT number FROM trajectories WHERE scope = ? AND id = ?", (scope.number, id))
-    numbers = [number for (number,) in rows]
-    untag(connection, RUN, numbers)
-    connection.executemany("DELETE FROM trajectories WHERE number = ?", ((number,) for number in numbers))
-    return len(numbers)
-
-
-def _delete_recall(connection: sqlite3.Connection, scope: ScopeRow, id: str | None) -> int:
-    rows = connection.execute("SELECT number FROM recalls WHERE scope = ? AND id = ?", (scope.number, id))
-    numbers = [number for (number,) in rows]
-    untag(connection, RECALL, numbers)
-    connection.executemany("DELETE FROM shown WHERE recall = ?", ((number,) for number in numbers))
-    connection.executemany("DELETE FROM recalls WHERE number = ?", ((number,) for number in numbers))
-    connection.execute("DELETE FROM settlements WHERE scope = ? AND recall = ?", (scope.number, id))
-    return len(numbers)
-
-
 def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> Forgotten:
     """Erase old runs and recalls, but for the evidence."""
     scope, end = find_scope(connection, name), microseconds(before)
-    sql = "SELECT number FROM trajectories WHERE scope = ? AND kept_at < ?"
-    runs = [number for (number,) in connection.execute(sql, (scope.number, end))]
-    untag(connection, RUN, runs)
-    connection.executemany("DELETE FROM trajectories WHERE number = ?", ((number,) for number in runs))
-    recalls = _forget_recalls(connection, scope, end)
-    told = Forgotten(before=before, runs=len(runs), recalls=recalls)
+    old = "DELETE FROM trajectories WHERE scope = ? AND kept_at < ?"
+    runs = connection.execute(old, (scope.number, end)).rowcount
+    told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
     if told.runs or told.recalls:
         connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
         batch = Batch(
@@ -128,13 +106,12 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
         for number, blob, settled in rows
         if not is_forgotten(recall := loaded(Recall, unpacked(blob)))
     ]
-    untag(connection, RECALL, [number for number, _, _ in old])
     for number, recall, settled in old:
         if settled:
             left = packed(forgotten(recall, salt).model_dump_json())
             connection.execute("UPDATE recalls SET record = ? WHERE number = ?", (left, number))
+            untag(connection, RECALL, [number])
         else:
-            connection.execute("DELETE FROM shown WHERE recall = ?", (number,))
             connection.execute("DELETE FROM recalls WHERE number = ?", (number,))
     return len(old)
 
@@ -221,7 +198,6 @@ def _delete(connection: sqlite3.Connection, scope: ScopeRow, numbers: Sequence[i
     places = among([*(-number for number in numbers), scope.number])
     for table in ("lessons", "attempts"):
         connection.execute(f"DELETE FROM {table} WHERE scope {AMONG} AND experience {AMONG}", (places, among(numbers)))
-    untag(connection, EXPERIENCE, numbers)
     for table in ("experiences", "tasks"):
         connection.execute(f"DELETE FROM {table} WHERE number {AMONG}", (among(numbers),))
     _unname(connection, scope, frozenset(numbers))

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from lessonbank._concurrency import breathing
 from lessonbank.errors import NotFound
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
@@ -42,7 +41,7 @@ def learned(connection: sqlite3.Connection, scope_name: str, ids: Collection[str
         f"SELECT DISTINCT trajectory FROM attempts WHERE scope = ? AND waiting = 0 AND trajectory {AMONG_IDS}",
         (find_scope(connection, scope_name).number, among_ids(map(encodable, ids))),
     )
-    settled = {id for (id,) in breathing(rows)}
+    settled = {id for (id,) in rows}
     return {id for id in ids if encodable(id) in settled}
 
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from lessonbank.stores._matrix import Matrix
 
-from ._inline import Lengthy
-
 _BUDGET: Final = 1 << 30
 """Bytes of matrices kept between queries; the one in use may be larger."""
 
@@ -55,12 +53,8 @@ class Matrices:
         self._bytes = 0
 
     @contextmanager
-    def slot(self, scope: str, space: str, /, *, hurried: bool = False) -> Generator[Slot]:
-        """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back.
-
-        Raises:
-            Lengthy: `hurried`, and somebody else has it.
-        """
+    def slot(self, scope: str, space: str, /) -> Generator[Slot]:
+        """The slot, for one thread at a time. The snapshot must be taken inside, so that slots never go back."""
         turn = self._turns.setdefault(os.getpid(), threading.Lock())
         with turn:
             if self._process != os.getpid():
@@ -69,12 +63,8 @@ class Matrices:
             if slot is None:
                 slot = self._slots[scope, space] = Slot()
             self._slots.move_to_end((scope, space))
-        if not slot.turn.acquire(blocking=not hurried):
-            raise Lengthy
-        try:
+        with slot.turn:
             yield slot
-        finally:
-            slot.turn.release()
         with turn:
             self._trim(scope, space)
 

@@ -9,13 +9,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from lessonbank._concurrency import breathing, portions
+from lessonbank._batches import batches
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.types import Match
 
 from ._derived import upto
-from ._inline import Lengthy
 from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of, term
 
 _SHORT: Final = 512
@@ -24,8 +23,6 @@ _BATCH: Final = 64
 """Tasks whose text is read at once, the most promising first, or that are scored at once."""
 _PLACES_PER_TEXT: Final = 12
 """Places that can be read from a list in the time that the words of one text are counted."""
-_FEW: Final = 256
-"""Tasks of a scope in which every search is short."""
 _MARGIN: Final = 1e-6
 """Scores are rounded; a document this close to the last place is looked at, not bounded away."""
 
@@ -48,10 +45,10 @@ class _Field:
         """Add every task that holds `word`; how often each does. A place without a record is left out: the index lost
         touch there."""
         places = self._places(word)
-        for some in portions(number for number in places if number not in self.tasks):
+        for some in batches(number for number in places if number not in self.tasks):
             self._know(some)
-        held = {number: count for number, count in breathing(places.items()) if number in self.tasks}
-        for part in portions(held.items()):
+        held = {number: count for number, count in places.items() if number in self.tasks}
+        for part in batches(held.items()):
             add_gains(self.sums, most, dict(part), self.drags)
         return held
 
@@ -63,7 +60,7 @@ class _Field:
 
     def _places(self, word: str) -> Counter[int]:
         rows = self.connection.execute("SELECT doc FROM word_places WHERE term = ?", (term(self.scope.number, word),))
-        found = Counter(doc for (doc,) in breathing(rows))
+        found = Counter(doc for (doc,) in rows)
         found.update(self.tail.get(word, {}))
         return found
 
@@ -87,24 +84,18 @@ def search(
     scope: str,
     limit: int,
     exclude: Collection[str],
-    hurried: bool = False,
 ) -> list[Match]:
     """The closest active experiences by the words of their tasks.
 
     Rare words are read first. Once the last place is held by more than all unread words together could give, no task
     without a word already read can reach it (the MaxScore bound of Turtle and Flood 1995): the answer is the same.
-
-    Raises:
-        Lengthy: `hurried`, and a question with many words would take milliseconds.
     """
     here = find_scope(connection, scope)
-    if hurried and here.documents > _FEW:
-        raise Lengthy
     asked = words(query)
     left_out = set(numbers_of(connection, here, map(encodable, exclude)).values()) if exclude else set[int]()
     known = _Field(connection, here, left_out, _tail(connection, here, frozenset(asked)))
     found = _all(known, asked) if _rolled_back(connection, here) else _Asking(known, asked, limit).found()
-    usable = ((score, known.tasks[n][2], n) for n, score in breathing(found.items()) if known.usable(n))
+    usable = ((score, known.tasks[n][2], n) for n, score in found.items() if known.usable(n))
     best = heapq.nlargest(max(limit, 0), usable)
     return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
 
@@ -114,7 +105,7 @@ def _all(known: _Field, asked: list[str]) -> dict[int, float]:
     postings = {word: known.read(word) for word in dict.fromkeys(asked)}
     holders = {word: len(held) for word, held in postings.items()}
     scope, found = known.scope, dict[int, float]()
-    for some in portions(known.tasks, size=_BATCH):
+    for some in batches(known.tasks, size=_BATCH):
         here = {word: {n: held[n] for n in some if n in held} for word, held in postings.items()}
         lengths = {n: known.tasks[n][0] for n in some}
         found |= scores(asked, here, lengths, documents=scope.documents, total=scope.words, holders=holders)
@@ -161,7 +152,7 @@ class _Asking:
         last = self._last_place()
         least = -1.0 if last is None else (last - _MARGIN) * self._whole - unread
         sums, told, usable = self._known.sums, self._told, self._known.usable
-        open_ = ((gain, n) for n, gain in breathing(sums.items()) if gain >= least and n not in told and usable(n))
+        open_ = ((gain, n) for n, gain in sums.items() if gain >= least and n not in told and usable(n))
         return [number for _, number in heapq.nlargest(most, open_)]
 
     def _last_place(self) -> float | None:
@@ -172,7 +163,7 @@ class _Asking:
         if not numbers:
             return
         counted: dict[str, dict[int, int]] = {word: {} for word in self._held}
-        for number, task in breathing(_texts(self._known.connection, numbers)):
+        for number, task in _texts(self._known.connection, numbers):
             for word, count in Counter(w for w in words(task) if w in counted).items():
                 counted[word][number] = count
         scope, tasks = self._known.scope, self._known.tasks
@@ -188,7 +179,7 @@ def _tail(connection: sqlite3.Connection, scope: ScopeRow, asked: Collection[str
         (upto(connection), scope.number),
     )
     found: dict[str, Counter[int]] = {}
-    for number, task in breathing(rows):
+    for number, task in rows:
         for word in words(task):
             if word in asked:
                 found.setdefault(word, Counter())[number] += 1
@@ -209,7 +200,7 @@ def _tasks(
         f"SELECT number, words, active, created_at FROM experiences WHERE number {AMONG} AND +scope = ?",
         (among(sorted(numbers)), scope.number),
     )
-    return {number: (length, bool(active), created_at) for number, length, active, created_at in breathing(rows)}
+    return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}
 
 
 def _texts(connection: sqlite3.Connection, numbers: Collection[int]) -> Iterable[tuple[int, str]]:

@@ -1,0 +1,144 @@
+"""A bank is private, may be opened to read alone, and is opened by SQLite alone: a process keeps its locks."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _trouble import TOUCHES, Fill, files, looks, opened, sentence
+
+import lessonbank
+from lessonbank import importers
+from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
+from lessonbank.stores.sqlite import SqliteStore, _database
+from lessonbank.testing._store_samples import MINE, added, experience
+
+pytestmark = pytest.mark.anyio
+
+OTHER = """
+import sys, lessonbank
+with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical", holdout=None) as bank:
+    bank.learn([{"role": "user", "content": "Find the other order"}], outcome="success")
+"""
+
+
+def linked(path: Path) -> Path:
+    """Another name of the same file, as a folder of runs may hold one."""
+    folder = path.with_name("runs")
+    folder.mkdir()
+    (folder / "bank.json").symlink_to(path)
+    return folder / "bank.json"
+
+
+MISTAKES: dict[str, Callable[[Any, Path], object]] = {
+    "export": lambda bank, path: bank.export(path),
+    "export onto a part of it": lambda bank, path: bank.export(path.with_name("bank.db-shm")),
+    "backup": lambda bank, path: bank.backup(path),
+    "import": lambda bank, path: bank.import_(path),
+    "import of a part of it": lambda bank, path: bank.import_(path.with_name("bank.db-shm")),
+    "recorded runs": lambda bank, path: list(importers.read(path)),
+    "recorded runs in a part of it": lambda bank, path: list(importers.read(path.with_name("bank.db-shm"))),
+    "recorded runs of a format": lambda bank, path: list(importers.read(path, format="neutral")),
+    "a folder of recorded runs": lambda bank, path: list(importers.read(linked(path).parent)),
+}
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_bank_named_by_mistake_keeps_the_locks_of_its_process(path: Path, what: str) -> None:
+    with lessonbank.connect(path, scope="a", embedder="lexical", holdout=None) as bank:
+        bank.learn([{"role": "user", "content": "Find the order"}], outcome="success")
+        with pytest.raises(LessonbankError) as caught:
+            MISTAKES[what](bank, path)
+        assert isinstance(caught.value, UsageError | FormatError)
+        subprocess.run([sys.executable, "-c", OTHER, str(path)], check=True)
+        bank.learn([{"role": "user", "content": "Find a third order"}], outcome="success")
+        assert bank.verify() == ()
+        assert len(bank.pending()) == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+async def test_a_new_bank_its_log_and_its_backup_are_its_owners_alone(path: Path, filled: Fill) -> None:
+    store = await filled(path)
+    await store.backup(path.with_name("backup.db"))
+    found = {file.name: file.stat().st_mode & 0o777 for file in files(path.parent / "ba")}
+    assert set(found) == {"bank.db", "bank.db-wal", "bank.db-shm", "backup.db"}
+    assert set(found.values()) == {0o600}
+    await store.close()
+
+
+async def test_a_home_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    await (await SqliteStore.open("~/mine.db")).close()
+    assert (tmp_path / "mine.db").is_file()
+
+
+@pytest.mark.parametrize("writer", ["none", "another store"])
+async def test_a_bank_opened_to_read_answers_and_changes_nothing(path: Path, filled: Fill, writer: str) -> None:
+    other = await filled(path)
+    before = await looks(other)
+    if writer == "none":
+        await other.close()
+    data, names = path.read_bytes() if writer == "none" else b"", files(path)
+    store = await SqliteStore.open(path, read_only=True)
+    assert await looks(store) == before
+    assert await store.verify() == []
+    for name in ("keep", "apply", "record", "set_setting", "rebuild"):
+        with pytest.raises(ReadOnly, match="read-only") as caught:
+            await TOUCHES[name](store)
+        assert caught.value.code == "read_only"
+        sentence(caught)
+    assert await looks(store) == before
+    if writer != "none":
+        await added(other, experience("seen at once"))
+        assert len((await looks(store))["scan"]) == len(before["scan"]) + 1
+        await store.close()
+        await other.close()
+        return
+    await store.close()
+    assert files(path) == names
+    assert path.read_bytes() == data
+
+
+async def test_what_is_not_there_is_not_made_to_be_read(path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="does not exist"):
+        await SqliteStore.open(path, read_only=True)
+    assert files(path) == []
+    path.touch()
+    with pytest.raises(LessonbankError, match="open it for writing once"):
+        await SqliteStore.open(path, read_only=True)
+    assert path.read_bytes() == b""
+
+
+async def test_no_statement_runs_in_the_thread_of_the_event_loop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So neither does the fsync of a log that begins anew, whoever's write it is."""
+    threads: set[str] = set()
+    real: Any = _database.connect
+
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = real(*args, **options)
+        connection.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
+        return connection
+
+    monkeypatch.setattr(_database, "connect", traced)
+    async with opened(path) as store:
+        for touch in TOUCHES.values():
+            await touch(store)
+        for _ in range(20):
+            await TOUCHES["record"](store)
+            await store.get((await added_one(store)), scope=MINE)
+    assert threads
+    assert threading.current_thread().name not in threads
+
+
+async def added_one(store: SqliteStore) -> str:
+    new = experience("again")
+    await added(store, new)
+    return new.id
