@@ -12,16 +12,16 @@ from .errors import UsageError
 
 if TYPE_CHECKING:
     from .events import Hook
+    from .evidence.draws import Withholding
+    from .learning.consolidation.caps import Caps
     from .protocols import (
         Admission,
         Consolidator,
         Extractor,
         Judge,
         LanguageModel,
-        LessonCaps,
         Redactor,
         Retriever,
-        Withholding,
     )
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Retrieval:
         if self.level not in ("experience", "lesson"):
             raise UsageError(f"retrieval is of level 'experience' or 'lesson'; got {self.level!r}")
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
-            raise UsageError(f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}")
+            raise UsageError(f"level='lesson' searches by 'dense' only: words are kept of tasks; got {self.by!r}")
         _whole("Retrieval(limit=)", self.limit, least=1)
         _whole("Retrieval(budget=)", self.budget, least=100)
         _share("Retrieval(floor=)", self.floor)
@@ -202,8 +202,8 @@ class Safety:
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
     admission: Admission | None | Unset = UNSET
-    """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: LessonCaps | None | Unset = UNSET
+    """A gate that rejects drafts that are not lessons; `None` for none, which is the paper's default."""
+    caps: Caps | None | Unset = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
