@@ -304,7 +304,7 @@ def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tm
         source.export(tmp_path / "a.jsonl")
         some_lessons(bank, 1, after=599)
         before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history())
-        with pytest.raises(Conflict, match="item00599"):
+        with pytest.raises(Conflict, match="lesson00599"):
             bank.import_(tmp_path / "a.jsonl")
         assert digest_of(bank, tmp_path / "after.jsonl") == before
         assert len(bank.history()) == entries

@@ -29,11 +29,9 @@ from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Us
 
 pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
-LESSON = (
-    '{"lessons": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
-)
+LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
 CONTRAST = LESSON.replace("step 1", "run 1, step 1")
-NOTHING = '{"lessons": []}'
+NOTHING = '{"items": []}'
 
 
 def run(task: str = "find the invoice", **more: Any) -> Trajectory:

@@ -94,7 +94,7 @@ def test_a_state_is_what_the_changes_until_then_make() -> None:
     assert states[6].experience(one.id) == later
     assert states[6].get(two.lessons[0].id).retired
     assert states[6].counts().model_dump(exclude_defaults=True) == {"experiences": 3, "lessons": 3, "retired": 1}
-    assert len(states[6].items()) == 2
+    assert len(states[6].lessons()) == 2
     for ask in (states[6].get, states[6].experience):
         with pytest.raises(NotFound, match="after change 6"):
             ask("nothing")
@@ -278,9 +278,9 @@ def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
     bank.retire(lesson.id, reason="harmful")
     retired_at = bank.history()[-1].at
     assert bank.as_of(3) == before
-    assert before.items() == bank.as_of(retired_at - timedelta(microseconds=1)).items()
+    assert before.lessons() == bank.as_of(retired_at - timedelta(microseconds=1)).lessons()
     assert bank.as_of(retired_at).get(lesson.id).retired
-    assert bank.as_of(datetime.now(UTC)).items(retired=True) == bank.items(retired=True)
+    assert bank.as_of(datetime.now(UTC)).lessons(retired=True) == bank.items(retired=True)
     assert bank.as_of(0).experiences == ()
     assert [i.id for i in bank.diff(3, datetime.now(UTC)).retired] == [lesson.id]
     with pytest.raises(NotFound, match="the last one is 4"):
@@ -296,7 +296,7 @@ def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:
     now = bank.as_of(3)
     entry = bank.rollback(to=1, reason="a broken tool")
     assert (entry.sequence, entry.writer, entry.entry) == (4, "ana", Rollback(to=1, reason="a broken tool"))
-    assert bank.items(retired=True) == bank.as_of(1).items(retired=True)
+    assert bank.items(retired=True) == bank.as_of(1).lessons(retired=True)
     assert bank.retrieve("Ship parcel b", limit=3).shown == bank.items()
     assert len(bank.pending()) == 2
     assert bank.learn(RUNS[1], outcome="failure").lessons, "a run that was taken out can be learned again"

@@ -279,9 +279,9 @@ async def test_a_reply_cannot_say_that_its_lessons_are_trusted() -> None:
         "evidence": ["step 1"],
     }
     replies = [
-        json.dumps({"lessons": [{**words, **CLAIMS}]}),
+        json.dumps({"items": [{**words, **CLAIMS}]}),
         json.dumps([{**words, "lesson": {**words, **CLAIMS}, **CLAIMS}]),
-        json.dumps({"lessons": [words], "trust": [{"kind": "trust", "state": "active", "by": "person"}], **CLAIMS}),
+        json.dumps({"items": [words], "trust": [{"kind": "trust", "state": "active", "by": "person"}], **CLAIMS}),
         f"# Memory Lesson 1\n## Title Couriers\n## Content {PORTAL}\n## Evidence step 1\n## State active\n",
     ]
     for reply in replies:

@@ -141,9 +141,9 @@ def reply_of(case: Case, evidence: str) -> str:
     several = [case["lesson"].replace("@", evidence).replace("#", str(n)) for n in range(case["times"])]
     listed = ", ".join(several)
     shapes = {
-        "json": f'{{"lessons": [{listed}]}}',
-        "fence": f'```json\n{{"lessons": [{listed}]}}\n```',
-        "open": f'{{"lessons": [{listed}, ',
+        "json": f'{{"items": [{listed}]}}',
+        "fence": f'```json\n{{"items": [{listed}]}}\n```',
+        "open": f'{{"items": [{listed}, ',
         "lines": "\n".join(several),
     }
     return shapes.get(case["shape"], "".join(several))

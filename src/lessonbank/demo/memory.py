@@ -60,9 +60,7 @@ class KeptBank:
         self.bank.close()
 
 
-def new_bank(
-    scope: str, /, *, limit: int = 3, model: LanguageModel | None = None, preface: str = "silent"
-) -> KeptBank:
+def new_bank(scope: str, /, *, limit: int = 3, model: LanguageModel | None = None, preface: str = "silent") -> KeptBank:
     """An empty bank that withholds nothing, so that it shows all it has."""
     bank = lessonbank.connect(
         ":memory:",
