@@ -314,7 +314,7 @@ def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tm
 DIES = """
 import os, sys
 import lessonbank
-from lessonbank import archive
+from lessonbank.views import archive
 
 class Dying:
     def __init__(self, portions):

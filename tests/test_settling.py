@@ -283,7 +283,7 @@ async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningB
     assert await bank.items() == second.experience.lessons
 
 
-async def test_an_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
+async def test_a_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
     async def judge(trajectory: Trajectory, /) -> Verdict:
         return Verdict(outcome="success", source="human")
 

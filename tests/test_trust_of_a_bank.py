@@ -538,7 +538,7 @@ async def _store(kind: str, folder: Path) -> Store:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_no_replacement_lets_an_lesson_out_of_quarantine(kind: str, tmp_path: Path) -> None:
+async def test_no_replacement_lets_a_lesson_out_of_quarantine(kind: str, tmp_path: Path) -> None:
     store = await _store(kind, tmp_path)
     try:
         hidden = _of(ASKED, a_lesson(state="quarantined"))
@@ -552,7 +552,7 @@ async def test_no_replacement_lets_an_lesson_out_of_quarantine(kind: str, tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_no_replacement_puts_other_words_into_an_lesson_that_is_trusted(kind: str, tmp_path: Path) -> None:
+async def test_no_replacement_puts_other_words_into_a_lesson_that_is_trusted(kind: str, tmp_path: Path) -> None:
     store = await _store(kind, tmp_path)
     try:
         known = _of(ASKED, a_lesson())

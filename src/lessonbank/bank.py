@@ -56,7 +56,7 @@ class AsyncReasoningBank(Scaling):
         self._success_at = checked_threshold(success_at)
 
     async def retrieve(self, task: str, /, *, limit: int | None = None, scope: str | None = None) -> Recall:
-        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit` counts experiences, or lessons.
+        """Find what past tasks taught about `task`; `.text` goes into the prompt. `limit`: experiences, or lessons.
 
         The receipt is kept first. `.notes` says why a text is empty. Raises UsageError, StoreError.
         """

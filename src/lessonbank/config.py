@@ -88,14 +88,14 @@ class Retrieval:
         UsageError: a value that cannot be.
     """
 
-    by: Search | None | Unset = UNSET
+    by: Search | Unset | None = UNSET
     """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
     the bank has an embedder, otherwise lexical."""
     limit: int | Unset = UNSET
     """How many experiences a recall draws on (the paper's k). Default 1."""
     budget: int | Unset = UNSET
     """The largest number of tokens (estimated) in a recall's text. Default 1500."""
-    floor: float | None | Unset = UNSET
+    floor: float | Unset | None = UNSET
     """The lowest score, from 0 to 1, at which an experience is shown. `None`: the default for this kind of search.
     0: no floor. The paper's profile has none."""
     preface: str | Unset = UNSET
@@ -173,7 +173,7 @@ class Evidence:
         UsageError: a value that cannot be.
     """
 
-    holdout: float | Withholding | None | Unset = UNSET
+    holdout: float | Withholding | Unset | None = UNSET
     """The probability with which each lesson, and each whole recall, is withheld so that effects can be measured; a
     policy of `lessonbank.evidence`; `None` for never. Default: 0.1 at first, then less for lessons that help and more
     for lessons that seem to harm."""
@@ -198,12 +198,12 @@ class Safety:
     trust: TrustPolicy = "open"
     """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
     `witnessed`: such a run of another writer. `reviewed`: a person's approval, which also satisfies the others."""
-    redact: Redactor | None | Unset = UNSET
+    redact: Redactor | Unset | None = UNSET
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
-    admission: Admission | None | Unset = UNSET
+    admission: Admission | Unset | None = UNSET
     """A gate that rejects drafts that are not lessons; `None` for none, which is the paper's default."""
-    caps: Caps | None | Unset = UNSET
+    caps: Caps | Unset | None = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:

@@ -91,7 +91,7 @@ async def test_one_attempt_is_asked_about_by_its_outcome(outcome: Outcome, kind:
     assert model.calls[0].temperature == 1.0
 
 
-async def test_provenance_says_where_an_lesson_comes_from() -> None:
+async def test_provenance_says_where_a_lesson_comes_from() -> None:
     judged_with = PromptRef(id="general/judge", version="1", digest="d")
     given = attempt("failure")
     given = given.model_copy(update={"verdict": given.verdict.model_copy(update={"prompt": judged_with})})

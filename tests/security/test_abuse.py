@@ -75,7 +75,7 @@ async def good_extractor(attempts: Sequence[Run], /) -> Extraction:
 # --- a judge that does not judge -------------------------------------------------------------------------------------
 
 
-async def test_no_reply_of_a_judge_that_is_no_verdict_mints_an_lesson() -> None:
+async def test_no_reply_of_a_judge_that_is_no_verdict_mints_a_lesson() -> None:
     wrong: list[str] = []
     for case in cases("abuse", "judge_reply"):
         reply = spelled(case["reply"])

@@ -217,7 +217,7 @@ class Recall(Record):
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
-        """The shown lessons that `text` names by their number, as in `[2]`: what an agent says it used, or left aside."""
+        """The shown lessons that `text` names by number, as in `[2]`: what an agent says it used, or left aside."""
         named = numbers_cited(text)
         return tuple(lesson for number, lesson in enumerate(self.shown, 1) if number in named)
 

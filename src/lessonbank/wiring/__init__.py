@@ -105,8 +105,8 @@ async def connect_async(
         writer: kept in the journal with every change.
         redact: what takes secrets and personal data out of every task, run and experience before anything else sees
             it: a function of text that returns text, or `None` for nothing. By default the built-in redactor.
-        admission: what turns away drawn lessons that are no lessons: a part of your own, or `None` for nothing, which is
-            the default of the paper's profile.
+        admission: what rejects drafts that are not lessons: a part of your own, or `None` for nothing, which is the
+            default of the paper's profile.
         trust: what it takes for a lesson to be shown: `open`, nothing; `corroborated`, an independent run that taught
             the same; `witnessed`, such a run of another writer; `reviewed`, a person's approval, as it does for each.
         caps: how many lessons a scope takes in an hour and holds; `None` for no bound.
