@@ -458,7 +458,7 @@ class Store(Protocol):
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """Erase a lesson, a trajectory, a recall or the whole scope, with all that was derived from it, past and present.
+        """Erase a lesson, trajectory, recall or the whole scope, with all that was derived from it, past and present.
 
         What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
         at another trajectory; what was merged from these. Of a lesson: what was merged from it. A recall goes with its

@@ -93,7 +93,7 @@ def written(form: str, lessons: Sequence[Mapping[str, Any]], row: Mapping[str, A
     if form == "lines":
         return "\n".join(map(json.dumps, lessons))
     if form == "groups":
-        return json.dumps({f"group {n}": {"items": [lesson]} for n, lesson in enumerate(lessons)})
+        return json.dumps({f"group {n}": {"lessons": [lesson]} for n, lesson in enumerate(lessons)})
     if form == "markdown":
         return "\n\n".join(
             f"# Memory Lesson {n}\n## Title {lesson['title']}\n## Description {lesson['description']}\n"
