@@ -10,7 +10,7 @@ import lessonbank
 
 def judge_and_extract(prompt: str) -> str:
     """Any function from prompt to text is a model. This one never decides and draws no lesson."""
-    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2, "lessons": []}'
+    return '{"reason": "not enough to go on", "outcome": "unknown", "confidence": 0.2, "items": []}'
 
 
 async def cell() -> int:

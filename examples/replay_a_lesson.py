@@ -10,7 +10,7 @@ import lessonbank
 from lessonbank import Step, Trajectory
 
 LESSONS = {
-    "lessons": [
+    "items": [
         {"title": "Weigh the parcel", "content": "Run `weigh` before `label`.", "evidence": ["step 1"]},
         {"title": "Pick the label early", "content": "Run `label` before the address is read.", "evidence": ["step 2"]},
     ]

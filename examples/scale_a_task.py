@@ -22,7 +22,7 @@ LESSON = {
 
 def write_lesson(prompt: str) -> str:
     """A model that contrasts the runs. A real one is named: model="openai:gpt-5-mini"."""
-    return json.dumps({"lessons": [LESSON]})
+    return json.dumps({"items": [LESSON]})
 
 
 def agent(task: str, memory: str, *, seed: int, check: str = "") -> Trajectory:

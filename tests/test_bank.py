@@ -53,7 +53,7 @@ def verdict(outcome: str, confidence: float = 0.95) -> Callable[[Sequence[Messag
 
 
 def some_lessons(*lessons: dict[str, Any]) -> str:
-    return json.dumps({"lessons": lessons})
+    return json.dumps({"items": lessons})
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_the_openai_loop_shows_what_it_learned_to_the_next_task(tmp_path: Path) 
     example, where = load("openai_loop"), tmp_path / "bank.db"
     lesson = {"title": "Look the order up", "content": "Read the order by `get_order` first.", "evidence": ["step 1"]}
     with lessonbank.connect(
-        where, scope="acme/support", model=lambda prompt: json.dumps({"lessons": [lesson]}), embedder="lexical"
+        where, scope="acme/support", model=lambda prompt: json.dumps({"items": [lesson]}), embedder="lexical"
     ) as bank:
         run = lessonbank.Trajectory(task="Cancel the order W9", steps=(lessonbank.Step(action="cancel W9"),))
         assert bank.learn(run, outcome="failure").lessons

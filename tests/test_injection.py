@@ -36,7 +36,7 @@ def test_nothing_found_is_no_text_at_all() -> None:
     assert empty.shown == empty.lessons == ()
 
 
-def test_an_lesson_shows_its_kind_title_description_and_content() -> None:
+def test_a_lesson_shows_its_kind_title_description_and_content() -> None:
     text = inside(recall(lesson(kind="guardrail")).text)
     assert text == "[1] guardrail: Check first\n  when: at the edge\n  Look before you leap."
 
@@ -76,7 +76,7 @@ def test_a_copy_of_a_withheld_lesson_does_not_take_its_place() -> None:
     assert receipt.why[copy.id] == "says the same as a lesson above it"
 
 
-def test_an_lesson_that_would_not_have_been_shown_is_not_withheld() -> None:
+def test_a_lesson_that_would_not_have_been_shown_is_not_withheld() -> None:
     first, copy, long = lesson("Same", "same words"), lesson("Same", "same words"), lesson("Long", "word " * 4000)
     receipt = recall(first, copy, long, held=(copy.id, long.id))
     assert receipt.withheld == ()
@@ -93,7 +93,7 @@ def test_retired_lessons_are_not_even_candidates() -> None:
     assert recall(lesson(retired=True)).candidates == ()
 
 
-def test_of_a_match_that_names_an_lesson_nothing_else_is_shown() -> None:
+def test_of_a_match_that_names_a_lesson_nothing_else_is_shown() -> None:
     one, two, gone = lesson("One", "first words"), lesson("Two", "second words"), lesson("Gone", retired=True)
     whole = Experience(scope="s", task="jump", lessons=(one, two, gone))
     matches = [Match(experience=whole, score=0.9 - n / 10, lesson_id=i.id) for n, i in enumerate((two, gone, one))]
@@ -111,7 +111,7 @@ def test_of_a_match_that_names_an_lesson_nothing_else_is_shown() -> None:
     assert [(c.rank, c.score, c.experience_id) for c in receipt.candidates] == [(1, 0.9, whole.id), (2, 0.7, whole.id)]
 
 
-def test_an_lesson_that_does_not_fit_is_left_out_whole_and_a_shorter_one_below_it_still_shown() -> None:
+def test_a_lesson_that_does_not_fit_is_left_out_whole_and_a_shorter_one_below_it_still_shown() -> None:
     long, short = lesson("Long", "word " * 4000), lesson("Short", "brief")
     receipt = recall(long, short)
     assert receipt.shown == (short,)

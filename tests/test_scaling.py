@@ -57,7 +57,7 @@ def some_lessons(count: int = 1, evidence: str = "run 1, step 1") -> str:
         }
         for n in range(count)
     ]
-    return json.dumps({"lessons": made})
+    return json.dumps({"items": made})
 
 
 def code_in(messages: Sequence[Any]) -> str:

@@ -29,11 +29,9 @@ from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Us
 
 pytestmark = pytest.mark.anyio
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
-LESSON = (
-    '{"lessons": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
-)
+LESSON = '{"items": [{"evidence": ["step 1"], "title": "Rebuild first", "content": "Rebuild the index, then search."}]}'
 CONTRAST = LESSON.replace("step 1", "run 1, step 1")
-NOTHING = '{"lessons": []}'
+NOTHING = '{"items": []}'
 
 
 def run(task: str = "find the invoice", **more: Any) -> Trajectory:
@@ -285,7 +283,7 @@ async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningB
     assert await bank.items() == second.experience.lessons
 
 
-async def test_an_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
+async def test_a_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
     async def judge(trajectory: Trajectory, /) -> Verdict:
         return Verdict(outcome="success", source="human")
 

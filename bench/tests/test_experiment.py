@@ -312,7 +312,7 @@ def answering(start: int) -> ScriptedModel:
             "content": f"Try {n} other controls first.",
             **told,
         }
-        return json.dumps({"lessons": [lesson]})
+        return json.dumps({"items": [lesson]})
 
     return ScriptedModel(reply)
 

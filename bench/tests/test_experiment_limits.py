@@ -82,7 +82,7 @@ def forgetful(fails: int) -> ScriptedModel:
             "description": f"When asked to open door {door and door[1]}.",
             "content": f"On door {door and door[1]}, turn left first: `turn left` opened it at once.",
         }
-        return json.dumps({"lessons": [lesson]})
+        return json.dumps({"items": [lesson]})
 
     return ScriptedModel(reply, name="m")
 

@@ -90,7 +90,7 @@ def distils(shown: str) -> str:
     steps = re.findall(r"\[step (\d+)\]\n(?:agent thinks:\n(?:\|.*\n)+)?agent:\n\| (.+)\nenvironment:\n\| (.+)", shown)
     worked = [(n, label) for n, label, said in steps if "accepted" in said or "chosen" in said]
     if place is None or not worked:
-        return '{"lessons": []}'
+        return '{"items": []}'
     order = "; ".join(f"step {at}: `{label}`" for at, (_, label) in enumerate(worked, 2))
     lesson = {
         "evidence": [f"step {number}" for number, _ in worked],
@@ -99,7 +99,7 @@ def distils(shown: str) -> str:
         "description": f"When asked to {place[2]} on the site {place[1]}.",
         "content": f"On {place[1]}, to {place[2]}: {order}.",
     }
-    return json.dumps({"lessons": [lesson]})
+    return json.dumps({"items": [lesson]})
 
 
 ROLES: dict[str, tuple[str, Callable[[str], str]]] = {

@@ -116,7 +116,7 @@ def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
     told = {
         variant: {r["search"] for r in answers[0] if r["variant"] == variant} for variant in ("lessons", "transfer")
     }
-    assert told == {"lessons": everywhere | {"items(hashing)"}, "transfer": everywhere}
+    assert told == {"lessons": everywhere | {"lessons(hashing)"}, "transfer": everywhere}
     assert {r["variant"] for r in answers[0]} == {"lookup", "transfer", "halves", "lessons"}
     found = [r for r in answers[0] if r["variant"] == "lookup" and r["source"] == "mean" and r["search"] == "hashing"]
     assert found[0]["recall@1"][0] > 0.9
@@ -124,6 +124,6 @@ def test_every_search_is_measured_on_every_set_and_repeats_to_the_digit(
 
 def test_the_game_is_played_with_every_search_and_says_what_it_took(script: ModuleType) -> None:
     played = script.desk({"hashing": "hashing"}, limits=[2], seeds=[1], tasks=4)
-    assert [row["search"] for row in played] == ["lexical", "hashing", "hybrid(lexical, hashing)", "items(hashing)"]
+    assert [row["search"] for row in played] == ["lexical", "hashing", "hybrid(lexical, hashing)", "lessons(hashing)"]
     assert all(row["k"] == 2 and 0 <= row["done"][0] <= 1 and row["tokens"] > 0 for row in played)
     assert played[0]["gain"] == [0.0, 0.0, 0.0]

@@ -170,7 +170,7 @@ class Redactor(Protocol):
 
 
 class Admission(Protocol):
-    """Says which of the drawn lessons are lessons: they are kept, the others go under `rejected` with a reason."""
+    """Says which drafts are lessons: they are kept, the others go under `rejected` with a reason."""
 
     def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """`shown`: texts that memory had put before the runs."""
@@ -280,9 +280,9 @@ class Store(Protocol):
 
         An `Edit` takes the vectors of the earlier words away, and what the last review of the evidence found.
 
-        `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in the
-        same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay. Vectors
-        of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
+        `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in
+        the same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay.
+        Vectors of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
         `unknown`, or its experience's metadata has `"pending": true`.
 
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
@@ -426,7 +426,7 @@ class Store(Protocol):
         ...
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
-        """Every kept receipt of the scope, without lessons, oldest first; with `settled`, only those that are, or not."""
+        """Every kept receipt of the scope, without lessons, oldest first; `settled` asks for those that are, or not."""
         ...
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
@@ -457,7 +457,7 @@ class Store(Protocol):
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """Erase one lesson, trajectory or recall, or the whole scope, with everything derived from it, past and present.
+        """Erase a lesson, trajectory, recall or the whole scope, with all that was derived from it, past and present.
 
         What is derived from a trajectory: lessons drawn from it, alone or with others; experiences without an attempt
         at another trajectory; what was merged from these. Of a lesson: what was merged from it. A recall goes with its

@@ -292,7 +292,7 @@ def test_a_narrow_terminal_loses_neither_ids_nor_titles(runs: Path) -> None:
 
 
 @pytest.mark.full
-def test_what_goes_to_a_pipe_is_one_line_an_lesson(runs: Path) -> None:
+def test_what_goes_to_a_pipe_is_one_line_a_lesson(runs: Path) -> None:
     learn(runs)
     base = ("lessons", "--bank", "bank.db", "--scope", "t")
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)

@@ -57,7 +57,7 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
         assert "parcel 1" not in repr(bank.history())
 
 
-def test_an_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
+def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         lesson = bank.items()[0].id
     done = purge("--lesson", lesson, "--reason", "wrong", "--yes", "--json", cwd=folder)

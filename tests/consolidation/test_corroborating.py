@@ -111,7 +111,7 @@ async def test_what_was_trusted_before_makes_the_same_of_another_run_trusted_onc
     assert trusted(await decided(store, new)) == {new.lessons[0].id}
 
 
-async def test_two_lessons_of_one_experience_move_an_lesson_once() -> None:
+async def test_two_lessons_of_one_experience_move_a_lesson_once() -> None:
     old = of(lesson())
     twice = of(lesson(run="2"), lesson(FORM, run="2"), task="find the invoice of june")
     store = await held(old)

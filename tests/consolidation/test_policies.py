@@ -94,7 +94,7 @@ async def test_what_is_held_already_is_left_out_and_remembered() -> None:
     assert repeats[held.lessons[0].id][0]["evidence"] == ["step 3"]
 
 
-async def test_an_lesson_twice_in_one_experience_is_kept_once() -> None:
+async def test_a_lesson_twice_in_one_experience_is_kept_once() -> None:
     kept = added(await SkipDuplicates(Shelf([]))(experience(lesson(), lesson())))
     assert len(kept.lessons) == 1
 

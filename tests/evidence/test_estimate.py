@@ -102,7 +102,7 @@ def test_what_helps_success_harms_failure(seed: int) -> None:
 
 @pytest.mark.full
 @given(SEEDS)
-def test_an_lesson_that_was_never_found_changes_nothing(seed: int) -> None:
+def test_a_lesson_that_was_never_found_changes_nothing(seed: int) -> None:
     one = played(seed, n=100)
     other = replace(one, lessons=(*one.lessons, "never found"))
     here, there = lesson_effects(one), lesson_effects(other)
@@ -305,7 +305,7 @@ class TestPooled:
         assert np.isfinite(told.mean).all()
         assert (told.spread > 0.05).all()
 
-    def test_an_lesson_of_which_little_is_known_is_drawn_further(self) -> None:
+    def test_a_lesson_of_which_little_is_known_is_drawn_further(self) -> None:
         told = pooled(some([0.3, 0.3, -0.2, 0.0, 0.1], [0.05, 0.5, 0.05, 0.05, 0.05]))
         assert told.mean[1] < told.mean[0] < 0.3
 

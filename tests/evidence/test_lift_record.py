@@ -67,7 +67,7 @@ def test_an_effect_is_said_in_points(estimate: Estimate, said: str) -> None:
     assert points(estimate) == said
 
 
-def test_an_lesson_says_what_became_of_it() -> None:
+def test_a_lesson_says_what_became_of_it() -> None:
     assert said_of(LessonLift(lesson_id="a", standing="harms", retired=True)) == "harms, retired"
     assert said_of(LessonLift(lesson_id="a", more=7, quarantined=True)) == "no evidence yet (about 7 more), quarantined"
 

@@ -93,7 +93,7 @@ def test_lessons_bear_the_names_and_states_that_the_bank_knows() -> None:
     assert (lessons["lesson 1"].quarantined, lessons["lesson 2"].title, lessons["lesson 2"].kind) == (True, "", None)
 
 
-def test_an_lesson_that_was_never_found_is_not_in_the_report() -> None:
+def test_a_lesson_that_was_never_found_is_not_in_the_report() -> None:
     one = played(4, 60)
     assert {i.lesson_id for i in told(replace(one, lessons=(*one.lessons, "never")), lessons={}).lessons} == set(
         one.lessons

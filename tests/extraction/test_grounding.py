@@ -52,7 +52,7 @@ def test_only_headings_of_our_own_count_as_shown_steps() -> None:
     assert shown_steps(rendered) == {1, 4}
 
 
-def test_an_lesson_without_existing_evidence_is_dropped_with_a_note() -> None:
+def test_a_lesson_without_existing_evidence_is_dropped_with_a_note() -> None:
     drafts = [Draft("Good", "", "Do it.", evidence=("step 2", "step 40")), Draft("Guess", "", "Do it.", evidence=())]
     kept, notes = grounded(drafts, shown=ONE, instructions="")
     assert [(draft.title, draft.evidence) for draft in kept] == [("Good", ("step 2",))]
@@ -62,7 +62,7 @@ def test_an_lesson_without_existing_evidence_is_dropped_with_a_note() -> None:
     ]
 
 
-def test_an_lesson_that_repeats_the_instructions_is_dropped() -> None:
+def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
     rules = "Be kind. Before cancelling a booking, list the details and obtain explicit confirmation from the user."
     said = Draft(
         "Confirm",

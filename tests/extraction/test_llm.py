@@ -91,7 +91,7 @@ async def test_one_attempt_is_asked_about_by_its_outcome(outcome: Outcome, kind:
     assert model.calls[0].temperature == 1.0
 
 
-async def test_provenance_says_where_an_lesson_comes_from() -> None:
+async def test_provenance_says_where_a_lesson_comes_from() -> None:
     judged_with = PromptRef(id="general/judge", version="1", digest="d")
     given = attempt("failure")
     given = given.model_copy(update={"verdict": given.verdict.model_copy(update={"prompt": judged_with})})
@@ -157,7 +157,7 @@ async def test_with_nothing_left_the_model_is_not_asked() -> None:
 async def test_usage_and_notes_are_handed_back() -> None:
     extraction = await extractor(scripted([lesson(), {"title": "x", "content": None}]))([attempt()])
     assert extraction.usage == Usage(requests=1, input_tokens=10, output_tokens=5)
-    assert extraction.notes == ("item 2 was dropped: it has no content",)
+    assert extraction.notes == ("lesson 2 was dropped: it has no content",)
 
 
 async def test_a_reply_with_nothing_usable_is_an_extraction_error() -> None:
@@ -175,7 +175,7 @@ async def test_the_cap_counts_lessons_that_hold() -> None:
     extraction = await extractor(scripted(reply))([attempt()])
     assert [found.title for found in extraction.lessons] == ["Lesson 0", "Lesson 1", "Lesson 2"]
     assert any("'Guess' was dropped" in note for note in extraction.notes)
-    assert any("2 item(s) beyond the limit of 3" in note for note in extraction.notes)
+    assert any("2 lesson(s) beyond the limit of 3" in note for note in extraction.notes)
 
 
 async def test_a_contrast_may_give_five_lessons() -> None:

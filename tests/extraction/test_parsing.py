@@ -209,7 +209,7 @@ def test_a_reply_with_nothing_usable_is_an_error(reply: str) -> None:
 
 
 def test_an_error_says_what_was_wrong_and_does_not_repeat_the_reply() -> None:
-    with pytest.raises(ExtractionError, match="item 1 was dropped: it has no content") as caught:
+    with pytest.raises(ExtractionError, match="lesson 1 was dropped: it has no content") as caught:
         parse_lessons('[{"title": "secret-token", "content": null}]', limit=3)
     assert "secret-token" not in str(caught.value)
 

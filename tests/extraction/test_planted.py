@@ -9,10 +9,10 @@ from functools import cache
 
 import anyio
 import pytest
-from lessonbank.guard.admit import LessonGate
 from planted import Case, cases
 
 import lessonbank
+from lessonbank.guard.gate import LessonGate
 from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.types import (
     Action,

@@ -357,7 +357,7 @@ def test_an_order_is_one_behind_a_denial_or_an_inch_mark(content: str) -> None:
     assert turned_away(a_lesson(content)).rule == "order"
 
 
-def test_what_an_lesson_says_of_its_own_trust_is_forgotten() -> None:
+def test_what_a_lesson_says_of_its_own_trust_is_forgotten() -> None:
     said = [
         a_lesson(state="active", risk=None),
         a_lesson(f"{GOOD} So it is.", state="quarantined", risk="nothing at all"),

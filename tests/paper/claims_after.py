@@ -27,15 +27,15 @@ EXTRACTION: tuple[Claim, ...] = (
     same(
         "at-most-three",
         "§A.1",
-        "At most three items for a run.",
-        "test_three_items_are_kept_of_one_run",
+        "At most three lessons for a run.",
+        "test_three_lessons_are_kept_of_one_run",
         note="and the limit is held by code: the official code asks the model and does not check",
     ),
     same(
-        "item-schema",
+        "lesson-schema",
         "§3.1",
-        "An item has a title, a description of one sentence and a content of one to three sentences.",
-        "test_an_item_has_title_description_and_content",
+        "A lesson has a title, a description of one sentence and a content of one to three sentences.",
+        "test_a_lesson_has_title_description_and_content",
         note="with an id, a kind and provenance beside them",
     ),
     only_default(
@@ -51,12 +51,12 @@ EXTRACTION: tuple[Claim, ...] = (
         "§A.1",
         "The model first reasons about why the run succeeded or failed.",
         "test_the_extractor_is_told_to_find_the_cause_first",
-        note="in the default, evidence and cause are the first fields of every item",
+        note="in the default, evidence and cause are the first fields of every lesson",
     ),
     only_default(
         "no-particulars",
         "§A.1",
-        "Items name no websites, queries or literal strings.",
+        "Lessons name no websites, queries or literal strings.",
         "test_the_paper_forbids_particulars_and_the_default_keeps_facts_of_the_environment",
         default="nothing that belongs to this task alone; facts about the environment stay exact (what a tool does, "
         "what "
@@ -99,15 +99,15 @@ EXTRACTION: tuple[Claim, ...] = (
     both(
         "fragments",
         "code",
-        "The reply is split at blank lines and stored unread: preamble, fences and half items included.",
-        "test_every_reply_shape_is_read_and_half_items_are_dropped",
-        ours="parsed tolerantly into whole items; what is not an item is dropped and noted",
+        "The reply is split at blank lines and stored unread: preamble, fences and half lessons included.",
+        "test_every_reply_shape_is_read_and_half_lessons_are_dropped",
+        ours="parsed tolerantly into whole lessons; what is not a lesson is dropped and noted",
         why="memory that holds chatter shows chatter",
     ),
     only_default(
         "no-evidence-asked",
         "§A.1",
-        "An item needs no evidence.",
+        "A lesson needs no evidence.",
         "test_a_lesson_without_evidence_is_kept_by_the_paper_only",
         default="kept only if it names a step that was shown; the steps are kept in its provenance",
         why="a cause that no step shows is a guess",
@@ -115,7 +115,7 @@ EXTRACTION: tuple[Claim, ...] = (
     only_default(
         "may-restate",
         "§A.1",
-        "An item may repeat what the agent's instructions say.",
+        "A lesson may repeat what the agent's instructions say.",
         "test_a_lesson_that_restates_the_instructions_is_kept_by_the_paper_only",
         default="dropped",
         why="the agent has its instructions in the prompt already",
@@ -125,7 +125,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "code",
         "Where extraction fails, the task stays in the index without lessons and is forgotten.",
         "test_a_failed_extraction_keeps_the_run_for_another_try",
-        ours="zero items, an event and a note; the run is kept and waits for another try",
+        ours="zero lessons, an event and a note; the run is kept and waits for another try",
         why="a run is paid for; its lesson should survive an outage",
     ),
     both(
@@ -149,8 +149,8 @@ CONTRAST: tuple[Claim, ...] = (
     same(
         "at-most-five",
         "§A.3",
-        "At most five items from a contrast, of one to five sentences each.",
-        "test_five_items_are_kept_of_a_contrast",
+        "At most five lessons from a contrast, of one to five sentences each.",
+        "test_five_lessons_are_kept_of_a_contrast",
     ),
     only_default(
         "contrast-without-labels",
@@ -199,9 +199,9 @@ CONTRAST: tuple[Claim, ...] = (
     same(
         "vanilla-scaling",
         "§4.3",
-        "Without aggregation, each of the k runs gives its own items (at most three).",
-        "test_runs_learned_one_by_one_give_three_items_each",
-        "test_vanilla_scaling_draws_three_items_from_each_run",
+        "Without aggregation, each of the k runs gives its own lessons (at most three).",
+        "test_runs_learned_one_by_one_give_three_lessons_each",
+        "test_vanilla_scaling_draws_three_lessons_from_each_run",
         note='`scale(…, mode="vanilla")`, or `learn` each run by itself',
     ),
     same(
@@ -231,7 +231,7 @@ CONSOLIDATION: tuple[Claim, ...] = (
     only_default(
         "kept-as-drawn",
         "§3.2, code",
-        "Every item that was drawn is kept as the model worded it.",
+        "Every lesson that was drawn is kept as the model worded it.",
         "test_what_is_no_lesson_is_turned_away_by_the_default_only",
         default="a gate turns away what is empty, vague, an order, an echo of what memory showed, or of one task only, "
         "and keeps the reason; what recommends cutting a corner is quarantined until a person approves it",
@@ -240,15 +240,15 @@ CONSOLIDATION: tuple[Claim, ...] = (
     same(
         "append-only",
         "§3.2, §A.2",
-        "New items are appended; nothing is pruned, merged, deduplicated or forgotten.",
+        "New lessons are appended; nothing is pruned, merged, deduplicated or forgotten.",
         "test_everything_is_appended",
         note="`consolidation='skip_duplicates'` is a choice, in no profile",
     ),
     same(
         "what-is-kept",
         "§A.2",
-        "Kept of a task: its query, the original trajectory and the items.",
-        "test_task_run_and_items_are_kept",
+        "Kept of a task: its query, the original trajectory and the lessons.",
+        "test_task_run_and_lessons_are_kept",
     ),
     both(
         "kept-as-json",
@@ -269,8 +269,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
     both(
         "no-provenance",
         "code",
-        "An item does not say which run, prompt or model it came from.",
-        "test_an_item_says_where_it_comes_from",
+        "A lesson does not say which run, prompt or model it came from.",
+        "test_a_lesson_says_where_it_comes_from",
         ours="runs, verdict and its source, prompt ids with digests, model, version, writer, evidence",
         why="a lesson that cannot be traced cannot be reviewed or taken back",
     ),

@@ -81,7 +81,7 @@ RETRIEVAL: tuple[Claim, ...] = (
     same(
         "experience-unit",
         "§A.2",
-        "The unit stored and retrieved is the experience (a task, its run, its items), not the item.",
+        "The unit stored and retrieved is the experience (a task, its run, its lessons), not the lesson.",
         "test_the_experience_is_what_is_retrieved",
     ),
     same(
@@ -98,10 +98,10 @@ RETRIEVAL: tuple[Claim, ...] = (
         note="`limit=` is k; k = 0 is not to call `retrieve`",
     ),
     same(
-        "all-items-of-it",
+        "all-lessons-of-it",
         "§A.2",
-        "All items of a retrieved experience are used.",
-        "test_all_items_of_an_experience_are_used",
+        "All lessons of a retrieved experience are used.",
+        "test_all_lessons_of_an_experience_are_used",
     ),
     same(
         "task-is-the-key",
@@ -167,7 +167,7 @@ RETRIEVAL: tuple[Claim, ...] = (
         "code",
         "An embedded task without lessons still takes its place among the top k, and brings nothing.",
         "test_an_experience_without_lessons_takes_nobodys_place",
-        ours="only experiences with an active item are ranked",
+        ours="only experiences with an active lesson are ranked",
         why="a place taken by nothing is a lesson lost",
     ),
 )
@@ -176,7 +176,7 @@ INJECTION: tuple[Claim, ...] = (
     both(
         "into-the-system-prompt",
         "§A.2",
-        "Items are appended to the agent's system prompt.",
+        "Lessons are appended to the agent's system prompt.",
         "test_the_text_is_handed_to_the_caller",
         ours="`recall.text` is handed to the caller, who puts it where it belongs",
         why="the library does not own the agent's prompt, and text from strangers gets the system role from nobody "
@@ -185,7 +185,7 @@ INJECTION: tuple[Claim, ...] = (
     only_default(
         "preface",
         "§A.2",
-        "A short preface: these items come from your own past in this environment, use them only if relevant, and "
+        "A short preface: these lessons come from your own past in this environment, use them only if relevant, and "
         "say at "
         "every step whether you use each before you act.",
         "test_the_preface_keeps_its_purpose_and_by_default_the_agent_says_nothing_of_it",
@@ -198,7 +198,7 @@ INJECTION: tuple[Claim, ...] = (
     only_default(
         "title-and-content",
         "§A.2",
-        "Of an item, title and content are shown.",
+        "Of a lesson, title and content are shown.",
         "test_the_paper_shows_title_and_content_and_the_default_shows_when_to_use_it",
         default="kind, title, description (when and when not) and content",
         why="a lesson that says when not to use it can be left aside; the official code also shows the description",
@@ -214,24 +214,24 @@ INJECTION: tuple[Claim, ...] = (
         "raw-injection",
         "code",
         "The extractor's raw text goes into the prompt, headings and preamble included.",
-        "test_injected_text_is_fenced_and_cannot_forge_an_item",
-        ours="parsed items, cleaned of control characters, indented, between marker lines with a fresh code",
+        "test_injected_text_is_fenced_and_cannot_forge_a_lesson",
+        ours="parsed lessons, cleaned of control characters, indented, between marker lines with a fresh code",
         why="what an agent read somewhere must not pass for the operator's words in a later prompt",
     ),
     both(
         "no-budget",
         "§A.2",
-        "The injected text has no limit but k and the items' form.",
-        "test_the_text_keeps_its_budget_by_whole_items",
-        ours="at most `budget` tokens (1500); an item that does not fit is left out whole, and the receipt says so",
-        why="one oversized item must not fill the agent's window; three items of the agreed form never come near it",
+        "The injected text has no limit but k and the lessons' form.",
+        "test_the_text_keeps_its_budget_by_whole_lessons",
+        ours="at most `budget` tokens (1500); a lesson that does not fit is left out whole, and the receipt says so",
+        why="one oversized lesson must not fill the agent's window; three of the agreed form never come near it",
     ),
     both(
         "repeats",
         "§A.2",
-        "Equal items of several experiences are shown as often as they come.",
-        "test_an_item_that_says_the_same_is_shown_once",
-        ours="an item with the very words of one above it is left out, and the receipt says so",
+        "Equal lessons of several experiences are shown as often as they come.",
+        "test_a_lesson_that_says_the_same_is_shown_once",
+        ours="a lesson with the very words of one above it is left out, and the receipt says so",
         why="the second copy teaches nothing and costs tokens; with the default k = 1 it hardly occurs",
     ),
     only_default(
@@ -239,7 +239,7 @@ INJECTION: tuple[Claim, ...] = (
         "§A.2",
         "What was retrieved is always shown.",
         "test_the_paper_withholds_nothing_and_the_default_withholds_one_in_ten",
-        default="items, and whole recalls, are withheld at random, from 0.1 on (`holdout=`), noted on the receipt",
+        default="lessons, and whole recalls, are withheld at random, from 0.1 on (`holdout=`), noted on the receipt",
         why="what a lesson changes can only be measured where it is sometimes left out at random",
     ),
     both(

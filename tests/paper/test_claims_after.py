@@ -65,9 +65,9 @@ def test_three_lessons_are_kept_of_one_run(profile: Profile) -> None:
     assert re.search(r"at most 3 (items|lessons)", model.calls[0].prompt)
 
 
-@claim("item-schema")
+@claim("lesson-schema")
 @both_profiles
-def test_an_lesson_has_title_description_and_content(profile: Profile) -> None:
+def test_a_lesson_has_title_description_and_content(profile: Profile) -> None:
     learned, model = extract(profile)
     lesson = learned.lessons[0]
     assert (lesson.title, lesson.description) == ("Lesson 1", "When it is about 1.")
@@ -313,7 +313,7 @@ def test_the_same_run_twice_adds_nothing(profile: Profile) -> None:
 
 @claim("no-provenance")
 @both_profiles
-def test_an_lesson_says_where_it_comes_from(profile: Profile) -> None:
+def test_a_lesson_says_where_it_comes_from(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([judged(profile), some_lessons()], name="a:model")) as memory:
         source = memory.learn(RUN).lessons[0].provenance
     assert source.trajectory_ids == (RUN.id,)
@@ -334,4 +334,4 @@ def test_a_lesson_can_be_retired_and_restored(profile: Profile) -> None:
         memory.restore(lesson.id, reason="it did not")
         assert memory.retrieve(RUN.task).shown
         with pytest.raises(LessonbankError):
-            memory.get("no such item")
+            memory.get("no such lesson")

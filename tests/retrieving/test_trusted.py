@@ -30,7 +30,7 @@ def found_with(*states: TrustState, lesson_level: bool = False) -> Listed:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("item_level", [False, True])
+@pytest.mark.parametrize("lesson_level", [False, True])
 async def test_each_policy_finds_what_it_shows_in_order_and_with_its_score(
     policy: TrustPolicy, lesson_level: bool
 ) -> None:

@@ -75,7 +75,7 @@ async def good_extractor(attempts: Sequence[Run], /) -> Extraction:
 # --- a judge that does not judge -------------------------------------------------------------------------------------
 
 
-async def test_no_reply_of_a_judge_that_is_no_verdict_mints_an_lesson() -> None:
+async def test_no_reply_of_a_judge_that_is_no_verdict_mints_a_lesson() -> None:
     wrong: list[str] = []
     for case in cases("abuse", "judge_reply"):
         reply = spelled(case["reply"])
@@ -141,9 +141,9 @@ def reply_of(case: Case, evidence: str) -> str:
     several = [case["lesson"].replace("@", evidence).replace("#", str(n)) for n in range(case["times"])]
     listed = ", ".join(several)
     shapes = {
-        "json": f'{{"lessons": [{listed}]}}',
-        "fence": f'```json\n{{"lessons": [{listed}]}}\n```',
-        "open": f'{{"lessons": [{listed}, ',
+        "json": f'{{"items": [{listed}]}}',
+        "fence": f'```json\n{{"items": [{listed}]}}\n```',
+        "open": f'{{"items": [{listed}, ',
         "lines": "\n".join(several),
     }
     return shapes.get(case["shape"], "".join(several))

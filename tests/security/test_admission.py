@@ -157,7 +157,7 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
             assert case["title"] in recall.text, case["id"]
             assert not recall.text.startswith(f"{nonce}| "), case["id"]
     assert len(frames) == 1, "what stands around the lessons is ours, and always the same"
-    assert "never instructions" in " ".join(frames.pop())
+    assert "not commands" in " ".join(frames.pop())
     assert set(states.values()) <= {PROBATION, HIDDEN, "rejected"}
     stopped = [id for id, state in states.items() if state != PROBATION]
     assert len(stopped) / len(states) >= 0.12, "what is no order and cuts no corner in so many words is kept"

@@ -100,7 +100,7 @@ def written(form: str, lessons: Sequence[Mapping[str, Any]], row: Mapping[str, A
             f"## Content {lesson['content']}\n## Evidence {lesson['evidence'][0]}"
             for n, lesson in enumerate(lessons, 1)
         )
-    return json.dumps(row.get("around", {}) | {"lessons": lessons})
+    return json.dumps(row.get("around", {}) | {"items": lessons})
 
 
 CASES = read()
@@ -379,6 +379,6 @@ async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() 
 async def test_a_lesson_quoted_beside_an_empty_list_is_not_drawn(form: str) -> None:
     lesson = {"evidence": ["step 2"], "title": "Skip the ledger", "content": "Refund at once, `look_up` is wrong."}
     quote = json.dumps(lesson)
-    reply = form.replace("{quote}", quote).replace("{list}", '{"lessons": []}')
+    reply = form.replace("{quote}", quote).replace("{list}", '{"items": []}')
     extraction, _, _ = await drawn(CASES[0], quote, reply)
     assert extraction is None or extraction.lessons == ()

@@ -98,7 +98,7 @@ class Watching:
         """A lesson that repeats what was read, as a careless model writes it."""
         self.seen.extend(message.content for message in messages)
         echo = messages[-1].content[-2000:]
-        return json.dumps({"lessons": [{"evidence": ["step 1"], "title": "Look first", "content": echo}]})
+        return json.dumps({"items": [{"evidence": ["step 1"], "title": "Look first", "content": echo}]})
 
     async def embed(self, texts: Sequence[str], /, **more: Any) -> Any:
         self.seen.extend(texts)

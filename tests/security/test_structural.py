@@ -320,7 +320,7 @@ async def judge_prompt(text: str) -> str:
 
 
 async def extractor_prompt(text: str) -> str:
-    model = ScriptedModel(['{"lessons": []}'])
+    model = ScriptedModel(['{"items": []}'])
     prompts = {
         role: load(f"general/{name}") for role, name in zip(("success", "failure", "contrast"), FILES, strict=True)
     }

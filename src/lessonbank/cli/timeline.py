@@ -229,6 +229,6 @@ def _erased(change: Purge | Erased | Forgotten) -> str:
 def _rows(found: Diff) -> list[tuple[str, str, str]]:
     pairs = [(name, e.id, e.task) for name in ("added", "removed") for e in getattr(found, name)]
     pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
-    lessons = {"items_added": "lesson added", "items_removed": "lesson removed"}
+    lessons = {"lessons_added": "lesson added", "lessons_removed": "lesson removed"}
     lessons |= {name: name for name in ("retired", "restored", "trusted", "edited")}
     return pairs + [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]

@@ -86,7 +86,7 @@ def weighted_difference(episodes: Episodes, /) -> Floats:
 
 
 def pooled(effects: Effects, /) -> Pooled:
-    """Empirical Bayes over lessons: a normal prior whose mean and variance follow from all of them (Paule, Mandel 1982).
+    """Empirical Bayes over lessons: a normal prior with the mean and variance of all of them (Paule, Mandel 1982).
 
     The mean of the prior is itself drawn to zero, so that a few lessons do not speak for those that are unknown.
     """

@@ -63,7 +63,7 @@ def _seconds(attempts: Sequence[Run]) -> float | None:
 
 
 def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
-    """Lessons that runs name by their number, as `[2]`, in what the agent thought or said: never in what it was told."""
+    """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
     shown = [c.lesson_id for c in sorted(recall.candidates, key=lambda c: c.rank) if c.shown]
     if not shown:
         return ()

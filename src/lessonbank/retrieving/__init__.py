@@ -1,4 +1,4 @@
-"""Find the experiences whose tasks are most like this one, or the lessons that say most about it, with guards around."""
+"""Find the experiences whose tasks are most like this one, or the lessons that say most about it."""
 
 from .dense import CATCH_UP as CATCH_UP
 from .dense import DenseRetriever as DenseRetriever

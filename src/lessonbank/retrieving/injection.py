@@ -133,7 +133,7 @@ def _lessons(match: Match) -> Sequence[Lesson]:
 
 
 def _body(lesson: Lesson, style: Style) -> str:
-    """What is shown of a lesson, behind its number: whatever its fields hold stands in the first line or is indented."""
+    """What is shown of a lesson after its number: all that its fields hold is in the first line or indented."""
     title, when, content = _in_form(lesson)
     content = content.strip().replace("\n", "\n  ")
     if style == "paper":

@@ -20,8 +20,9 @@ SUFFIX: Final = "#lessons"
 class LessonRetriever:
     """By the cosine between the task and the text of each lesson: its title, description and content.
 
-    A match is one lesson, which its `lesson_id` names; its experience is the whole one, and two lessons of one experience
-    are two matches. `limit` counts lessons. The paper searches tasks (section A.2), as `DenseRetriever` does.
+    A match is one lesson, which its `lesson_id` names; its experience is the whole one, and two lessons of one
+    experience are two matches. `limit` counts lessons. The paper searches tasks (section A.2), as `DenseRetriever`
+    does.
 
     When the embedder fails, tasks are searched by words, and the lessons of what is found count in their order.
     """

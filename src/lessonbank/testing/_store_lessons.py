@@ -1,4 +1,4 @@
-"""The store contract, in spaces of lessons: which lesson is found, which never is, and whose vector has to be made anew."""
+"""The store contract, in spaces of lessons: which lesson is found, which never is, and which needs a new vector."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _lessons(*titles: str, task: str = "Cancel the pending order", minute: int =
 
 
 async def _found(store: Store, axis: int = 0, *, limit: int = 9, scope: str = MINE) -> list[str]:
-    """Titles of the lessons closest to an axis: what a match names must be a active lesson of its experience."""
+    """Titles of the lessons closest to an axis: what a match names must be an active lesson of its experience."""
     found = await store.nearest(towards(axis), scope=scope, space=LESSONS, limit=limit)
     named = [next(i for i in match.experience.lessons if i.id == match.lesson_id) for match in found]
     assert not any(i.retired for i in named)
@@ -137,7 +137,7 @@ class LessonSpaceTests(StoreTests):
             await store.index({retitled.id: towards(5)}, scope=MINE, space=LESSONS)
             assert await _found(store, 5, limit=1) == ["z"]
 
-    async def test_an_lesson_that_changes_its_place_is_found_as_itself_or_waits_to_be_embedded(self) -> None:
+    async def test_a_lesson_that_changes_its_place_is_found_as_itself_or_waits_to_be_embedded(self) -> None:
         async with self.opened() as store:
             known, other = _lessons("a", "b", "c", "d"), _lessons("o", minute=1)
             along = {i.id: towards(axis) for axis, i in enumerate((*known.lessons, *other.lessons))}

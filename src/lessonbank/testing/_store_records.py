@@ -73,7 +73,7 @@ class RecordTests(StoreTests):
             with refused(Conflict):
                 await added(store, known)
 
-    async def test_an_lesson_belongs_to_one_experience(self) -> None:
+    async def test_a_lesson_belongs_to_one_experience(self) -> None:
         async with self.opened() as store:
             shared = lesson()
             await added(store, experience(lessons=(shared,)))
@@ -138,7 +138,7 @@ class RecordTests(StoreTests):
             with refused(NotFound):
                 await store.owner(gone.id, scope=MINE)
 
-    async def test_two_experiences_can_exchange_an_lesson_in_one_batch(self) -> None:
+    async def test_two_experiences_can_exchange_a_lesson_in_one_batch(self) -> None:
         async with self.opened() as store:
             moved = lesson("moved")
             source, target = experience(lessons=(moved,)), experience(lessons=())

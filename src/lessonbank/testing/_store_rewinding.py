@@ -197,7 +197,7 @@ class RewindingTests(StoreTests):
             assert await collected(store.scan(scope=MINE)) == [changed]
             assert await store.verify() == []
 
-    async def test_an_lesson_that_changed_hands_goes_back(self) -> None:
+    async def test_a_lesson_that_changed_hands_goes_back(self) -> None:
         async with self.opened() as store:
             moved = lesson("moved")
             source, target = experience(lessons=(moved,)), experience(lessons=())

@@ -111,7 +111,7 @@ class TrustTests(StoreTests):
                 await _do(store, Replace(experience=later))
             await _sound(store)
 
-    async def test_an_lesson_cannot_bring_its_trust_along_to_another_experience(self) -> None:
+    async def test_a_lesson_cannot_bring_its_trust_along_to_another_experience(self) -> None:
         async with self.opened() as store:
             source, target = experience(), experience("Another", lessons=())
             await added(store, source, target)
@@ -125,7 +125,7 @@ class TrustTests(StoreTests):
             assert (await _kept(store, trusted)).state == "probation"
             await _sound(store)
 
-    async def test_a_record_moves_an_lesson_and_nothing_else_of_it(self) -> None:
+    async def test_a_record_moves_a_lesson_and_nothing_else_of_it(self) -> None:
         async with self.opened() as store:
             known = experience(lessons=(lesson("one"), lesson("two")))
             await added(store, known, along=[towards(0)])
@@ -171,7 +171,7 @@ class TrustTests(StoreTests):
             assert (await _kept(store, new.lessons[0])).state == "quarantined"
             await _sound(store)
 
-    async def test_only_a_person_lets_an_lesson_out_of_quarantine(self) -> None:
+    async def test_only_a_person_lets_a_lesson_out_of_quarantine(self) -> None:
         async with self.opened() as store:
             known = experience()
             await added(store, known)
@@ -186,7 +186,7 @@ class TrustTests(StoreTests):
             assert (await _kept(store, known.lessons[0])).state == "active"
             await _sound(store)
 
-    async def test_an_lesson_may_come_in_quarantined_and_is_found_nowhere(self) -> None:
+    async def test_a_lesson_may_come_in_quarantined_and_is_found_nowhere(self) -> None:
         async with self.opened() as store:
             hidden, shown = experience(lessons=(_claiming("quarantined"),)), experience(minute=1)
             await added(store, hidden, shown, along=[towards(0), towards(0)])
@@ -269,7 +269,7 @@ class TrustTests(StoreTests):
             assert counts.quarantined == sum(i.state == "quarantined" and not i.retired for i in lessons)
             await _sound(store)
 
-    async def test_a_purge_takes_what_moved_an_lesson_and_names_no_evidence_that_is_gone(self) -> None:
+    async def test_a_purge_takes_what_moved_a_lesson_and_names_no_evidence_that_is_gone(self) -> None:
         async with self.opened() as store:
             run, other = trajectory(), trajectory()
             await store.keep([run, other], scope=MINE)

@@ -225,7 +225,7 @@ class Recall(Record):
         return self.model_copy(update={**told, "notes": (*self.notes, why)})
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
-        """The shown lessons that `text` names by their number, as in `[2]`: what an agent says it used, or left aside."""
+        """The shown lessons that `text` names by number, as in `[2]`: what an agent says it used, or left aside."""
         named = numbers_cited(text)
         return tuple(lesson for number, lesson in enumerate(self.shown, 1) if number in named)
 

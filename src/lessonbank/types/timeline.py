@@ -335,7 +335,7 @@ def lineage(entries: Iterable[JournalEntry], lesson_id: str, /) -> Lineage:
 
 
 def successors(entries: Iterable[JournalEntry], /) -> dict[str, tuple[str, ...]]:
-    """Lesson id to the merged lessons that stand for it now, directly. Only merges, restores and rollbacks are looked at.
+    """Lesson id to the merged lessons that stand for it now, directly. Reads only merges, restores and rollbacks.
 
     A merge that was rolled back never was. A source that was restored, as unmerging does, stands for itself again.
     """

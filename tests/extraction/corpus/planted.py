@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lessonbank.types import Action, Attempt, Observation, Outcome, Step, ToolCall, Trajectory, Verdict
+from lessonbank.types import Action, Observation, Outcome, Run, Step, ToolCall, Trajectory, Verdict
 
 NAMES = (
     "Jane Roe", "Sophia Silva", "Daiki Lee", "José Álvarez", "Anne-Marie O'Brien", "Ludwig van Beek", "Søren Kjær",
@@ -51,7 +51,7 @@ class Case:
     """Runs of one task and what was planted in them."""
 
     kind: str
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[Run, ...]
     planted: tuple[str, ...]
     tools: tuple[str, ...]
     fields: tuple[str, ...]
@@ -93,9 +93,9 @@ def said(text: str) -> Step:
     return Step(action="Let me look.", observations=(Observation(text=text, source="user"),))
 
 
-def attempt(task: str, steps: list[Step], outcome: Outcome, **more: Any) -> Attempt:
+def attempt(task: str, steps: list[Step], outcome: Outcome, **more: Any) -> Run:
     run = Trajectory(task=task, steps=tuple(steps), **more)
-    return Attempt(trajectory=run, verdict=Verdict(outcome=outcome, source="ground_truth"))
+    return Run(trajectory=run, verdict=Verdict(outcome=outcome, source="ground_truth"))
 
 
 def support(p: Person, draw: random.Random, outcome: Outcome) -> Case:

@@ -13,12 +13,12 @@ from tenants import plain, refusal
 from lessonbank import AsyncReasoningBank
 from lessonbank.errors import LessonbankError
 from lessonbank.types import (
-    Attempt,
-    AttemptRef,
     Experience,
     Extraction,
-    MemoryItem,
+    Lesson,
     Observation,
+    Run,
+    RunRef,
     Step,
     Trajectory,
     Verdict,
@@ -30,10 +30,10 @@ _SECONDS = re.compile(r"(['\"]?seconds['\"]?[:=] ?)\d[\d.e-]*")
 _DRAWN = re.compile(r"(?<![0-9a-f])[0-9a-f]{8,64}(?![0-9a-f])")
 
 
-async def extract(attempts: Sequence[Attempt], /) -> Extraction:
+async def extract(attempts: Sequence[Run], /) -> Extraction:
     """One lesson for each run, in words that say whose run it was."""
     drawn = [
-        MemoryItem(
+        Lesson(
             title=f"Release the catch of {_mark(a.trajectory)}",
             description="When a handle sticks.",
             content=f"Before a handle of {_mark(a.trajectory)} is turned, release the catch beneath it, because a "
@@ -41,7 +41,7 @@ async def extract(attempts: Sequence[Attempt], /) -> Extraction:
         )
         for a in attempts
     ]
-    return Extraction(items=tuple(drawn))
+    return Extraction(lessons=tuple(drawn))
 
 
 def _mark(run: Trajectory) -> str:
@@ -83,7 +83,7 @@ class BankTenant:
         id = f"r{chance.randrange(5)}"
         return Trajectory(id=id, task=_TASKS[int(id[1]) % 4], steps=(step,), answer=f"as {self.mark} did")
 
-    async def item(self, chance: random.Random, *, retired: bool = False) -> str:
+    async def lesson(self, chance: random.Random, *, retired: bool = False) -> str:
         known = await self.bank.items(scope=self.scope, retired=True)
         fit = [i.id for i in known if i.retired is retired]
         return chance.choice(fit) if fit and chance.random() < 0.9 else "nothing"
@@ -104,10 +104,8 @@ async def _learn(t: BankTenant, chance: random.Random) -> Any:
 
 async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
     run = t.run(chance)
-    ref = AttemptRef(trajectory_id=run.id, verdict=Verdict(outcome="success"))
-    new = Experience(
-        scope=t.scope, task=run.task, items=(MemoryItem(title="By hand", content=t.mark),), attempts=(ref,)
-    )
+    ref = RunRef(trajectory_id=run.id, verdict=Verdict(outcome="success"))
+    new = Experience(scope=t.scope, task=run.task, lessons=(Lesson(title="By hand", content=t.mark),), attempts=(ref,))
     return await t.bank.consolidate(new, dry_run=chance.random() < 0.3)
 
 
@@ -124,12 +122,14 @@ async def _purge(t: BankTenant, chance: random.Random) -> Any:
         return await t.bank.purge(scope_wide=True, reason=t.mark, scope=t.scope)
     if what < 3:
         return await t.bank.purge(trajectory=t.run(chance).id, reason=t.mark, scope=t.scope)
-    return await t.bank.purge(item=await t.item(chance), reason=t.mark, scope=t.scope)
+    return await t.bank.purge(lesson=await t.lesson(chance), reason=t.mark, scope=t.scope)
 
 
 async def _history(t: BankTenant, chance: random.Random) -> Any:
-    what = chance.choice(("item", "experience", ""))
-    named = {"item": await t.item(chance)} if what == "item" else {"experience": await t.of(chance)} if what else {}
+    what = chance.choice(("lesson", "experience", ""))
+    named = (
+        {"lesson": await t.lesson(chance)} if what == "lesson" else {"experience": await t.of(chance)} if what else {}
+    )
     return await t.bank.history(scope=t.scope, since=chance.choice((0, 2)), **named)
 
 
@@ -162,12 +162,12 @@ async def _receipt(t: BankTenant, chance: random.Random) -> str:
 
 
 async def _replay(t: BankTenant, chance: random.Random) -> Any:
-    receipt, item = await _receipt(t, chance), await t.item(chance)
+    receipt, lesson = await _receipt(t, chance), await t.lesson(chance)
     return await t.bank.replay(
         [receipt],
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
         outcome=lambda run: bool(run.answer),
-        without=item,
+        without=lesson,
         most=2,
         scope=t.scope,
     )
@@ -201,7 +201,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "retrieve": lambda t, c: t.bank.retrieve(c.choice(_TASKS), limit=c.choice((1, 3)), scope=t.scope),
     "learn": _learn,
     "judge": lambda t, c: t.bank.judge(t.run(c)),
-    "extract": lambda t, c: t.bank.extract([Attempt(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
+    "extract": lambda t, c: t.bank.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
     "consolidate": _consolidate,
     "attempt": _attempt,
     "lift": lambda t, c: t.bank.lift(scope=t.scope),
@@ -209,23 +209,25 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "replay": _replay,
     "scale": _scale,
     "items": lambda t, c: t.bank.items(scope=t.scope, retired=c.random() < 0.5),
-    "get": lambda t, c: _with(t.item(c), lambda id: t.bank.get(id, scope=t.scope)),
+    "get": lambda t, c: _with(t.lesson(c), lambda id: t.bank.get(id, scope=t.scope)),
     "experience": lambda t, c: _with(t.of(c), lambda id: t.bank.experience(id, scope=t.scope)),
     "trajectory": lambda t, c: t.bank.trajectory(t.run(c).id, scope=t.scope),
     "pending": lambda t, c: t.bank.pending(scope=t.scope),
     "counts": lambda t, c: t.bank.counts(scope=t.scope),
     "scopes": _scopes,
     "verify": lambda t, c: t.bank.verify(),
-    "retire": lambda t, c: _with(t.item(c), lambda id: t.bank.retire(id, reason=t.mark, scope=t.scope)),
-    "restore": lambda t, c: _with(t.item(c, retired=True), lambda id: t.bank.restore(id, reason=t.mark, scope=t.scope)),
-    "approve": lambda t, c: _with(t.item(c), lambda id: t.bank.approve(id, by=t.mark, scope=t.scope)),
-    "quarantine": lambda t, c: _with(t.item(c), lambda id: t.bank.quarantine(id, reason=t.mark, scope=t.scope)),
+    "retire": lambda t, c: _with(t.lesson(c), lambda id: t.bank.retire(id, reason=t.mark, scope=t.scope)),
+    "restore": lambda t, c: _with(
+        t.lesson(c, retired=True), lambda id: t.bank.restore(id, reason=t.mark, scope=t.scope)
+    ),
+    "approve": lambda t, c: _with(t.lesson(c), lambda id: t.bank.approve(id, by=t.mark, scope=t.scope)),
+    "quarantine": lambda t, c: _with(t.lesson(c), lambda id: t.bank.quarantine(id, reason=t.mark, scope=t.scope)),
     "signed_by": lambda t, c: t.bank.signed_by(t.mark).learn(t.run(c), outcome="success", scope=t.scope),
     "history": _history,
     "as_of": lambda t, c: t.bank.as_of(_at(c), scope=t.scope),
     "diff": lambda t, c: t.bank.diff(_at(c), _at(c), scope=t.scope),
     "retrieve_as_of": lambda t, c: t.bank.retrieve_as_of(c.choice(_TASKS), when=_at(c), limit=3, scope=t.scope),
-    "lineage": lambda t, c: _with(t.item(c), lambda id: t.bank.lineage(id, scope=t.scope)),
+    "lineage": lambda t, c: _with(t.lesson(c), lambda id: t.bank.lineage(id, scope=t.scope)),
     "rollback": lambda t, c: t.bank.rollback(to=_at(c), reason=t.mark, scope=t.scope),
     "purge": _purge,
     "rebuild": lambda t, c: t.bank.rebuild(),

@@ -12,7 +12,7 @@ from lessonbank import AsyncReasoningBank
 from lessonbank.testing._store_samples import START, towards
 from lessonbank.types import (
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Rejudge,
     Replace,
@@ -31,7 +31,7 @@ class Ids:
     """One of each kind, all of one tenant's, or all of nobody's; `last` is the number of a last change."""
 
     experience: str
-    item: str
+    lesson: str
     run: str
     recall: str
     last: int
@@ -54,7 +54,7 @@ def _made(scope: str, id: str = "new") -> Experience:
         scope=scope,
         task="a new task",
         created_at=START,
-        items=(MemoryItem(id="new-item", title="t", content="c"),),
+        lessons=(Lesson(id="new-lesson", title="t", content="c"),),
     )
 
 
@@ -64,7 +64,7 @@ def _apply(takes: str, change: Callable[[str, Ids], Any]) -> Door:
 
 DOORS: dict[str, Door] = {
     "store.get": Door("experience", lambda b, s, i: b.store.get(i.experience, scope=s)),
-    "store.owner": Door("item", lambda b, s, i: b.store.owner(i.item, scope=s)),
+    "store.owner": Door("lesson", lambda b, s, i: b.store.owner(i.lesson, scope=s)),
     "store.trajectory": Door("run", lambda b, s, i: b.store.trajectory(i.run, scope=s)),
     "store.recall": Door("recall", lambda b, s, i: b.store.recall(i.recall, scope=s)),
     "store.settlement": Door("recall", lambda b, s, i: b.store.settlement(i.recall, scope=s)),
@@ -78,13 +78,13 @@ DOORS: dict[str, Door] = {
     "store.rejudge_run": _apply(
         "run", lambda s, i: Rejudge(experience_id="own", trajectory_id=i.run, verdict=Verdict(outcome="failure"))
     ),
-    "store.retire": _apply("item", lambda s, i: Retire(item_ids=("own-item", i.item), reason="r")),
-    "store.restore": _apply("item", lambda s, i: Restore(item_ids=(i.item,), reason="r")),
+    "store.retire": _apply("lesson", lambda s, i: Retire(lesson_ids=("own-lesson", i.lesson), reason="r")),
+    "store.restore": _apply("lesson", lambda s, i: Restore(lesson_ids=(i.lesson,), reason="r")),
     "store.trust": _apply(
-        "item", lambda s, i: Trust(item_ids=("own-item", i.item), state="quarantined", by="person", reason="r")
+        "lesson", lambda s, i: Trust(lesson_ids=("own-lesson", i.lesson), state="quarantined", by="person", reason="r")
     ),
     "store.merge": _apply(
-        "item", lambda s, i: Merge(experience=_made(s), source_item_ids=("own-item", i.item), reason="r")
+        "lesson", lambda s, i: Merge(experience=_made(s), source_lesson_ids=("own-lesson", i.lesson), reason="r")
     ),
     "store.settle": Door(
         "recall",
@@ -96,7 +96,7 @@ DOORS: dict[str, Door] = {
         "experience",
         lambda b, s, i: b.store.apply([], scope=s, writer="w", vectors={i.experience: towards(0)}, space="sample:8"),
     ),
-    "store.index": Door("item", lambda b, s, i: b.store.index({i.item: towards(0)}, scope=s, space="items:8")),
+    "store.index": Door("lesson", lambda b, s, i: b.store.index({i.lesson: towards(0)}, scope=s, space="lessons:8")),
     "store.search_without": Door(
         "experience", lambda b, s, i: b.store.search("the order", scope=s, limit=9, exclude=[i.experience])
     ),
@@ -106,7 +106,9 @@ DOORS: dict[str, Door] = {
     ),
     "store.unlearned": Door("run", lambda b, s, i: _on_condition(b, s, unlearned=[i.run])),
     "store.unchanged": Door("experience", lambda b, s, i: _on_condition(b, s, unchanged=[_made(s, i.experience)])),
-    "store.purge_item": Door("item", lambda b, s, i: b.store.purge("item", i.item, scope=s, writer="w", reason="r")),
+    "store.purge_lesson": Door(
+        "lesson", lambda b, s, i: b.store.purge("lesson", i.lesson, scope=s, writer="w", reason="r")
+    ),
     "store.purge_run": Door("run", lambda b, s, i: b.store.purge("trajectory", i.run, scope=s, writer="w", reason="r")),
     "store.rollback": _apply("last", lambda s, i: Rollback(to=i.last, reason="r")),
     "store.journal_since": Door("last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last))),
@@ -114,19 +116,21 @@ DOORS: dict[str, Door] = {
         "last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last, kinds={"add", "settle"}))
     ),
     "bank.explain": Door("recall", lambda b, s, i: b.explain(i.recall, scope=s)),
-    "bank.replay": Door("recall", lambda b, s, i: b.replay([i.recall], str, outcome=bool, without="own-item", scope=s)),
-    "bank.replay_item": Door("item", lambda b, s, i: b.replay(["q"], str, outcome=bool, without=i.item, scope=s)),
-    "bank.get": Door("item", lambda b, s, i: b.get(i.item, scope=s)),
+    "bank.replay": Door(
+        "recall", lambda b, s, i: b.replay([i.recall], str, outcome=bool, without="own-lesson", scope=s)
+    ),
+    "bank.replay_lesson": Door("lesson", lambda b, s, i: b.replay(["q"], str, outcome=bool, without=i.lesson, scope=s)),
+    "bank.get": Door("lesson", lambda b, s, i: b.get(i.lesson, scope=s)),
     "bank.experience": Door("experience", lambda b, s, i: b.experience(i.experience, scope=s)),
     "bank.trajectory": Door("run", lambda b, s, i: b.trajectory(i.run, scope=s)),
-    "bank.retire": Door("item", lambda b, s, i: b.retire("own-item", i.item, reason="r", scope=s)),
-    "bank.restore": Door("item", lambda b, s, i: b.restore(i.item, reason="r", scope=s)),
-    "bank.approve": Door("item", lambda b, s, i: b.approve("own-item", i.item, by="ana", scope=s)),
-    "bank.quarantine": Door("item", lambda b, s, i: b.quarantine("own-item", i.item, reason="r", scope=s)),
-    "bank.history_item": Door("item", lambda b, s, i: b.history(item=i.item, scope=s)),
+    "bank.retire": Door("lesson", lambda b, s, i: b.retire("own-lesson", i.lesson, reason="r", scope=s)),
+    "bank.restore": Door("lesson", lambda b, s, i: b.restore(i.lesson, reason="r", scope=s)),
+    "bank.approve": Door("lesson", lambda b, s, i: b.approve("own-lesson", i.lesson, by="ana", scope=s)),
+    "bank.quarantine": Door("lesson", lambda b, s, i: b.quarantine("own-lesson", i.lesson, reason="r", scope=s)),
+    "bank.history_lesson": Door("lesson", lambda b, s, i: b.history(lesson=i.lesson, scope=s)),
     "bank.history_experience": Door("experience", lambda b, s, i: b.history(experience=i.experience, scope=s)),
-    "bank.lineage": Door("item", lambda b, s, i: b.lineage(i.item, scope=s)),
-    "bank.purge_item": Door("item", lambda b, s, i: b.purge(item=i.item, reason="r", scope=s)),
+    "bank.lineage": Door("lesson", lambda b, s, i: b.lineage(i.lesson, scope=s)),
+    "bank.purge_lesson": Door("lesson", lambda b, s, i: b.purge(lesson=i.lesson, reason="r", scope=s)),
     "bank.purge_trajectory": Door("run", lambda b, s, i: b.purge(trajectory=i.run, reason="r", scope=s)),
     "bank.learn_recall": Door(
         "recall", lambda b, s, i: b.learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure", scope=s)
@@ -141,8 +145,8 @@ DOORS: dict[str, Door] = {
 
 async def _on_condition(bank: AsyncReasoningBank, scope: str, **condition: Any) -> Any:
     """What a change that names a run or an experience as its condition comes to; it is undone if it was made."""
-    await bank.store.apply([Retire(item_ids=("own-item",), reason="r")], scope=scope, writer="w", **condition)
-    await bank.store.apply([Restore(item_ids=("own-item",), reason="r")], scope=scope, writer="w")
+    await bank.store.apply([Retire(lesson_ids=("own-lesson",), reason="r")], scope=scope, writer="w", **condition)
+    await bank.store.apply([Restore(lesson_ids=("own-lesson",), reason="r")], scope=scope, writer="w")
     return "made"
 
 

@@ -18,12 +18,12 @@ from tenants import collected, plain
 import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.protocols import Store
-from lessonbank.testing._store_samples import added, attempt, experience, item, settlement, towards
+from lessonbank.testing._store_samples import added, attempt, experience, lesson, settlement, towards
 from lessonbank.types import Recall, Trajectory
 
 STORES = ("memory", "sqlite")
 OURS, THEIRS = "acme/support", "acme/sales"
-NOBODYS = Ids("nobodys-own", "nobodys-own-item", "nobodys-own-run", "nobodys-own-recall", 1_000_000)
+NOBODYS = Ids("nobodys-own", "nobodys-own-lesson", "nobodys-own-run", "nobodys-own-recall", 1_000_000)
 
 
 @contextmanager
@@ -67,7 +67,9 @@ async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
     run, waiting = (Trajectory(id=f"{mark}{name}", task="Cancel it", answer="a") for name in ("own-run", "waiting"))
     await store.keep([run, waiting], scope=scope)
     known = experience(
-        scope=scope, items=[item().model_copy(update={"id": f"{mark}own-item"})], attempts=[attempt(run, "success")]
+        scope=scope,
+        lessons=[lesson().model_copy(update={"id": f"{mark}own-lesson"})],
+        attempts=[attempt(run, "success")],
     )
     known = known.model_copy(update={"id": f"{mark}own"})
     await added(store, known, scope=scope, along=[towards(0)])
@@ -76,7 +78,7 @@ async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
     await store.apply([], scope=scope, writer="tests", settlement=settlement(receipt, scope=scope))
     more = [experience(f"Task {n}", scope=scope) for n in range(60)] if mark else []
     await added(store, *more, scope=scope)
-    return Ids(known.id, known.items[0].id, run.id, receipt.id, 2 + len(more))
+    return Ids(known.id, known.lessons[0].id, run.id, receipt.id, 2 + len(more))
 
 
 def methods(of: type, /) -> list[str]:

@@ -17,10 +17,9 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import START, towards
 from lessonbank.types import (
     Add,
-    AttemptRef,
     Change,
     Experience,
-    MemoryItem,
+    Lesson,
     Merge,
     Provenance,
     Recall,
@@ -29,13 +28,14 @@ from lessonbank.types import (
     Restore,
     Retire,
     Rollback,
+    RunRef,
     Settlement,
     Trajectory,
     Trust,
     Verdict,
 )
 
-SPACES = ("tasks", "items")
+SPACES = ("tasks", "lessons")
 _WORDS = ("cancel", "order", "boots", "oslo", "\u6ce8", "42", "the")
 _IDS = range(4)
 """Few, and the same for everybody: whatever is unique in one scope only would meet here."""
@@ -106,8 +106,8 @@ class Tenant:
 
     def experience(self, chance: random.Random) -> Experience:
         id, runs = self.id("e", chance), sorted({self.id("r", chance) for _ in range(chance.randrange(3))})
-        items = [
-            MemoryItem(
+        lessons = [
+            Lesson(
                 id=f"{id}-{n}",
                 title=self.text(chance),
                 content=self.mark,
@@ -121,30 +121,30 @@ class Tenant:
             id=id,
             scope=self.scope,
             task=self.text(chance),
-            items=tuple(items),
-            attempts=tuple(AttemptRef(trajectory_id=run, verdict=self.verdict(chance)) for run in runs),
+            lessons=tuple(lessons),
+            attempts=tuple(RunRef(trajectory_id=run, verdict=self.verdict(chance)) for run in runs),
             created_at=START + timedelta(minutes=chance.randrange(3)),
         )
 
-    def item_id(self, chance: random.Random) -> str:
+    def lesson_id(self, chance: random.Random) -> str:
         return f"{self.id('e', chance)}-{chance.randrange(2)}"
 
     def change(self, chance: random.Random) -> Change:
         kind = chance.choice(("add", "add", "add", "add", "replace", "retire", "restore", "merge", "rejudge", "trust"))
-        ids, reason = (self.item_id(chance),), self.mark
+        ids, reason = (self.lesson_id(chance),), self.mark
         if kind == "add":
             return Add(experience=self.experience(chance))
         if kind == "replace":
             return Replace(experience=self.experience(chance), reason=reason)
         if kind == "merge":
-            return Merge(experience=self.experience(chance), source_item_ids=ids, reason=reason)
+            return Merge(experience=self.experience(chance), source_lesson_ids=ids, reason=reason)
         if kind == "rejudge":
             names = {"experience_id": self.id("e", chance), "trajectory_id": self.id("r", chance)}
             return Rejudge(**names, verdict=self.verdict(chance))
         if kind == "trust":
             state = chance.choice(("active", "quarantined"))
-            return Trust(item_ids=ids, state=state, by="person", reason=reason)  # type: ignore[arg-type]
-        return (Retire if kind == "retire" else Restore)(item_ids=ids, reason=reason)
+            return Trust(lesson_ids=ids, state=state, by="person", reason=reason)  # type: ignore[arg-type]
+        return (Retire if kind == "retire" else Restore)(lesson_ids=ids, reason=reason)
 
     def settlement(self, chance: random.Random) -> Settlement:
         runs = (self.id("r", chance),)
@@ -175,7 +175,7 @@ async def _apply(t: Tenant, chance: random.Random) -> Any:
 
 async def _index(t: Tenant, chance: random.Random) -> Any:
     space = chance.choice(SPACES)
-    ids = [t.id("e", chance)] if space == "tasks" else [t.item_id(chance)]
+    ids = [t.id("e", chance)] if space == "tasks" else [t.lesson_id(chance)]
     return await t.store.index(t.vectors(ids, chance), scope=t.scope, space=space)
 
 
@@ -191,8 +191,8 @@ async def _search(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _unindexed(t: Tenant, chance: random.Random) -> Any:
-    items = chance.random() < 0.5
-    return await t.store.unindexed(scope=t.scope, space=SPACES[items], limit=9, items=items)
+    lessons = chance.random() < 0.5
+    return await t.store.unindexed(scope=t.scope, space=SPACES[lessons], limit=9, lessons=lessons)
 
 
 async def _record(t: Tenant, chance: random.Random) -> Any:
@@ -202,8 +202,8 @@ async def _record(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _purge(t: Tenant, chance: random.Random) -> Any:
-    what = chance.choice(("item", "trajectory", "trajectory", "scope"))
-    id = {"item": t.item_id(chance), "trajectory": t.id("r", chance), "scope": ""}[what]
+    what = chance.choice(("lesson", "trajectory", "trajectory", "scope"))
+    id = {"lesson": t.lesson_id(chance), "trajectory": t.id("r", chance), "scope": ""}[what]
     return await t.store.purge(what, id, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
@@ -245,7 +245,7 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "trajectory": lambda t, c: t.store.trajectory(t.id("r", c), scope=t.scope),
     "apply": _apply,
     "get": lambda t, c: t.store.get(t.id("e", c), scope=t.scope),
-    "owner": lambda t, c: t.store.owner(t.item_id(c), scope=t.scope),
+    "owner": lambda t, c: t.store.owner(t.lesson_id(c), scope=t.scope),
     "scan": lambda t, c: collected(t.store.scan(scope=t.scope)),
     "nearest": _nearest,
     "search": _search,

@@ -12,5 +12,4 @@ from .admission import appraised as appraised
 from .admission import doubt as doubt
 from .admission import in_form as in_form
 from .admission import lessons_in as lessons_in
-from .admission import lessons_in as lessons_in
 from .admission import risk_of as risk_of

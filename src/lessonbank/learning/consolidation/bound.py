@@ -20,8 +20,8 @@ class Bounded:
     """Another consolidator, and then a `Retire` of what is beyond a number of lessons or an age.
 
     A lesson that this very experience brings is never retired, even where `most` is smaller than what it brings.
-    Retired lessons stay in the bank and can be restored. With `older_than` every call reads the whole scope; with `most`
-    alone only a call that exceeds it does.
+    Retired lessons stay in the bank and can be restored. With `older_than` every call reads the whole scope; with
+    `most` alone only a call that exceeds it does.
     """
 
     inner: Consolidator

@@ -68,8 +68,8 @@ class MergeSimilar:
 
     The model proposes, this decides: a text that contradicts a source, drops or adds a number or a name, strays from
     a source or is too long is refused, and so is a model that fails. Then the lesson is simply added, and the
-    experience's metadata says why: `{"not_merged": {lesson id: {"with": lesson id, "why": sentence}}}`. What is merged is
-    a `Merge`: the sources are retired, and `lineage.unmerge` brings them back.
+    experience's metadata says why: `{"not_merged": {lesson id: {"with": lesson id, "why": sentence}}}`. What is merged
+    is a `Merge`: the sources are retired, and `lineage.unmerge` brings them back.
     """
 
     retriever: Retriever

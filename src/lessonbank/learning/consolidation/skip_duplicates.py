@@ -13,10 +13,10 @@ from .duplicates import compare
 
 @dataclass(frozen=True, slots=True)
 class SkipDuplicates:
-    """Keep the experience, but leave out lessons that are the same as a active lesson of the nearest experiences.
+    """Keep the experience, but leave out lessons that are the same as an active lesson of the nearest experiences.
 
-    What `same` means is `duplicates.compare`'s to say: no model is asked, and nothing but form may differ. The
-    experience's metadata names the lessons that were confirmed: `{"repeats": {lesson id: [{"title", "evidence", "why"}]}}`.
+    `duplicates.compare` says what is the same: no model is asked, and nothing but form may differ. The experience's
+    metadata names the lessons that were confirmed: `{"repeats": {lesson id: [{"title", "evidence", "why"}]}}`.
     """
 
     retriever: Retriever
@@ -43,7 +43,7 @@ class Sifted:
 
 
 async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
-    """The active lessons of the `among` experiences nearest to the task of `new`, with their experience, by lesson id."""
+    """The active lessons of the `among` experiences nearest to the task of `new`, each with its experience, by id."""
     near = await retriever(new.task, scope=new.scope, limit=among)
     return {
         lesson.id: (lesson, match.experience) for match in near.matches for lesson in match.experience.active_lessons

@@ -19,11 +19,11 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]`*_]*$")
 
 
 def markdown_lessons(text: str, /) -> list[dict[str, str]]:
-    """Items as dicts of field name to text, in order; fields that were not written are missing.
+    """Lessons as dicts of field name to text, in order; fields that were not written are missing.
 
     A heading's value stands behind it or below it, up to the first blank line that is not followed by a list. When
     the last content stops in the middle of a sentence while the others do not, the reply was cut off there and that
-    item is left out.
+    lesson is left out.
     """
     reader = _Reader()
     for line in text.split("\n"):
@@ -40,7 +40,7 @@ def _without_the_cut_one(lessons: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 class _Reader:
-    """Goes through the lines once; `items` maps field names to their lines."""
+    """Goes through the lines once; each lesson maps field names to their lines."""
 
     def __init__(self) -> None:
         self.lessons: list[dict[str, list[str]]] = []

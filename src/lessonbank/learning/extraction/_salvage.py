@@ -34,7 +34,7 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Items found in a text; `empty`: one of its objects wraps an empty list; `closed`: its `items` list was found."""
+    """Lessons found in a text; `empty`: an object wraps an empty list; `closed`: the `items` list was found."""
 
     lessons: list[dict[str, Any]]
     empty: bool = False
@@ -74,7 +74,7 @@ def says_none(value: Any, /) -> bool:
 
 
 def listed(value: Any, /, depth: int = 0) -> list[dict[str, Any]] | None:
-    """The item dicts in the first `items` list in `value`, `None` where there is none.
+    """The dicts of lessons in the first `items` list in `value`, `None` where there is none.
 
     A list of something else, such as the items of an order, is none; an empty one is.
     """
@@ -95,7 +95,7 @@ def listed(value: Any, /, depth: int = 0) -> list[dict[str, Any]] | None:
 
 
 def complete_objects(text: str, /) -> Found:
-    """The item dicts among the complete objects of `text`.
+    """The dicts of lessons among the complete objects of `text`.
 
     Where one of the objects has an `items` list, that is the answer and the rest is talk about it: only the first such
     list is read. An object whose end is missing is never returned, whatever its strings hold: the scan knows strings

@@ -57,7 +57,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """A lesson before it is an item: its words and the moves that show it."""
+    """A lesson before it is a record: its words and the moves that show it."""
 
     kind: Kind
     head: str
@@ -66,7 +66,7 @@ class _Lesson:
 
 
 class ExtractiveExtractor:
-    """Draws items from the form of a run alone: pure, fast, linear in its length, ignorant of any particular world.
+    """Draws lessons from the form of a run alone: pure, fast, linear in its length, ignorant of any particular world.
 
     Success gives the order that worked; failure gives what had no effect where, the last choice before a silent bad
     end, and what was repeated in vain; both give errors with what fixed them. Several attempts are contrasted where
@@ -74,8 +74,8 @@ class ExtractiveExtractor:
     customer or case is a slot such as `<order id from find_customer's result>`. It may return nothing.
 
     Args:
-        max_items: items from one attempt at most.
-        max_contrast_items: items from several attempts at most.
+        max_lessons: lessons from one attempt at most.
+        max_contrast_lessons: lessons from several attempts at most.
     """
 
     def __init__(self, *, max_lessons: int = 3, max_contrast_lessons: int = 5) -> None:

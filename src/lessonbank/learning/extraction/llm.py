@@ -31,7 +31,7 @@ from ._forms import ContrastLessons, Lessons
 from ._grounding import grounded, shown_steps
 from .parsing import Draft, parse_lessons
 
-_SPARE = 4  # items read for each item kept, so that a dropped one does not cost its successor
+_SPARE = 4  # lessons read for each lesson kept, so that a dropped one does not cost its successor
 _LEAST_SHARE = 1_000
 _REASON_LIMIT = 1_000
 _UNTOLD = "How the runs ended is not told: some may have succeeded and others failed. Find out from their steps."
@@ -60,7 +60,7 @@ class LLMExtractor:
     """One call for one attempt (by its outcome), one call over all of several attempts (self-contrast, section 3.3).
 
     Attempts without a verdict or without a step are left out. The default is this package's own method: the model sees
-    instructions and observations, and an item is kept only if a step that was shown is its evidence. The published
+    instructions and observations, and a lesson is kept only if a step that was shown is its evidence. The published
     method is the same class with the `paper/` prompts, `view="thoughts"` (web) or `"messages"` (code),
     `show_labels=False`, `grounding=False` and `structured=False`.
     """
@@ -85,7 +85,7 @@ class LLMExtractor:
     ) -> None:
         """`budget`: tokens for the run, or for all runs of a contrast together.
 
-        `show_labels`: tell the contrast how each run ended. `grounding`: drop items without evidence in the run, and
+        `show_labels`: tell the contrast how each run ended. `grounding`: drop lessons without evidence in the run, and
         such as repeat the agent's instructions. `structured`: ask providers that can for JSON of the agreed form.
         """
         self._model = model
@@ -139,7 +139,7 @@ class LLMExtractor:
             raise ExtractionError(str(error), usage=completion.usage) from error
         drafts, dropped = self._held_to(runs, parsed.lessons)
         if len(drafts) > limit:
-            dropped.append(f"{len(drafts) - limit} item(s) beyond the limit of {limit} were dropped")
+            dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
         return Extraction(
             lessons=tuple(_lesson(draft, runs, prompt, model.name) for draft in drafts[:limit]),
             usage=completion.usage,

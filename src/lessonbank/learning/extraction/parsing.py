@@ -37,7 +37,7 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An item as the model wrote it, before ids and provenance. `kind` and `evidence` only where the reply had them."""
+    """A lesson as the model wrote it, before ids and provenance; `kind` and `evidence` only if the reply has them."""
 
     title: str
     description: str
@@ -58,9 +58,9 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
     """Read at most `limit` lessons from a model's reply, in JSON or in the paper's Markdown.
 
     JSON is found as a whole, in prose, fences, after thoughts, one object after another, under any wrapper key, cut off
-    (complete items are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
+    (complete lessons are kept, the partial one is not) and slightly broken. If there is an `items` list, as the prompts
     ask for, what stands beside it is a quote and not read. A field that is not text never becomes text,
-    except that a list of sentences is joined for the content. An item without a title or content, or with a
+    except that a list of sentences is joined for the content. A lesson without a title or content, or with a
     placeholder for one, is dropped and counted; the limit counts what is left. Titles are one line of at most 200
     characters, descriptions 500, contents 2,000, cut at the end of a sentence where there is one.
 
@@ -68,7 +68,7 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
         The drafts; none of either when the reply says that there are no lessons.
 
     Raises:
-        ExtractionError: the reply held neither a usable item nor a plain "none".
+        ExtractionError: the reply held neither a usable lesson nor a plain "none".
         UsageError: `limit` is not positive.
     """
     if limit < 1:
@@ -79,10 +79,10 @@ def parse_lessons(text: str, /, *, limit: int) -> ParsedLessons:
     candidates, says_so = _candidates(clean(text[:_LONGEST]))
     drafts = _valid(candidates, problems)
     if not drafts and not says_so:
-        why = "; ".join(problems[:5]) or "no JSON item and no Markdown item in it"
+        why = "; ".join(problems[:5]) or "no lesson in it, neither as JSON nor as Markdown"
         raise ExtractionError(f"no lesson could be read from the model's reply of {len(text):,} characters: {why}")
     if len(drafts) > limit:
-        problems.append(f"{len(drafts) - limit} item(s) beyond the limit of {limit} were dropped")
+        problems.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
     return ParsedLessons(tuple(drafts[:limit]), tuple(problems))
 
 
@@ -98,7 +98,7 @@ def shorten(text: str, limit: int, /) -> str:
 
 
 def _candidates(text: str) -> tuple[list[dict[str, Any]], bool]:
-    """Everything that looks like an item, and whether the reply says that there is none."""
+    """Everything that looks like a lesson, and whether the reply says that there is none."""
     value = loads(text.strip())
     if isinstance(value, str):
         value, text = loads(value), value
@@ -115,7 +115,7 @@ def _candidates(text: str) -> tuple[list[dict[str, Any]], bool]:
 
 
 def _answer(text: str) -> str:
-    """The part of a reply to look for items in: what comes after the model's thoughts."""
+    """The part of a reply to look for lessons in: what comes after the model's thoughts."""
     tags = list(_THOUGHT.finditer(text))
     closing = [tag.end() for tag in tags if tag[1]]
     if not tags or text.lstrip().startswith(("{", "[", "`")):
@@ -140,9 +140,9 @@ def _valid(candidates: Iterable[dict[str, Any]], problems: list[str]) -> list[Dr
     for number, fields in enumerate(candidates, 1):
         draft = _draft(fields)
         if isinstance(draft, str):
-            problems.append(f"item {number} was dropped: {draft}")
+            problems.append(f"lesson {number} was dropped: {draft}")
         elif (key := (draft.title.casefold(), draft.content.casefold())) in seen:
-            problems.append(f"item {number} was dropped: it repeats another")
+            problems.append(f"lesson {number} was dropped: it repeats another")
         else:
             seen.add(key)
             drafts.append(draft)

@@ -111,8 +111,8 @@ def _ways(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
 
 
 def _knowing(world: World, run: Run) -> Floats:
-    """By lesson: the log of what one stake wins on harm, chosen afterwards for all lessons together, for somebody who knows
-    each run's chances. A reference and no strict bound: a stake for each lesson could win somewhat more."""
+    """By lesson: the log of what one stake wins on harm, chosen afterwards for all lessons together, for somebody who
+    knows each run's chances. A reference and no strict bound: a stake for each lesson could win somewhat more."""
     pairs, hidden = run.episodes.pairs, run.hidden
     adds = world.tasks.effect[world.tasks.template[hidden.task[run.when[pairs.row]]], pairs.lesson]
     shown = ~pairs.withheld

@@ -19,17 +19,17 @@ task is asked for in turn. What counts as found is set by labels that came with 
 * halves: the bank holds the first half of the words of each distinct task, asked with the second half. Relevant is its
   own first half. No sentence is repeated, so this is about the subject, with all the words it happens to share. The web
   tasks are not here: those of one template share their first half.
-* lessons: transfer over a bank of real lessons: those the package draws without a model from the first run of each text
-  that gives any (texts without one are not in it). Here the search for lessons takes part (`items(…)`): asked for lessons
-  until five experiences are among theirs, and judged by these, in the order of their best lessons. Such lessons quote the
-  start of their task, which those of a model need not.
+* lessons: transfer over a bank of real lessons: those the package draws without a model from the first run of each
+  text that gives any (texts without one are not in it). Here the search for lessons takes part (`lessons(…)`): asked
+  for lessons until five experiences are among theirs, and judged by these, in the order of their best lessons. Such
+  lessons quote the start of their task, which those of a model need not.
 
 Figures: recall@k is the share of what could be found in k places (relevant found / min(k, relevant)); nDCG@5 with
 relevance 0 or 1. Both are averaged over the queries of a family, then over families, so that 42 issues of Django do
 not outvote seven repositories; "mean" is over the sources. The interval is a bootstrap of 2,000 draws over families
 within each source (2.5 to 97.5 percent), and the gain is paired with the lexical search on the same draws. Seeds are
 fixed. The last table is the desk world of `lessonbank_bench` (scripted agent, worlds 0-19, 80 tasks): tasks done. There
-k counts experiences, each with all its lessons, and for `items(…)` lessons.
+k counts experiences, each with all its lessons, and for `lessons(…)` lessons.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)
-        made[f"items({label})"] = _lessons(chosen.embedder)
+        made[f"lessons({label})"] = _lessons(chosen.embedder)
     return made
 
 
@@ -195,7 +195,7 @@ def _hybrid(embedder: Embedder) -> Searcher:
 
 
 async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> list[dict[str, Any]]:
-    """Every set with every way to search (lessons: where there are lessons), then the mean over sources of a variant."""
+    """Every set with every way to search (lessons: where there are any), then the mean over sources of a variant."""
     rows: list[dict[str, Any]] = []
     kept: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
     for collection in sets:
@@ -223,7 +223,7 @@ def desk(
     for label, name in embedders.items():
         ways[label] = {"embedder": name}
         ways[f"hybrid(lexical, {label})"] = {"embedder": name, "retrieval": Retrieval("hybrid")}
-        ways[f"items({label})"] = {"embedder": name, "retrieval": Retrieval(level="lesson")}
+        ways[f"lessons({label})"] = {"embedder": name, "retrieval": Retrieval(level="lesson")}
     rows: list[dict[str, Any]] = []
     for limit in limits:
         games = {way: [played(seed, limit, tasks, options) for seed in seeds] for way, options in ways.items()}

@@ -109,7 +109,7 @@ async def _demonstrated() -> Row:
         asked, reply = record["request"]["messages"][-1]["content"], record["response"]["text"]
         if goal := _GOAL.search(asked):
             shown[goal[1]] = _CODE.sub("0badc0de", asked.partition("Goal: ")[0])
-        if not reply.startswith('{"lessons"'):
+        if not reply.startswith('{"items"'):
             continue
         drafts, (task,) = parse_lessons(reply, limit=3).lessons, _TASK.findall(asked)
         lessons = tuple(Lesson(title=d.title, description=d.description, content=d.content) for d in drafts)

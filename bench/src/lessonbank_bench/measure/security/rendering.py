@@ -41,7 +41,7 @@ class Renderer:
     render: Callable[[str, str], str]
     closing: str
     own: re.Pattern[str]
-    """Matches every line that is the renderer's own, or in which a lesson's text is kept behind something of its own."""
+    """Matches every line that is the renderer's own, or in which a lesson's text stands behind something of its own."""
 
 
 @dataclass(frozen=True, slots=True)

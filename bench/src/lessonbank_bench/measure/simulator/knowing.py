@@ -11,8 +11,8 @@ from .world import World
 
 
 def oracle(world: World, run: Run, /) -> Floats:
-    """The expected effect of each lesson for one who knows the base rate of every task, what all other lessons do, which
-    effects were planted how often, and how every run truly ended, shape (N,).
+    """The expected effect of each lesson for one who knows the base rate of every task, what all other lessons do,
+    which effects were planted how often, and how every run truly ended, shape (N,).
 
     Nothing that learns from these episodes can rank better on average: it is the bound beside an estimate that falls
     short. It is for worlds whose lessons do the same in every family and do not interact.

@@ -27,8 +27,8 @@ class Truth:
     showing it adds: the success probability with it less that without it, averaged over the draws of the other lessons
     found (each is shown with its own probability, none of them retired) and with the clipping of rates to the world's
     bounds. A recall weighs e(1 - e), where e is the probability with which the lesson is shown there: what a regression
-    on centred draws (Z - e) estimates. While a lesson has one probability throughout, that is the plain average. Control
-    recalls are drawn at random, so leaving them out or in changes nothing.
+    on centred draws (Z - e) estimates. While a lesson has one probability throughout, that is the plain average.
+    Control recalls are drawn at random, so leaving them out or in changes nothing.
 
     The lift is the average over all recalls of the success probability with the lessons that the draws leave, less that
     with nothing.

@@ -100,7 +100,7 @@ class World:
     synergy: Floats | None = None
     """What two lessons add when both are shown, shape (N, N), symmetric, nothing on the diagonal; `None`: nothing."""
     cited: Floats | None = None
-    """How often an agent names the lesson it was shown, shape (N,); unrelated to what the lesson does. `None`: never."""
+    """How often an agent names the lesson it was shown, shape (N,); unrelated to what it does. `None`: never."""
     candidates: int = 4
     """How many lessons a search finds."""
     fresh: float = 1.0
@@ -237,8 +237,8 @@ class World:
     ) -> World:
         """The plainest world in which counting misleads: how hard a task is decides which lessons it meets.
 
-        A fifth of the lessons adds 15 points, a fifth takes 15 away, the others do nothing; a family for every six lessons,
-        4 candidates, no templates. Each episode is a task of its own unless `grouping` says otherwise.
+        A fifth of the lessons adds 15 points, a fifth takes 15 away, the others do nothing; a family for every six
+        lessons, 4 candidates, no templates. Each episode is a task of its own unless `grouping` says otherwise.
         """
         return cls.draw(
             seed,

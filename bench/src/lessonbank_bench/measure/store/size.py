@@ -1,4 +1,4 @@
-"""What a bank weighs on disk, by the lesson: as measured here, and as `learn` writes it with its verdicts and origin."""
+"""What a bank weighs on disk per lesson: as measured here, and as `learn` writes it with its verdicts and origin."""
 
 from __future__ import annotations
 
