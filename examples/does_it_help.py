@@ -31,7 +31,11 @@ def main(tasks: int = 1500) -> Lift:
     luck, policy = random.Random(7), Blocked(size=5, lessons=0.2, seed="planted")
     lessons = tuple(lessonbank.Lesson(title=title, content=text) for title, (_, text) in PLANTED.items())
     with lessonbank.connect(
-        ":memory:", scope="shop", embedder="lexical", holdout=policy, extractor=no_new_lessons
+        ":memory:",
+        scope="shop",
+        embedder="lexical",
+        evidence=lessonbank.Evidence(holdout=policy),
+        parts=lessonbank.Parts(extractor=no_new_lessons),
     ) as bank:
         bank.consolidate(lessonbank.Experience(scope="shop", task=TASK.format(number=0), lessons=lessons))
         for number in range(1, tasks + 1):

@@ -26,7 +26,9 @@ def run_agent(site: str, memory: str, rng: random.Random) -> tuple[list[dict[str
 def main() -> float:
     """Play twenty tasks; returns the mean reward of the last ten."""
     rng, rewards = random.Random(7), list[float]()
-    with lessonbank.connect(":memory:", scope="docs/reward", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        ":memory:", scope="docs/reward", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         for number in range(20):
             site = ("staging", "production")[number % 2]
             recall = bank.retrieve(f"Open the dashboard of the {site} site")

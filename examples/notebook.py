@@ -19,9 +19,9 @@ async def cell() -> int:
     unclear = bank.learn([{"role": "user", "content": "Sort the list"}, {"role": "assistant", "content": "Done."}])
     print("verdict:", unclear.verdicts[0].outcome, "- lessons:", len(unclear.lessons))
 
-    (waiting,) = bank.pending()
+    (waiting,) = bank.runs.pending(limit=10_000)
     settled = bank.learn(waiting, outcome="success")
-    print("after ground truth:", settled.verdicts[0].source, "- still waiting:", len(bank.pending()))
+    print("after ground truth:", settled.verdicts[0].source, "- still waiting:", len(bank.runs.pending(limit=10_000)))
     bank.close()
     return len(settled.verdicts)
 

@@ -4,7 +4,7 @@ python examples/offline.py
 """
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 
 FAILED = Trajectory(
     task="Publish release 1.4 of the parser",
@@ -26,12 +26,14 @@ WORKED = Trajectory(
 
 def main() -> None:
     """Learn from one failed and one successful run, then ask what a third should know."""
-    with lessonbank.connect(":memory:", scope="docs/offline", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        ":memory:", scope="docs/offline", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
         bank.learn(FAILED, outcome="failure")
         bank.learn(WORKED, outcome="success")
         recall = bank.retrieve("Publish release 2.0 of the parser", limit=2)
         print(recall.text)
-        for lesson in bank.items():
+        for lesson in bank.lessons.list(limit=10_000)[::-1]:
             print(f"{lesson.kind:9} by {lesson.provenance.method}: {lesson.title}")
 
 

@@ -7,7 +7,7 @@ import json
 import random
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 
 LESSONS = {
     "items": [
@@ -42,15 +42,15 @@ def main() -> dict[str, str]:
     """Learn two lessons from one run, then find out what each of them changes in sixty other tasks."""
     found = dict[str, str]()
     with lessonbank.connect(
-        ":memory:", scope="docs/replay", model=write_lessons, embedder="lexical", holdout=None
+        ":memory:", scope="docs/replay", model=write_lessons, embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         bank.learn(FIRST, outcome="success")
         recalls = [bank.retrieve(f"Ship parcel {number}") for number in range(1, 61)]
-        for lesson in bank.items():
-            result = bank.replay(recalls, agent, outcome=shipped, without=lesson.id)
+        for lesson in bank.lessons.list(limit=10_000)[::-1]:
+            result = bank.trial(recalls, agent, verify=shipped, without=lesson.id)
             print(result, end="\n\n")
             found[lesson.title] = result.standing
-        print(bank.replay(recalls, agent, outcome=shipped, placebo=True))
+        print(bank.trial(recalls, agent, verify=shipped, placebo=True))
     return found
 
 

@@ -7,7 +7,7 @@ import json
 import random
 
 import lessonbank
-from lessonbank import Step, Trajectory, Usage
+from lessonbank import Evidence, Step, Trajectory, Usage
 
 TASK = "What does the cheapest blue shoe cost?"
 SHELF = {"page 1": 14, "page 2": 12, "page 3": 19}
@@ -42,13 +42,17 @@ def correct(run: Trajectory) -> bool:
 def main() -> list[float | None]:
     """Pass@1 of four runs without a lesson, of runs with it under a budget, and how a second look at one run ended."""
     with lessonbank.connect(
-        ":memory:", scope="docs/scale", model={"extractor": write_lesson}, embedder="lexical", holdout=None
+        ":memory:",
+        scope="docs/scale",
+        model={"extractor": write_lesson},
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
     ) as bank:
-        first = bank.scale(TASK, agent, k=4, outcome=correct, choose="verdicts", seed=3)
+        first = bank.scale(TASK, agent, k=4, verify=correct, choose="verdicts", seed=3)
         print(first, end="\n\n")
-        again = bank.scale(TASK, agent, k=4, outcome=correct, choose="verdicts", seed=3, tokens=8_000)
+        again = bank.scale(TASK, agent, k=4, verify=correct, choose="verdicts", seed=3, tokens=8_000)
         print(again, end="\n\n")
-        looked = bank.scale(TASK, agent, k=4, mode="sequential", outcome=correct, memory=False, seed=4)
+        looked = bank.scale(TASK, agent, k=4, mode="sequential", verify=correct, memory=False, seed=4)
         print(looked)
     return [first.pass_at_1, again.pass_at_1, looked.best_of_n]
 

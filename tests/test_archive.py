@@ -21,6 +21,7 @@ import lessonbank
 from lessonbank import Experience, Lesson, ReasoningBank, Step, Trajectory
 from lessonbank.errors import Conflict, FormatError, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Counts
 
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
@@ -28,7 +29,7 @@ OPTIONS: dict[str, Any] = {"embedder": "lexical", "holdout": 0.3}
 
 
 def filled(where: Any) -> ReasoningBank:
-    bank = lessonbank.connect(where, scope="from", **OPTIONS)
+    bank = lessonbank.connect(where, scope="from", **grouped(**OPTIONS))
     for n in range(4):
         looked = Step(action="look \ud83d", observation=f"error: locked by {n}")
         steps = (
@@ -41,12 +42,12 @@ def filled(where: Any) -> ReasoningBank:
             Trajectory(task=f"find thing {n}", steps=steps), recall=recall, outcome=("success", "failure")[n % 2]
         )
     bank.learn(Trajectory(task="find thing 9", steps=(Step(action="x", observation="y"),)))
-    bank.retire(bank.items()[0].id, reason="test")
+    bank.lessons.retire(bank.lessons.list(limit=10_000)[::-1][0].id, reason="test")
     return bank
 
 
 def contents(bank: ReasoningBank, path: Path) -> list[str]:
-    bank.export(path)
+    bank.admin.export(path)
     return path.read_text(encoding="utf-8").splitlines()[1:-1]
 
 
@@ -54,18 +55,20 @@ def contents(bank: ReasoningBank, path: Path) -> list[str]:
 @pytest.mark.parametrize("origin", [":memory:", "source.db"])
 def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, origin: str) -> None:
     place, source_place = [p if p == ":memory:" else tmp_path / p for p in (where, origin)]
-    with filled(source_place) as source, lessonbank.connect(place, scope="from", **OPTIONS) as copy:
+    with filled(source_place) as source, lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as copy:
         original = contents(source, tmp_path / "a.jsonl")
         kinds = {json.loads(line)["kind"] for line in original}
         assert kinds == {"trajectory", "experience", "recall", "settlement"}
-        assert any(lesson.retired for lesson in source.items(retired=True))
-        assert copy.import_(tmp_path / "a.jsonl") == len(original)
+        assert any(lesson.retired for lesson in source.lessons.list(retired=True, limit=10_000)[::-1])
+        assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
-        assert copy.counts() == source.counts()
-        assert copy.items(retired=True) == source.items(retired=True)
-        assert copy.pending() == source.pending()
+        assert copy.admin.counts() == source.admin.counts()
+        assert (
+            copy.lessons.list(retired=True, limit=10_000)[::-1] == source.lessons.list(retired=True, limit=10_000)[::-1]
+        )
+        assert copy.runs.pending(limit=10_000) == source.runs.pending(limit=10_000)
         assert copy.retrieve("find thing 1").lessons == source.retrieve("find thing 1").lessons
-        assert copy.verify() == ()
+        assert copy.admin.verify() == ()
 
 
 @pytest.mark.full
@@ -76,52 +79,60 @@ def test_what_is_imported_does_not_depend_on_how_much_of_the_file_is_held(
 ) -> None:
     monkeypatch.setattr("lessonbank.views.archive._LARGE", held)
     monkeypatch.setattr("lessonbank.views.archive._ADDED", portion)
-    with filled(":memory:") as source, lessonbank.connect(tmp_path / "b.db", scope="from", **OPTIONS) as copy:
+    with (
+        filled(":memory:") as source,
+        lessonbank.connect(tmp_path / "b.db", scope="from", **grouped(**OPTIONS)) as copy,
+    ):
         original = contents(source, tmp_path / "a.jsonl")
-        assert copy.import_(tmp_path / "a.jsonl") == len(original)
+        assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
-        assert not copy.verify()
+        assert not copy.admin.verify()
 
 
 def test_an_import_adds_what_is_missing_and_leaves_what_is_there(tmp_path: Path) -> None:
-    with filled(":memory:") as source, lessonbank.connect(tmp_path / "to.db", scope="from", **OPTIONS) as copy:
-        source.export(tmp_path / "a.jsonl")
-        copy.import_(tmp_path / "a.jsonl")
-        copy.retire(copy.items()[0].id, reason="decided here")
+    with (
+        filled(":memory:") as source,
+        lessonbank.connect(tmp_path / "to.db", scope="from", **grouped(**OPTIONS)) as copy,
+    ):
+        source.admin.export(tmp_path / "a.jsonl")
+        copy.admin.import_(tmp_path / "a.jsonl")
+        copy.lessons.retire(copy.lessons.list(limit=10_000)[::-1][0].id, reason="decided here")
         source.learn(Trajectory(task="later", steps=(Step(action="x", observation="error: y"),)), outcome="failure")
-        source.export(tmp_path / "a.jsonl")
-        assert copy.import_(tmp_path / "a.jsonl") == 2, "a run and its experience"
-        assert len(copy.items(retired=True)) == len(source.items(retired=True))
-        assert len(copy.items()) == len(source.items()) - 1
+        source.admin.export(tmp_path / "a.jsonl")
+        assert copy.admin.import_(tmp_path / "a.jsonl") == 2, "a run and its experience"
+        assert len(copy.lessons.list(retired=True, limit=10_000)[::-1]) == len(
+            source.lessons.list(retired=True, limit=10_000)[::-1]
+        )
+        assert len(copy.lessons.list(limit=10_000)[::-1]) == len(source.lessons.list(limit=10_000)[::-1]) - 1
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 def test_many_receipts_and_outcomes_keep_their_order(tmp_path: Path, where: str) -> None:
     place = where if where == ":memory:" else tmp_path / where
-    with lessonbank.connect(":memory:", scope="from", **OPTIONS) as source:
+    with lessonbank.connect(":memory:", scope="from", **grouped(**OPTIONS)) as source:
         for n in range(150):
             source.learn(Trajectory(task=f"task {n}", answer="x"), recall=source.retrieve(f"task {n}"), reward=n % 2)
         original = contents(source, tmp_path / "a.jsonl")
     named = [record["recall_id"] for line in original if "recall_id" in (record := json.loads(line)["record"])]
-    with lessonbank.connect(place, scope="from", **OPTIONS) as copy:
-        assert copy.import_(tmp_path / "a.jsonl") == len(original)
+    with lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as copy:
+        assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
-        settled = [entry.entry.settlement.recall_id for entry in copy.history() if entry.entry.kind == "settle"]
+        settled = [entry.entry.settlement.recall_id for entry in copy.history.list() if entry.entry.kind == "settle"]
         assert settled == named
         assert len(named) == 150
-        assert copy.import_(tmp_path / "a.jsonl") == 0
+        assert copy.admin.import_(tmp_path / "a.jsonl") == 0
 
 
 def test_a_line_that_says_more_than_its_record_is_read_as_one_that_does_not(tmp_path: Path) -> None:
     with filled(":memory:") as source:
-        source.export(tmp_path / "a.jsonl")
+        source.admin.export(tmp_path / "a.jsonl")
     head, *lines, _ = (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()
     odd = [json.dumps({"more": [1, {"kind": "x"}], **json.loads(line)}) for line in lines]
     end = json.dumps({"end": True, "records": len(odd), "sha256": hashlib.sha256(_file(odd)).hexdigest()})
     (tmp_path / "b.jsonl").write_bytes(_file([head, *odd, end]))
-    with lessonbank.connect(":memory:", scope="from", **OPTIONS) as copy:
-        assert copy.import_(tmp_path / "b.jsonl") == len(lines)
+    with lessonbank.connect(":memory:", scope="from", **grouped(**OPTIONS)) as copy:
+        assert copy.admin.import_(tmp_path / "b.jsonl") == len(lines)
         assert contents(copy, tmp_path / "c.jsonl") == lines
 
 
@@ -133,19 +144,19 @@ def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path
     deep: Any = []
     for _ in range(250):
         deep = [deep]
-    with lessonbank.connect(":memory:", scope="t", **OPTIONS) as source:
+    with lessonbank.connect(":memory:", scope="t", **grouped(**OPTIONS)) as source:
         source.learn(Trajectory(id="deep", task="x", metadata={"deep": deep}), outcome="failure")
-        source.export(tmp_path / "a.jsonl")
-        with lessonbank.connect(tmp_path / "to.db", scope="t", **OPTIONS) as copy:
-            copy.import_(tmp_path / "a.jsonl")
+        source.admin.export(tmp_path / "a.jsonl")
+        with lessonbank.connect(tmp_path / "to.db", scope="t", **grouped(**OPTIONS)) as copy:
+            copy.admin.import_(tmp_path / "a.jsonl")
             assert copy.trajectory("deep") == source.trajectory("deep")
 
 
 def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
-    with filled(":memory:") as source, lessonbank.connect(":memory:", scope="to", **OPTIONS) as copy:
-        written = source.export(tmp_path / "a.jsonl")
-        assert copy.import_(tmp_path / "a.jsonl") == written
-        assert copy.import_(tmp_path / "a.jsonl") == 0
+    with filled(":memory:") as source, lessonbank.connect(":memory:", scope="to", **grouped(**OPTIONS)) as copy:
+        written = source.admin.export(tmp_path / "a.jsonl")
+        assert copy.admin.import_(tmp_path / "a.jsonl") == written
+        assert copy.admin.import_(tmp_path / "a.jsonl") == 0
 
 
 @pytest.mark.parametrize(
@@ -164,24 +175,24 @@ def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
 def test_a_damaged_export_is_refused_and_nothing_is_imported(tmp_path: Path, damage: Any) -> None:
     path = tmp_path / "a.jsonl"
     with filled(":memory:") as source:
-        source.export(path)
+        source.admin.export(path)
     path.write_text("".join(line + "\n" for line in damage(path.read_text("utf-8").splitlines())), encoding="utf-8")
-    with lessonbank.connect(":memory:", scope="to", **OPTIONS) as copy:
+    with lessonbank.connect(":memory:", scope="to", **grouped(**OPTIONS)) as copy:
         with pytest.raises(FormatError):
-            copy.import_(path)
-        assert copy.counts().trajectories == 0
+            copy.admin.import_(path)
+        assert copy.admin.counts().trajectories == 0
 
 
 def test_an_export_that_fails_leaves_the_earlier_one(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with filled(":memory:") as source:
-        source.export(path)
+        source.admin.export(path)
         before = path.read_bytes()
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
         try:
             with pytest.raises(StoreUnavailable, match="cannot write the export"):
-                source.export(path)
+                source.admin.export(path)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
@@ -210,25 +221,25 @@ asyncio.run(archive.write(Dying(), Path(sys.argv[1]), scope="t"))
 def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with filled(":memory:") as source:
-        source.export(path)
+        source.admin.export(path)
         before = path.read_bytes()
         done = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=60, check=False)
         assert done.returncode == -signal.SIGKILL
         assert path.read_bytes() == before
         (left,) = tmp_path.glob(".a.jsonl.*.part")
         assert left.stat().st_size > 1_000_000
-        source.export(path)
+        source.admin.export(path)
         assert left.exists(), "it may be another writer's"
         os.utime(left, (0, 0))
-        source.export(path)
+        source.admin.export(path)
         assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
 
 
 def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
     with filled(":memory:") as source:
-        source.export(tmp_path / "a.jsonl")
+        source.admin.export(tmp_path / "a.jsonl")
         (tmp_path / "a.jsonl").chmod(0o600)
-        source.export(tmp_path / "a.jsonl")
+        source.admin.export(tmp_path / "a.jsonl")
     assert (tmp_path / "a.jsonl").stat().st_mode & 0o777 == 0o600
 
 
@@ -237,39 +248,39 @@ def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
 def test_an_export_never_takes_the_place_of_a_part_of_a_bank(tmp_path: Path, name: str) -> None:
     with filled(tmp_path / "bank.db") as source:
         with pytest.raises(UsageError, match="is a bank, or a part of one"):
-            source.export(tmp_path / name)
-        assert source.verify() == ()
+            source.admin.export(tmp_path / name)
+        assert source.admin.verify() == ()
 
 
 def test_two_exports_to_one_file_at_once_leave_one_of_them_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with filled(tmp_path / "bank.db") as source, ThreadPoolExecutor(4) as pool:
-        written = set(pool.map(lambda _: source.export(path), range(12)))
+        written = set(pool.map(lambda _: source.admin.export(path), range(12)))
         assert len(written) == 1
-        assert source.import_(path, scope="copy") == written.pop()
+        assert source.scoped("copy").admin.import_(path) == written.pop()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_an_export_to_nowhere_is_one_clear_error(tmp_path: Path) -> None:
     with filled(":memory:") as source, pytest.raises(StoreUnavailable, match="cannot write the export"):
-        source.export(tmp_path / "missing" / "a.jsonl")
+        source.admin.export(tmp_path / "missing" / "a.jsonl")
 
 
 def test_an_older_export_does_not_undo_a_later_settlement(tmp_path: Path) -> None:
-    with lessonbank.connect(":memory:", scope="t", **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", scope="t", **grouped(**OPTIONS)) as bank:
         recall, run = bank.retrieve("x"), Trajectory(task="x", steps=(Step(action="look", observation="found"),))
         bank.learn(run, recall=recall, outcome="success")
-        bank.export(tmp_path / "a.jsonl")
+        bank.admin.export(tmp_path / "a.jsonl")
         bank.learn(run, recall=recall, outcome="failure")
-        assert bank.import_(tmp_path / "a.jsonl") == 0
-        bank.export(tmp_path / "b.jsonl")
+        assert bank.admin.import_(tmp_path / "a.jsonl") == 0
+        bank.admin.export(tmp_path / "b.jsonl")
     assert '"outcome": "failure"' in (tmp_path / "b.jsonl").read_text(encoding="utf-8")
 
 
 def test_a_record_that_a_newer_release_wrote_is_refused_before_anything_is_imported(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with filled(":memory:") as source:
-        source.export(path)
+        source.admin.export(path)
     head, *lines, _ = path.read_text("utf-8").splitlines(keepends=True)
     lines[-1] = (
         lines[-1].replace('{"kind"', '{"new_field": 1, "kind"').replace('"record": {', '"record": {"mood": "sunny", ')
@@ -277,10 +288,10 @@ def test_a_record_that_a_newer_release_wrote_is_refused_before_anything_is_impor
     digest = hashlib.sha256("".join(lines).encode()).hexdigest()
     end = json.dumps({"end": True, "records": len(lines), "sha256": digest}) + "\n"
     path.write_text("".join([head, *lines, end]), encoding="utf-8")
-    with lessonbank.connect(":memory:", scope="to", **OPTIONS) as copy:
+    with lessonbank.connect(":memory:", scope="to", **grouped(**OPTIONS)) as copy:
         with pytest.raises(FormatError, match="malformed"):
-            copy.import_(path)
-        assert copy.counts() == Counts()
+            copy.admin.import_(path)
+        assert copy.admin.counts() == Counts()
 
 
 def some_lessons(bank: ReasoningBank, count: int, *, after: int = 0) -> None:
@@ -292,23 +303,23 @@ def some_lessons(bank: ReasoningBank, count: int, *, after: int = 0) -> None:
 
 
 def digest_of(bank: ReasoningBank, path: Path) -> str:
-    bank.export(path)
+    bank.admin.export(path)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tmp_path: Path, where: str) -> None:
     place = where if where == ":memory:" else tmp_path / where
-    with filled(":memory:") as source, lessonbank.connect(place, scope="from", **OPTIONS) as bank:
+    with filled(":memory:") as source, lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as bank:
         some_lessons(source, 600)
-        source.export(tmp_path / "a.jsonl")
+        source.admin.export(tmp_path / "a.jsonl")
         some_lessons(bank, 1, after=599)
-        before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history())
+        before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history.list())
         with pytest.raises(Conflict, match="lesson00599"):
-            bank.import_(tmp_path / "a.jsonl")
+            bank.admin.import_(tmp_path / "a.jsonl")
         assert digest_of(bank, tmp_path / "after.jsonl") == before
-        assert len(bank.history()) == entries
-        assert bank.verify() == ()
+        assert len(bank.history.list()) == entries
+        assert bank.admin.verify() == ()
 
 
 DIES = """
@@ -334,28 +345,31 @@ with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", holdout=0
 def test_an_import_that_is_killed_in_the_middle_leaves_nothing_of_it(tmp_path: Path) -> None:
     with filled(":memory:") as source:
         some_lessons(source, 600)
-        written = source.export(tmp_path / "a.jsonl")
-    with lessonbank.connect(tmp_path / "bank.db", scope="from", **OPTIONS) as bank:
+        written = source.admin.export(tmp_path / "a.jsonl")
+    with lessonbank.connect(tmp_path / "bank.db", scope="from", **grouped(**OPTIONS)) as bank:
         some_lessons(bank, 2, after=900)
         before = digest_of(bank, tmp_path / "before.jsonl")
     command = [sys.executable, "-c", DIES, str(tmp_path / "bank.db"), str(tmp_path / "a.jsonl")]
     assert subprocess.run(command, timeout=60, check=False).returncode == 9
-    with lessonbank.connect(tmp_path / "bank.db", scope="from", **OPTIONS) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", scope="from", **grouped(**OPTIONS)) as bank:
         assert digest_of(bank, tmp_path / "after.jsonl") == before
-        assert bank.verify() == ()
-        assert bank.import_(tmp_path / "a.jsonl") == written
+        assert bank.admin.verify() == ()
+        assert bank.admin.import_(tmp_path / "a.jsonl") == written
 
 
 def test_a_bank_that_forgot_its_runs_can_be_carried_over(tmp_path: Path) -> None:
     end = datetime(2100, 1, 1, tzinfo=UTC)
-    with filled(tmp_path / "a.db") as source, lessonbank.connect(":memory:", scope="from", **OPTIONS) as copy:
-        lessons_before = source.items(retired=True)
+    with (
+        filled(tmp_path / "a.db") as source,
+        lessonbank.connect(":memory:", scope="from", **grouped(**OPTIONS)) as copy,
+    ):
+        lessons_before = source.lessons.list(retired=True, limit=10_000)[::-1]
         anyio.run(partial(_forget, tmp_path / "a.db", end))
-        source.export(tmp_path / "a.jsonl")
-        copy.import_(tmp_path / "a.jsonl")
-        assert copy.items(retired=True) == lessons_before
-        assert copy.counts().trajectories == 0
-        assert copy.counts().settled == source.counts().settled == 4
+        source.admin.export(tmp_path / "a.jsonl")
+        copy.admin.import_(tmp_path / "a.jsonl")
+        assert copy.lessons.list(retired=True, limit=10_000)[::-1] == lessons_before
+        assert copy.admin.counts().trajectories == 0
+        assert copy.admin.counts().settled == source.admin.counts().settled == 4
 
 
 async def _forget(path: Path, end: datetime) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import lessonbank
-from lessonbank import ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, Parts, ReasoningBank, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.events import Event, Judged
 
@@ -17,7 +17,7 @@ STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation
 
 @pytest.fixture
 def bank() -> Iterator[ReasoningBank]:
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", holdout=None) as opened:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as opened:
         yield opened
 
 
@@ -33,7 +33,7 @@ def test_an_attempt_retrieves_on_entry_and_learns_on_finish(bank: ReasoningBank)
 
 
 def test_a_receipt_says_whether_the_bank_keeps_it(tmp_path: Path) -> None:
-    opened = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None)
+    opened = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None))
     with opened.attempt("open the valve") as attempt:
         assert attempt.recall.kept
     opened.close()
@@ -43,7 +43,7 @@ def test_a_receipt_says_whether_the_bank_keeps_it(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as again:
         learned = again.learn(STUCK, recall=attempt.recall, outcome="failure")
         assert learned.verdicts[0].outcome == "failure"
-        assert again.counts().settled == 0
+        assert again.admin.counts().settled == 0
 
 
 def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> None:
@@ -63,7 +63,7 @@ def test_an_exception_inside_is_a_failed_attempt_and_still_reaches_the_caller(ba
     assert attempt.learned
     (verdict,) = attempt.learned.verdicts
     assert (verdict.outcome, verdict.source) == ("failure", "framework_error")
-    assert bank.counts().settled == 1
+    assert bank.admin.counts().settled == 1
 
 
 def test_a_learning_problem_does_not_hide_the_exception(bank: ReasoningBank) -> None:
@@ -76,14 +76,14 @@ def test_leaving_without_finish_learns_what_was_noted(bank: ReasoningBank) -> No
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
     assert attempt.learned
-    assert len(bank.pending()) == 1
+    assert len(bank.runs.pending(limit=10_000)) == 1
 
 
 def test_leaving_without_anything_noted_learns_nothing(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         pass
     assert attempt.learned is None
-    assert bank.counts().trajectories == 0
+    assert bank.admin.counts().trajectories == 0
 
 
 def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
@@ -106,7 +106,7 @@ def test_a_finish_that_is_refused_is_not_the_agents_failure(bank: ReasoningBank)
         attempt.step("turn", "open")
         attempt.finish(outcome="sucess")  # type: ignore[arg-type]
     assert attempt.learned is None
-    assert bank.counts().experiences == 0
+    assert bank.admin.counts().experiences == 0
 
 
 def test_a_refused_finish_can_be_tried_again(bank: ReasoningBank) -> None:
@@ -123,10 +123,10 @@ def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
         if isinstance(event, Judged):
             raise OSError("audit log full")
 
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", hooks=[hook]) as bank:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(hooks=[hook])) as bank:
         with pytest.raises(ZeroDivisionError), bank.attempt("divide"):
             1 / 0  # noqa: B018
-        assert len(bank.pending()) == 1
+        assert len(bank.runs.pending(limit=10_000)) == 1
 
 
 def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
@@ -135,4 +135,4 @@ def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
         attempt.finish(STUCK, outcome="failure")
     with pytest.raises(UsageError, match="its block is entered"):
         _ = attempt.text
-    assert bank.counts().trajectories == 0
+    assert bank.admin.counts().trajectories == 0

@@ -160,14 +160,14 @@ async def test_a_bank_compares_every_scope_and_can_leave_it() -> None:
     steps = (Step(action="x", observation="error: y"),)
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
         for scope in ("t", "t/other"):
-            await bank.learn(Trajectory(task="x", steps=steps), outcome="failure", scope=scope)
-        assert await bank.verify() == ()
+            await bank.scoped(scope).learn(Trajectory(task="x", steps=steps), outcome="failure")
+        assert await bank.admin.verify() == ()
         store = Edited()
         store._scopes = bank.store._scopes  # type: ignore[attr-defined]
         store.edit = lambda records: []
         bank.store = store
-        assert [line.split(":")[0] for line in await bank.verify()] == ["t", "t/other"]
-        assert await bank.verify(journal=False) == ()
+        assert [line.split(":")[0] for line in await bank.admin.verify()] == ["t", "t/other"]
+        assert await bank.admin.verify(journal=False) == ()
 
 
 async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
@@ -179,7 +179,7 @@ async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
         bank.store = Torn()
         await bank.store.apply([Add(experience=experience(scope="t"))], scope="t", writer="tests")
-        assert await bank.verify() == ("t: a journal entry cannot be read",)
+        assert await bank.admin.verify() == ("t: a journal entry cannot be read",)
 
 
 def test_what_is_kept_of_an_experience_does_not_grow_with_its_text() -> None:

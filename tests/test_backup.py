@@ -16,6 +16,7 @@ import pytest
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "hashing", "holdout": None}
 posix = pytest.mark.skipif(os.name != "posix", reason="limits and permissions of POSIX")
@@ -37,7 +38,7 @@ def run(task: str) -> Trajectory:
 
 
 def filled(path: Path, count: int = 4) -> ReasoningBank:
-    bank = lessonbank.connect(path, **OPTIONS)
+    bank = lessonbank.connect(path, **grouped(**OPTIONS))
     for n in range(count):
         bank.learn(run(f"Ship parcel {n}"), recall=bank.retrieve(f"Ship parcel {n}"), outcome="failure")
     return bank
@@ -45,39 +46,46 @@ def filled(path: Path, count: int = 4) -> ReasoningBank:
 
 def contents(bank: ReasoningBank) -> tuple[object, ...]:
     found = bank.retrieve("Ship parcel 3", limit=3)
-    return bank.history(), bank.items(retired=True), bank.pending(), bank.as_of(2), found.lessons, found.scores
+    return (
+        bank.history.list(),
+        bank.lessons.list(retired=True, limit=10_000)[::-1],
+        bank.runs.pending(limit=10_000),
+        bank.history.state(2),
+        found.lessons,
+        found.scores,
+    )
 
 
 def test_a_backup_is_the_bank_with_all_it_holds(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db") as bank:
-        bank.retire(bank.items()[0].id, reason="misleads")
+        bank.lessons.retire(bank.lessons.list(limit=10_000)[::-1][0].id, reason="misleads")
         bank.learn(Trajectory(task="waits", steps=(Step(action="x", observation="y"),)))
-        bank.learn(run("elsewhere"), outcome="failure", scope="t/other")
-        bank.backup(tmp_path / "copy.db")
-        with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
-            assert copy.counts() == bank.counts()
-            assert copy.scopes() == bank.scopes()
+        bank.scoped("t/other").learn(run("elsewhere"), outcome="failure")
+        bank.admin.backup(tmp_path / "copy.db")
+        with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
+            assert copy.admin.counts() == bank.admin.counts()
+            assert copy.admin.scopes() == bank.admin.scopes()
             assert contents(copy) == contents(bank)
-            assert copy.verify() == ()
+            assert copy.admin.verify() == ()
             copy.learn(run("only in the copy"), outcome="failure")
-            assert copy.counts().experiences == bank.counts().experiences + 1
+            assert copy.admin.counts().experiences == bank.admin.counts().experiences + 1
     assert not list(tmp_path.glob(".*.part*"))
 
 
 def test_a_backup_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
-        bank.backup(tmp_path / "copy.db")
+        bank.admin.backup(tmp_path / "copy.db")
         bank.learn(run("later"), outcome="failure")
-        bank.backup(str(tmp_path / "copy.db"))
-        with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
-            assert copy.counts().experiences == 2
+        bank.admin.backup(str(tmp_path / "copy.db"))
+        with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
+            assert copy.admin.counts().experiences == 2
 
 
 def test_a_link_to_a_backup_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     with filled(tmp_path / "bank.db", 1) as bank:
         (tmp_path / "latest.db").symlink_to(tmp_path / "far" / "copy.db")
-        bank.backup(tmp_path / "latest.db")
+        bank.admin.backup(tmp_path / "latest.db")
     assert (tmp_path / "latest.db").is_symlink()
     assert (tmp_path / "far" / "copy.db").is_file()
 
@@ -86,7 +94,7 @@ def test_a_link_to_a_backup_stays_a_link(tmp_path: Path) -> None:
 def test_a_backup_is_as_private_as_the_bank(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
         (tmp_path / "bank.db").chmod(0o600)
-        bank.backup(tmp_path / "copy.db")
+        bank.admin.backup(tmp_path / "copy.db")
         assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 
 
@@ -131,12 +139,12 @@ def test_a_backup_while_others_write_is_a_state_between_two_acknowledged_writes(
     with filled(tmp_path / "bank.db", 1) as bank, Writers(tmp_path / "bank.db") as writers:
         for _ in range(3):
             before = writers.wait_for(10)
-            bank.backup(tmp_path / "copy.db")
-            after = bank.history()
-            with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
-                assert copy.verify() == ()
-                assert copy.history() == after[: len(copy.history())], "the writes there were, none left out"
-                tasks = [e.task for e in copy.as_of(len(copy.history())).experiences]
+            bank.admin.backup(tmp_path / "copy.db")
+            after = bank.history.list()
+            with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
+                assert copy.admin.verify() == ()
+                assert copy.history.list() == after[: len(copy.history.list())], "the writes there were, none left out"
+                tasks = [e.task for e in copy.history.state(len(copy.history.list())).experiences]
             for name, count in before.items():
                 numbers = [int(task.split()[2]) for task in tasks if task.endswith(name)]
                 assert numbers == list(range(len(numbers)))
@@ -173,43 +181,43 @@ def test_a_backup_never_takes_the_place_of_anything_else(
             make(path)
         before = path.read_bytes() if path.is_file() else None
         with pytest.raises(UsageError, match=sentence):
-            bank.backup(path)
+            bank.admin.backup(path)
         assert (path.read_bytes() if path.is_file() else None) == before
-        assert bank.verify() == ()
+        assert bank.admin.verify() == ()
 
 
 def test_a_bank_in_memory_says_what_to_do_instead(tmp_path: Path) -> None:
-    with lessonbank.connect(":memory:", **OPTIONS) as bank, pytest.raises(UsageError, match="export"):
-        bank.backup(tmp_path / "copy.db")
+    with lessonbank.connect(":memory:", **grouped(**OPTIONS)) as bank, pytest.raises(UsageError, match="export"):
+        bank.admin.backup(tmp_path / "copy.db")
 
 
 def test_an_earlier_backup_that_somebody_reads_is_not_replaced_under_them(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
-        bank.backup(tmp_path / "copy.db")
-        with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
+        bank.admin.backup(tmp_path / "copy.db")
+        with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
             copy.learn(run("written to the copy"), outcome="failure")
             with pytest.raises(StoreUnavailable, match="somebody has the earlier backup"):
-                bank.backup(tmp_path / "copy.db")
-            assert copy.counts().experiences == 2
-        bank.backup(tmp_path / "copy.db")
-        with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
-            assert copy.items() == bank.items()
+                bank.admin.backup(tmp_path / "copy.db")
+            assert copy.admin.counts().experiences == 2
+        bank.admin.backup(tmp_path / "copy.db")
+        with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
+            assert copy.lessons.list(limit=10_000)[::-1] == bank.lessons.list(limit=10_000)[::-1]
 
 
 @pytest.mark.full
 def test_the_log_of_a_killed_reader_of_the_earlier_backup_is_not_applied_to_the_new_one(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
-        bank.backup(tmp_path / "copy.db")
+        bank.admin.backup(tmp_path / "copy.db")
         code = f"import sys; sys.argv = ['', {str(tmp_path / 'copy.db')!r}, 'killed']\n" + WRITER
         with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout
             writer.stdout.readline()
             writer.kill()
         assert (tmp_path / "copy.db-wal").exists()
-        bank.backup(tmp_path / "copy.db")
-        with lessonbank.connect(tmp_path / "copy.db", **OPTIONS) as copy:
-            assert copy.verify() == ()
-            assert copy.history() == bank.history()
+        bank.admin.backup(tmp_path / "copy.db")
+        with lessonbank.connect(tmp_path / "copy.db", **grouped(**OPTIONS)) as copy:
+            assert copy.admin.verify() == ()
+            assert copy.history.list() == bank.history.list()
 
 
 FULL = """
@@ -232,7 +240,7 @@ print(bank.counts().experiences)
 @posix
 def test_a_full_disk_leaves_the_earlier_backup(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db") as bank:
-        bank.backup(tmp_path / "copy.db")
+        bank.admin.backup(tmp_path / "copy.db")
         before = (tmp_path / "copy.db").read_bytes()
         bank.learn(run("later"), outcome="failure")
     command = [sys.executable, "-c", FULL, str(tmp_path / "bank.db"), str(tmp_path / "copy.db")]
@@ -251,12 +259,12 @@ def test_a_folder_that_cannot_be_written_leaves_the_earlier_backup(tmp_path: Pat
     (tmp_path / "backups").mkdir()
     copy = tmp_path / "backups" / "copy.db"
     with filled(tmp_path / "bank.db") as bank:
-        bank.backup(copy)
+        bank.admin.backup(copy)
         before = copy.read_bytes()
         copy.parent.chmod(0o500)
         try:
             with pytest.raises(StoreUnavailable, match="Permission denied"):
-                bank.backup(copy)
+                bank.admin.backup(copy)
         finally:
             copy.parent.chmod(0o700)
         assert copy.read_bytes() == before
@@ -264,21 +272,21 @@ def test_a_folder_that_cannot_be_written_leaves_the_earlier_backup(tmp_path: Pat
 
 def test_a_folder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank, pytest.raises(StoreUnavailable, match="cannot back up to"):
-        bank.backup(tmp_path / "missing" / "copy.db")
+        bank.admin.backup(tmp_path / "missing" / "copy.db")
 
 
 @pytest.mark.full
 def test_a_damaged_bank_does_not_take_the_place_of_a_sound_backup(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     with filled(path, 30) as bank:
-        bank.backup(tmp_path / "copy.db")
+        bank.admin.backup(tmp_path / "copy.db")
     sound = (tmp_path / "copy.db").read_bytes()
     size = int.from_bytes(sound[16:18], "big")
-    with lessonbank.connect(path, **OPTIONS) as bank:
+    with lessonbank.connect(path, **grouped(**OPTIONS)) as bank:
         with path.open("r+b") as file:
             for page in range(len(sound) // size // 2, len(sound) // size):
                 file.seek(page * size)
                 file.write(b"\xff" * 64)
         with pytest.raises(StoreUnavailable, match="cannot back up to"):
-            bank.backup(tmp_path / "copy.db")
+            bank.admin.backup(tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == sound

@@ -12,12 +12,13 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Extraction, Lesson, Run, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Model, Run, Step, Trajectory, Verdict
 from lessonbank.errors import Conflict, FormatError, ModelError, ModelUnavailable, NotFound, UsageError
 from lessonbank.events import Consolidated, Event, Extracted, ExtractionFailed, Judged, Retrieved, Settled
 from lessonbank.protocols import Message
 from lessonbank.retrieving import DenseRetriever
 from lessonbank.testing import HashingEmbedder, ScriptedModel
+from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.anyio
 
@@ -58,13 +59,15 @@ def some_lessons(*lessons: dict[str, Any]) -> str:
 
 @pytest.fixture
 async def bank() -> AsyncIterator[AsyncReasoningBank]:
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=None) as opened:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as opened:
         yield opened
 
 
 def open_with(model: object, **more: Any) -> Any:
     return lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", holdout=None, model=model, timeout=5.0, **more
+        ":memory:", scope="t", embedder="lexical", **grouped(model=model, holdout=None, timeout=5.0, **more)
     )
 
 
@@ -142,7 +145,7 @@ async def test_truth_that_contradicts_itself_is_refused_before_anything_is_kept(
 ) -> None:
     with pytest.raises(UsageError):
         await bank.learn(run(), **bad)
-    assert await bank.pending() == ()
+    assert await bank.runs.pending(limit=10_000) == ()
 
 
 async def test_an_unknown_verdict_mints_no_lesson_and_the_run_waits(bank: AsyncReasoningBank) -> None:
@@ -151,7 +154,7 @@ async def test_an_unknown_verdict_mints_no_lesson_and_the_run_waits(bank: AsyncR
     assert learned.verdicts[0].outcome == "unknown"
     assert learned.lessons == ()
     assert "no model to judge with" in learned.notes[0]
-    assert await bank.pending() == (trajectory,)
+    assert await bank.runs.pending(limit=10_000) == (trajectory,)
     assert (await bank.retrieve("find the invoice")).text == ""
 
 
@@ -162,18 +165,18 @@ async def test_a_waiting_run_is_learned_when_its_outcome_is_known(bank: AsyncRea
     assert later.lessons
     assert later.experience and first.experience
     assert later.experience.id == first.experience.id
-    assert await bank.pending() == ()
-    assert (await bank.counts()).experiences == 1
+    assert await bank.runs.pending(limit=10_000) == ()
+    assert (await bank.admin.counts()).experiences == 1
 
 
 async def test_the_same_run_twice_adds_nothing(bank: AsyncReasoningBank) -> None:
     trajectory = run()
     await bank.learn(trajectory, outcome="success")
-    before = await bank.counts()
+    before = await bank.admin.counts()
     again = await bank.learn(trajectory, outcome="success")
     assert again.known == (trajectory.id,)
     assert again.experience is None
-    assert await bank.counts() == before
+    assert await bank.admin.counts() == before
 
 
 def raising(prompt: str) -> str:
@@ -201,13 +204,13 @@ def nothing(prompt: str) -> Any:
 @pytest.mark.parametrize("model", [raising, hanging, rubbish, enormous, nothing])
 async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor_the_bank(model: Any) -> None:
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "model": model, "timeout": 0.2}
-    async with await lessonbank.connect_async(":memory:", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
         with anyio.fail_after(30):
             learned = await bank.learn(trajectory := run())
         assert learned.verdicts[0].outcome == "unknown"
         assert learned.lessons == ()
         assert learned.notes
-        assert await bank.pending() == (trajectory,)
+        assert await bank.runs.pending(limit=10_000) == (trajectory,)
         assert (await bank.retrieve("anything")).text == ""
 
 
@@ -216,12 +219,12 @@ async def test_a_model_that_misbehaves_costs_the_verdict_but_neither_the_run_nor
 async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verdict(model: Any) -> None:
     events: list[Event] = []
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "model": model, "timeout": 0.2}
-    async with await lessonbank.connect_async(":memory:", hooks=[events.append], **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(hooks=[events.append], **options)) as bank:
         with anyio.fail_after(30):
             learned = await bank.learn(trajectory := run(), outcome="success")
         assert learned.lessons == ()
         assert "kept for another try" in learned.notes[0]
-        assert await bank.pending() == (trajectory,)
+        assert await bank.runs.pending(limit=10_000) == (trajectory,)
         kept = await bank.experience(learned.experience.id)  # type: ignore[union-attr]
     assert kept.attempts[0].verdict.outcome == "success"
     assert any(
@@ -235,7 +238,7 @@ async def test_after_a_failed_extraction_the_next_try_brings_the_lessons() -> No
     async with await open_with(ScriptedModel(replies)) as bank:
         trajectory = run()
         await bank.learn(trajectory, outcome="success")
-        learned = await bank.learn((await bank.pending())[0], outcome="success")
+        learned = await bank.learn((await bank.runs.pending(limit=10_000))[0], outcome="success")
         assert [i.title for i in learned.lessons] == [LESSON["title"]]
         assert (await bank.retrieve("find the invoice")).shown == learned.lessons
 
@@ -285,7 +288,7 @@ async def test_a_recall_is_settled_by_learning_with_it(bank: AsyncReasoningBank)
         2,
         "ground_truth",
     )
-    counts = await bank.counts()
+    counts = await bank.admin.counts()
     assert (counts.recalls, counts.settled) == (1, 1)
 
 
@@ -298,7 +301,7 @@ async def test_a_recall_may_be_named_by_its_id(bank: AsyncReasoningBank) -> None
 
 
 async def test_a_recall_of_another_scope_is_refused(bank: AsyncReasoningBank) -> None:
-    recall = await bank.retrieve("find the invoice", scope="other")
+    recall = await bank.scoped("other").retrieve("find the invoice")
     with pytest.raises(UsageError, match="scope 'other'"):
         await bank.learn(run(), recall=recall, outcome="success")
     with pytest.raises(NotFound):
@@ -307,7 +310,7 @@ async def test_a_recall_of_another_scope_is_refused(bank: AsyncReasoningBank) ->
 
 async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
     options: dict[str, Any] = {"scope": "t", "embedder": "hashing", "holdout": 0.5}
-    async with await lessonbank.connect_async(":memory:", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
         for n in range(6):
             await bank.learn(run(f"find the invoice {n}"), outcome="success")
         recall = await bank.retrieve("find the invoice", limit=6)
@@ -321,26 +324,26 @@ async def test_the_stored_receipt_holds_all_that_the_ledger_needs() -> None:
 
 async def test_scopes_do_not_see_each_other(bank: AsyncReasoningBank) -> None:
     mine = await bank.learn(run(), outcome="success")
-    assert (await bank.retrieve("find the invoice", scope="other")).lessons == ()
+    assert (await bank.scoped("other").retrieve("find the invoice")).lessons == ()
     with pytest.raises(NotFound):
-        await bank.get(mine.lessons[0].id, scope="other")
-    assert await bank.items(scope="other") == ()
+        await bank.scoped("other").lessons.get(mine.lessons[0].id)
+    assert (await bank.scoped("other").lessons.list(limit=10_000))[::-1] == ()
 
 
 async def test_a_retired_lesson_is_shown_no_more_until_it_is_restored(bank: AsyncReasoningBank) -> None:
     (lesson, *_) = (await bank.learn(run(), outcome="success")).lessons
-    await bank.retire(lesson.id, reason="wrong since the upgrade")
+    await bank.lessons.retire(lesson.id, reason="wrong since the upgrade")
     assert lesson.id not in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
-    assert (await bank.get(lesson.id)).retired
+    assert (await bank.lessons.get(lesson.id)).retired
     with pytest.raises(Conflict):
-        await bank.retire(lesson.id, reason="again")
-    await bank.restore(lesson.id, reason="right after all")
+        await bank.lessons.retire(lesson.id, reason="again")
+    await bank.lessons.restore(lesson.id, reason="right after all")
     assert lesson.id in {i.id for i in (await bank.retrieve("find the invoice")).lessons}
 
 
 async def test_an_unknown_id_is_an_error_with_a_code(bank: AsyncReasoningBank) -> None:
     with pytest.raises(NotFound) as raised:
-        await bank.get("nope")
+        await bank.lessons.get("nope")
     assert raised.value.code == "not_found"
 
 
@@ -353,7 +356,7 @@ async def test_retrieving_for_nothing_is_a_usage_error(bank: AsyncReasoningBank,
 async def test_hooks_see_everything_in_order() -> None:
     events: list[Event] = []
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "hooks": [events.append]}
-    async with await lessonbank.connect_async(":memory:", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
         recall = await bank.retrieve("find the invoice")
         await bank.learn(run(), recall=recall, outcome="success")
     assert [type(e) for e in events] == [Retrieved, Judged, Extracted, Consolidated, Settled]
@@ -368,7 +371,7 @@ async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
         return Extraction(lessons=(Lesson(title="Mine", content=lesson),))
 
     options: dict[str, Any] = {"scope": "t", "embedder": "lexical", "judge": judge, "extractor": extract}
-    async with await lessonbank.connect_async(":memory:", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
         learned = await bank.learn(run())
     assert [i.title for i in learned.lessons] == ["Mine"]
     assert learned.verdicts[0].source == "human"
@@ -388,7 +391,7 @@ async def test_an_embedder_that_fails_makes_retrieval_lexical_and_says_so() -> N
             raise ModelError("embedding service down")
 
     options: dict[str, Any] = {"scope": "t", "embedder": Broken(), "holdout": None}
-    async with await lessonbank.connect_async(":memory:", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options)) as bank:
         learned = await bank.learn(run(), outcome="success")
         recall = await bank.retrieve("find the invoice")
     assert "embedding service down" in learned.notes[-1]
@@ -398,7 +401,7 @@ async def test_an_embedder_that_fails_makes_retrieval_lexical_and_says_so() -> N
 
 async def test_changing_the_embedder_embeds_the_records_again() -> None:
     options: dict[str, Any] = {"scope": "t", "holdout": None}
-    async with await lessonbank.connect_async(":memory:", embedder="lexical", **options) as bank:
+    async with await lessonbank.connect_async(":memory:", embedder="lexical", **grouped(**options)) as bank:
         await bank.learn(run(), outcome="success")
         changed = AsyncReasoningBank(
             bank.store,
@@ -421,9 +424,9 @@ async def test_a_scope_that_is_no_path_is_refused_and_never_taken_for_the_banks_
     bank: AsyncReasoningBank, scope: str
 ) -> None:
     with pytest.raises(UsageError, match="cannot be a scope"):
-        await bank.items(scope=scope)
+        (await bank.scoped(scope).lessons.list(limit=10_000))[::-1]
     with pytest.raises(UsageError, match="cannot be a scope"):
-        await bank.retrieve("x", scope=scope)
+        await bank.scoped(scope).retrieve("x")
     with pytest.raises(UsageError, match="cannot be a scope"):
         await lessonbank.connect_async(":memory:", scope=scope)
 
@@ -458,7 +461,11 @@ async def test_a_graded_reward_is_read_by_the_threshold_and_the_notes_say_so(
     reward: float, success_at: float, outcome: str, said: str
 ) -> None:
     async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", holdout=None, success_at=success_at
+        ":memory:",
+        scope="t",
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        learning=Learning(success_at=success_at),
     ) as bank:
         one = run()
         learned = await bank.learn(one, reward=reward)
@@ -467,7 +474,7 @@ async def test_a_graded_reward_is_read_by_the_threshold_and_the_notes_say_so(
             finished = await attempt.finish(run(), reward=reward)
         judged = await bank.judge(run(), reward=reward)
         score = max(0.0, min(reward, 1.0))  # what a verifier may say
-        scaled = await bank.scale("find the invoice", lambda task, memory: run(), k=1, outcome=lambda run: score)
+        scaled = await bank.scale("find the invoice", lambda task, memory: run(), k=1, verify=lambda run: score)
     assert learned.verdicts[0].outcome == finished.verdicts[0].outcome == judged.outcome == outcome
     assert scaled.attempts[0].verdict.outcome == outcome
     for notes in (learned.notes, again.notes, finished.notes):
@@ -491,7 +498,7 @@ async def test_graded_rewards_of_several_runs_are_one_note_and_a_stated_outcome_
 @pytest.mark.parametrize("threshold", ["0.5", None, True, float("nan"), float("inf")])
 async def test_a_threshold_that_is_no_number_is_refused(threshold: Any) -> None:
     with pytest.raises(UsageError, match="success_at is the reward"):
-        await lessonbank.connect_async(":memory:", scope="t", success_at=threshold)
+        await lessonbank.connect_async(":memory:", scope="t", learning=Learning(success_at=threshold))
 
 
 @pytest.mark.parametrize("given", [{}, {"outcome": "success"}], ids=["judge", "extractor"])
@@ -503,7 +510,7 @@ async def test_a_model_that_is_not_to_be_had_is_named_by_its_code_and_the_run_wa
         learned = await bank.learn(one, **given)
         assert learned.errors == ("model_unavailable",)
         assert "desk could not be reached" in learned.notes[0]
-        assert [waiting.id for waiting in await bank.pending()] == [one.id]
+        assert [waiting.id for waiting in await bank.runs.pending(limit=10_000)] == [one.id]
         again = await bank.learn(one, outcome="success")
         assert again.errors == ()
         assert len(again.lessons) == 1
@@ -517,12 +524,12 @@ async def test_a_function_whose_key_is_refused_is_a_model_that_is_not_to_be_had(
         raise RefusedError("no such key")
 
     async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", holdout=None, model=model
+        ":memory:", scope="t", embedder="lexical", model=model, evidence=Evidence(holdout=None)
     ) as bank:
         assert (await bank.learn(run())).errors == ("model_unavailable",)
 
 
 async def test_a_blank_key_is_one_sentence_and_makes_no_bank(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="api_key is blank"):
-        await lessonbank.connect_async(tmp_path / "bank.db", scope="t", model="openai:gpt-5", api_key="")
+        await lessonbank.connect_async(tmp_path / "bank.db", scope="t", model=Model("openai:gpt-5", api_key=""))
     assert not (tmp_path / "bank.db").exists()

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import lessonbank
-from lessonbank import Step, Trajectory, Verdict
+from lessonbank import Evidence, Step, Trajectory, Verdict
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.testing import HashingEmbedder
+from lessonbank.testing.settings import grouped
 
 STUCK = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
@@ -65,7 +66,7 @@ def model(prompt: str) -> str:
 )
 def test_an_argument_that_cannot_be_is_refused_in_one_sentence(argument: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError) as raised:
-        lessonbank.connect(":memory:", **{"scope": "t", "embedder": "lexical", **argument})
+        lessonbank.connect(":memory:", **grouped(**{"scope": "t", "embedder": "lexical", **argument}))
     assert named in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -121,7 +122,9 @@ def fails(rows: Any) -> Any:
 def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the_bank(
     tmp_path: Path, change: Any
 ) -> None:
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=Own(change), holdout=None) as bank:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder=Own(change), evidence=Evidence(holdout=None)
+    ) as bank:
         learned = bank.learn(STUCK, outcome="failure")
         assert learned.lessons
         assert "not embedded yet" in learned.notes[-1]
@@ -129,7 +132,9 @@ def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the
         recall = bank.retrieve("open the valve")
         assert recall.shown == learned.lessons
         assert "searched by words only" in recall.notes[0]
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder=Own(lambda rows: rows), holdout=None) as bank:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder=Own(lambda rows: rows), evidence=Evidence(holdout=None)
+    ) as bank:
         recall = bank.retrieve("open the valve")
         assert recall.shown == learned.lessons
         assert recall.notes == ()
@@ -137,7 +142,7 @@ def test_an_embedder_of_ones_own_that_is_broken_costs_neither_the_lesson_nor_the
 
 def test_rows_of_another_type_or_length_become_unit_rows() -> None:
     for change in (lambda rows: rows * 7, lambda rows: rows.tolist(), lambda rows: rows.astype("float64")):
-        with lessonbank.connect(":memory:", scope="t", embedder=Own(change), holdout=None) as bank:
+        with lessonbank.connect(":memory:", scope="t", embedder=Own(change), evidence=Evidence(holdout=None)) as bank:
             bank.learn(STUCK, outcome="failure")
             recall = bank.retrieve("open the valve")
         assert [round(score, 3) for score in recall.scores.values()] == [1.0]
@@ -155,7 +160,7 @@ def is_not_async(_: Any, /) -> Verdict:
 @pytest.mark.parametrize("name", ["judge", "extractor"])
 def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(part: Any, name: str) -> None:
     outcome: Any = {} if name == "judge" else {"outcome": "failure"}
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", **{name: part}) as bank:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", **grouped(**{name: part})) as bank:
         with pytest.raises(UsageError, match=f"{name}= takes an async function"):
             bank.learn(STUCK, **outcome)
-        assert len(bank.pending()) == 1
+        assert len(bank.runs.pending(limit=10_000)) == 1

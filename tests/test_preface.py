@@ -11,6 +11,7 @@ from lessonbank import Extraction, Lesson, Recall, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.prompts import load
 from lessonbank.retrieving import Retrieval
+from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 
 TASK = "Cancel the order"
@@ -30,7 +31,7 @@ def recalled(preface: str | None = None, *, kind: Any = "strategy", **options: A
 
     settings: dict[str, Any] = {"embedder": "lexical", "holdout": None, "extractor": extract, "admission": None}
     retrieval = Retrieval(preface=preface)
-    with lessonbank.connect(":memory:", scope="t", retrieval=retrieval, **settings, **options) as bank:
+    with lessonbank.connect(":memory:", scope="t", **grouped(retrieval=retrieval, **settings, **options)) as bank:
         bank.learn(Trajectory(task=TASK), outcome="success")
         return bank.retrieve(TASK)
 

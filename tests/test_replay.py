@@ -16,6 +16,7 @@ from lessonbank.errors import FormatError, NotFound, UsageError
 from lessonbank.evidence import Holdout
 from lessonbank.evidence.replay import replay
 from lessonbank.evidence.replay_design import Design, Replay, asked
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add
 from lessonbank.types.ids import digest
 
@@ -31,7 +32,9 @@ def a_lesson(name: str, content: str = "", **more: Any) -> Lesson:
 
 async def bank_of(*lessons: Lesson, tasks: int = 1, holdout: Any = None, **options: Any) -> AsyncReasoningBank:
     """A bank whose tasks all find the same lessons."""
-    bank = await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=holdout, **options)
+    bank = await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", **grouped(holdout=holdout, **options)
+    )
     kept = Experience(scope="t", task=TASK, lessons=lessons)
     await bank.store.apply([Add(experience=kept)], scope="t", writer="test")
     return bank
@@ -171,19 +174,19 @@ async def test_the_bank_stays_as_it_was() -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
     recalls = await recalls_of(bank, 3)
-    before = (await bank.counts(), await bank.items())
+    before = (await bank.admin.counts(), (await bank.lessons.list(limit=10_000))[::-1])
     await ask(bank, recalls, World({"a": 0.4}), without=only.id)
-    assert (await bank.counts(), await bank.items()) == before
+    assert (await bank.admin.counts(), (await bank.lessons.list(limit=10_000))[::-1]) == before
 
 
 async def test_a_retired_lesson_can_be_tried_once_more_and_a_quarantined_one_cannot() -> None:
     tried, beside = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(tried, beside), World({"a": 0.5})
     recalls = await recalls_of(bank, 40)
-    await bank.retire(tried.id, reason="it seemed to harm")
+    await bank.lessons.retire(tried.id, reason="it seemed to harm")
     assert (await ask(bank, recalls, world, without=tried.id)).standing == "helps"
-    assert (await bank.get(tried.id)).retired
-    await bank.quarantine(beside.id, reason="risky")
+    assert (await bank.lessons.get(tried.id)).retired
+    await bank.lessons.quarantine(beside.id, reason="risky")
     world.asked.clear()
     told = await ask(bank, recalls, world, without=tried.id)
     assert not any("Lesson b" in text for text in world.texts)
@@ -196,7 +199,7 @@ async def test_what_was_erased_is_not_shown_again() -> None:
     tried, erased = a_lesson("a"), a_lesson("b")
     bank, world = await bank_of(tried, erased), World()
     recalls = await recalls_of(bank, 6)
-    await bank.purge(lesson=erased.id, reason="asked for")
+    await bank.admin.purge(lesson=erased.id, reason="asked for")
     told = await ask(bank, recalls, world, without=tried.id, enough=0.0)
     assert told.pairs == 6
     assert not any("Lesson b" in text for text in world.texts)
@@ -371,7 +374,7 @@ async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
     only, world = a_lesson("a"), World()
     bank = await bank_of(only)
     (recall,) = await recalls_of(bank, 1)
-    other = await bank.retrieve("Cancel the order", scope="u")
+    other = await bank.scoped("u").retrieve("Cancel the order")
     stranger = Experience(scope="t", task="Paint the fence", lessons=(a_lesson("b"),))
     await bank.store.apply([Add(experience=stranger)], scope="t", writer="test")
     for recalls, what, said in (
@@ -477,7 +480,7 @@ async def test_a_replay_that_is_cancelled_starts_no_further_run_and_leaves_the_b
         await third.wait()
         tasks.cancel_scope.cancel()
     assert (begun, ended) == (3, 3)
-    assert (await bank.counts()).recalls == 12
+    assert (await bank.admin.counts()).recalls == 12
     assert (await ask(bank, recalls, World(), without=only.id)).pairs == 12
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank import AsyncReasoningBank, Evidence, Step, Trajectory
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.types import Match
 
@@ -19,7 +19,7 @@ TASKS = ("Ship a parcel to Oslo", "Ship two parcels", "Cancel the order", "Ship 
 
 
 async def opened(where: str | Path) -> AsyncReasoningBank:
-    return await lessonbank.connect_async(where, scope="t", embedder="lexical", holdout=None)
+    return await lessonbank.connect_async(where, scope="t", embedder="lexical", evidence=Evidence(holdout=None))
 
 
 async def found_now(bank: AsyncReasoningBank, task: str) -> tuple[Match, ...]:
@@ -34,18 +34,18 @@ async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
             then.append(await found_now(bank, "Ship a parcel to Oslo"))
         lesson = then[-1][0].experience.lessons[0]
-        await bank.retire(lesson.id, reason="?")
+        await bank.lessons.retire(lesson.id, reason="?")
         then.append(await found_now(bank, "Ship a parcel to Oslo"))
-        await bank.rollback(to=2, reason="?")
+        await bank.history.rollback(to=2, reason="?")
         then.append(await found_now(bank, "Ship a parcel to Oslo"))
-        receipts = (await bank.counts()).recalls
+        receipts = (await bank.admin.counts()).recalls
         for moment, wanted in enumerate(then):
-            found = await bank.retrieve_as_of("Ship a parcel to Oslo", when=moment, limit=9)
+            found = await bank.history.search("Ship a parcel to Oslo", at=moment, limit=9)
             assert found.matches == wanted
             assert found.notes == (f"by the words of the tasks, as of change {moment}",)
         assert len(then[5]) == 4
         assert lesson.id not in {i.id for m in then[6] for i in m.experience.active_lessons}
-        assert (await bank.counts()).recalls == receipts == 0
+        assert (await bank.admin.counts()).recalls == receipts == 0
 
 
 WORDS = ["ship", "parcel", "oslo", "the", "not", "包", "裹", "two"]
@@ -59,7 +59,7 @@ async def test_it_ranks_as_the_store_does(tasks: list[str], asked: str) -> None:
     async with await opened(":memory:") as bank:
         for task in tasks:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
-        found = await bank.retrieve_as_of(asked, when=len(await bank.history()), limit=9)
+        found = await bank.history.search(asked, at=len(await bank.history.list()), limit=9)
         assert found.matches == await found_now(bank, asked)
 
 
@@ -67,13 +67,13 @@ async def test_it_takes_the_limit_of_the_bank_and_refuses_what_it_cannot_answer(
     async with await opened(":memory:") as bank:
         for task in TASKS:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
-        assert len((await bank.retrieve_as_of("parcel", when=5)).matches) == 1
-        assert (await bank.retrieve_as_of("nothing alike", when=5)).matches == ()
+        assert len((await bank.history.search("parcel", at=5)).matches) == 1
+        assert (await bank.history.search("nothing alike", at=5)).matches == ()
         for task, limit in (("  ", 1), (None, 1), ("x", 0), ("x", True)):
             with pytest.raises(UsageError):
-                await bank.retrieve_as_of(task, when=5, limit=limit)  # type: ignore[arg-type]
+                await bank.history.search(task, at=5, limit=limit)  # type: ignore[arg-type]
         with pytest.raises(NotFound, match="the last one is 5"):
-            await bank.retrieve_as_of("x", when=6)
+            await bank.history.search("x", at=6)
 
 
 async def test_a_difference_reads_the_journal_once() -> None:
@@ -88,7 +88,11 @@ async def test_a_difference_reads_the_journal_once() -> None:
             return journal(scope=scope, since=since)
 
         store.journal = counted  # type: ignore[method-assign]
-        entry = (await bank.history())[2]
+        entry = (await bank.history.list())[2]
         del read[:]
-        assert len((await bank.diff(entry.at, 1)).removed) == len((await bank.diff(1, entry.at)).added) >= 2
+        assert (
+            len((await bank.history.diff(entry.at, 1)).removed)
+            == len((await bank.history.diff(1, entry.at)).added)
+            >= 2
+        )
         assert read == ["t", "t"]

@@ -14,12 +14,13 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
+from lessonbank import Evidence, Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import ModelError, StoreUnavailable, UsageError
 from lessonbank.events import Retrieved, Settled
 from lessonbank.matts import Progress, Scaled
 from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +30,7 @@ TASK = "Find the cheapest blue shoes"
 
 async def bank_of(where: Path | str = ":memory:", **options: Any) -> AsyncReasoningBank:
     settings: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None, "admission": None}
-    return await lessonbank.connect_async(where, **settings | options)
+    return await lessonbank.connect_async(where, **grouped(**settings | options))
 
 
 async def with_lesson(bank: AsyncReasoningBank) -> AsyncReasoningBank:
@@ -195,7 +196,7 @@ async def test_the_wall_time_of_parallel_runs_is_that_of_the_slowest(plain: bool
         return run(f"answer {seed}")
 
     async with await bank_of(where=tmp_path / "bank.db") as bank:
-        scaled = await bank.scale(TASK, plain_agent if plain else agent, k=8, outcome=right)
+        scaled = await bank.scale(TASK, plain_agent if plain else agent, k=8, verify=right)
     seconds = [a.trajectory.metadata["seconds"] for a in scaled.attempts]
     assert all(isinstance(told, float) for told in seconds)
     assert max(seconds) <= scaled.seconds <= 1.15 * max(seconds)  # type: ignore[type-var,operator]
@@ -229,18 +230,18 @@ async def test_no_more_runs_are_made_at_once_than_asked_for() -> None:
 
 async def test_a_run_that_raises_is_a_failed_attempt_and_the_others_go_on() -> None:
     bank = await bank_of()
-    scaled = await bank.scale(TASK, Agent("12 dollars", RuntimeError("page crashed"), "12 dollars"), outcome=right)
+    scaled = await bank.scale(TASK, Agent("12 dollars", RuntimeError("page crashed"), "12 dollars"), verify=right)
     assert [a.verdict.outcome for a in scaled.attempts] == ["success", "failure", "success"]
     assert scaled.attempts[1].trajectory.error == "RuntimeError: page crashed"
     assert scaled.attempts[1].verdict.source == "framework_error"
     assert scaled.crashed == 1
     assert scaled.pass_at_1 == pytest.approx(2 / 3)
-    assert (await bank.counts()).trajectories == 3
+    assert (await bank.admin.counts()).trajectories == 3
 
 
 async def test_an_agent_that_catches_its_own_error_keeps_its_steps() -> None:
     bank = await bank_of()
-    scaled = await bank.scale(TASK, Agent(run(None, steps=3, error="page crashed"), "12 dollars"), k=2, outcome=right)
+    scaled = await bank.scale(TASK, Agent(run(None, steps=3, error="page crashed"), "12 dollars"), k=2, verify=right)
     assert [len(a.trajectory.steps) for a in scaled.attempts] == [3, 2]
     assert (scaled.attempts[0].verdict.source, scaled.choice, scaled.crashed) == ("framework_error", 1, 1)
 
@@ -320,7 +321,7 @@ async def test_the_world_beats_the_judge_and_is_asked_once_a_run() -> None:
 async def test_a_score_is_kept_as_a_reward() -> None:
     scores = {"a": 0.4, "b": 1.0}
     bank = await bank_of()
-    scaled = await bank.scale(TASK, Agent("a", "b"), k=2, outcome=lambda trajectory: scores[trajectory.answer or ""])
+    scaled = await bank.scale(TASK, Agent("a", "b"), k=2, verify=lambda trajectory: scores[trajectory.answer or ""])
     assert [(a.verdict.outcome, a.verdict.reward) for a in scaled.attempts] == [("failure", 0.4), ("success", 1.0)]
     assert scaled.answer == "b"
 
@@ -339,15 +340,15 @@ async def test_the_judge_decides_where_the_verifier_failed() -> None:
 async def test_a_verifier_that_says_what_is_no_outcome_is_told_so_and_no_run_is_lost() -> None:
     bank = await bank_of()
     with pytest.raises(UsageError, match="outcome= gives a bool"):
-        await bank.scale(TASK, Agent("a"), k=1, outcome=lambda trajectory: "good")  # type: ignore[arg-type,return-value]
-    assert len(await bank.pending()) == 1
+        await bank.scale(TASK, Agent("a"), k=1, verify=lambda trajectory: "good")  # type: ignore[arg-type,return-value]
+    assert len(await bank.runs.pending(limit=10_000)) == 1
 
 
 async def test_runs_without_a_verdict_stay_pending_and_out_of_the_figures() -> None:
     bank = await bank_of()
     scaled = await bank.scale(TASK, Agent("a", "b"), k=2)
     assert (scaled.pass_at_1, scaled.best_of_n, scaled.pass_at_k) == (None, None, ())
-    assert len(await bank.pending()) == 2
+    assert len(await bank.runs.pending(limit=10_000)) == 2
     assert any("how 2 of 2 runs ended is not known" in note for note in scaled.notes)
 
 
@@ -367,8 +368,8 @@ async def test_the_contrast_is_told_how_runs_ended_or_not(labels: bool | None, s
 async def test_labels_of_one_call_do_not_stay_with_the_bank() -> None:
     model = Model()
     bank = await bank_of(model=model.scripted)
-    await bank.scale(TASK, Agent("a", "12 dollars"), k=2, outcome=right, labels=False)
-    await bank.scale(TASK, Agent("b", "12 dollars"), k=2, outcome=right)
+    await bank.scale(TASK, Agent("a", "12 dollars"), k=2, verify=right, labels=False)
+    await bank.scale(TASK, Agent("b", "12 dollars"), k=2, verify=right)
     assert ["(failure)" in prompt for prompt in model.of("extract")] == [False, True]
 
 
@@ -388,7 +389,7 @@ async def test_an_extractor_of_ones_own_that_can_hide_labels_is_asked_to() -> No
 
     bank = await bank_of(extractor=Own())
     for labels in (False, True, None):
-        scaled = await bank.scale(TASK, Agent("a", "b"), k=2, outcome=right, labels=labels)
+        scaled = await bank.scale(TASK, Agent("a", "b"), k=2, verify=right, labels=labels)
         assert not any("labels=" in note for note in scaled.notes)
     assert told == [False, True, True]
 
@@ -420,7 +421,7 @@ async def test_a_choice_by_the_truth_is_marked_as_such() -> None:
 async def test_the_verdicts_choose_where_the_model_fails_to() -> None:
     for model in (Model(fails=["choose"]), Model(best=9)):
         bank = await bank_of(model=model.scripted)
-        scaled = await bank.scale(TASK, Agent("a", "12 dollars"), k=2, outcome=right)
+        scaled = await bank.scale(TASK, Agent("a", "12 dollars"), k=2, verify=right)
         assert scaled.answer == "12 dollars"
         assert any("the verdicts chose the best run" in note for note in scaled.notes)
         assert len(model.of("choose")) == 1
@@ -429,7 +430,7 @@ async def test_the_verdicts_choose_where_the_model_fails_to() -> None:
 async def test_a_run_that_crashed_is_not_shown_to_who_chooses() -> None:
     model = Model(best=2)
     bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, Agent("a", RuntimeError("crash"), "12 dollars"), outcome=right)
+    scaled = await bank.scale(TASK, Agent("a", RuntimeError("crash"), "12 dollars"), verify=right)
     assert len(set(re.findall(r"<<<run (\d)", model.of("choose")[0]))) == 2
     assert scaled.choice == 2
     alone = Model()
@@ -451,7 +452,7 @@ async def test_secrets_of_a_run_are_not_shown_to_who_chooses() -> None:
 async def test_each_round_re_examines_the_one_before_until_it_is_confirmed() -> None:
     agent = Agent("13 dollars", "12 dollars", "12 Dollars.", "12 dollars", "never asked")
     bank = await with_lesson(await bank_of())
-    scaled = await bank.scale(TASK, agent, mode="sequential", k=9, outcome=right)
+    scaled = await bank.scale(TASK, agent, mode="sequential", k=9, verify=right)
     assert (len(scaled.attempts), scaled.stopped) == (4, "confirmed")
     first, check, again, _ = [memory for _, memory in agent.asked]
     assert {task for task, _ in agent.asked} == {TASK}
@@ -507,7 +508,7 @@ async def test_a_model_can_rewrite_the_answer_and_the_agent_acts_once() -> None:
     model = Model(rewrites=[{"answer": "12 dollars"}, {"confirmed": True}, {"confirmed": True}])
     agent = Agent("13 dollars")
     bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, agent, mode="sequential", k=8, examine="rewrite", outcome=right)
+    scaled = await bank.scale(TASK, agent, mode="sequential", k=8, examine="rewrite", verify=right)
     assert len(agent.asked) == 1
     assert [a.trajectory.answer for a in scaled.attempts] == ["13 dollars", *["12 dollars"] * 3]
     assert scaled.stopped == "confirmed"
@@ -522,7 +523,7 @@ async def test_a_model_can_rewrite_the_answer_and_the_agent_acts_once() -> None:
 @pytest.mark.parametrize("model", [Model(fails=["rewrite"]), Model(rewrites=[{"answer": ""}])])
 async def test_a_model_that_cannot_re_examine_costs_the_agent_nothing(model: Model) -> None:
     bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, Agent("12 dollars"), mode="sequential", k=4, examine="rewrite", outcome=right)
+    scaled = await bank.scale(TASK, Agent("12 dollars"), mode="sequential", k=4, examine="rewrite", verify=right)
     assert (len(scaled.attempts), scaled.stopped, scaled.pass_at_1) == (1, "not examined", 1.0)
     assert any("not re-examined any further" in note for note in scaled.notes)
 
@@ -531,7 +532,7 @@ async def test_secrets_of_a_run_are_not_shown_to_who_rewrites_it_and_a_confirmed
     secret = "sk-" + "proj-" + "a1B2c3D4e5F6g7H8" * 2
     model = Model(rewrites=[{"confirmed": True}, {"confirmed": True}])
     bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, Agent(secret), k=3, mode="sequential", examine="rewrite", outcome=right)
+    scaled = await bank.scale(TASK, Agent(secret), k=3, mode="sequential", examine="rewrite", verify=right)
     assert len(model.of("rewrite")) == 2
     assert not [role for role, prompt in model.asked if secret in prompt]
     assert (scaled.stopped, scaled.answer) == ("confirmed", secret)
@@ -546,7 +547,7 @@ async def test_a_redactor_that_breaks_ends_the_rewriting_and_costs_no_run() -> N
 
     model = Model(rewrites=[{"confirmed": True}])
     bank = await bank_of(model=model.scripted, redact=redact)
-    scaled = await bank.scale(TASK, Agent("12 dollars"), k=3, mode="sequential", examine="rewrite", outcome=right)
+    scaled = await bank.scale(TASK, Agent("12 dollars"), k=3, mode="sequential", examine="rewrite", verify=right)
     assert (len(scaled.attempts), scaled.stopped, scaled.answer) == (1, "not examined", "12 dollars")
     assert not model.asked
     assert any("not re-examined any further" in note for note in scaled.notes)
@@ -558,12 +559,12 @@ async def test_a_redactor_that_breaks_ends_the_rewriting_and_costs_no_run() -> N
 async def test_vanilla_draws_lessons_from_each_run_alone() -> None:
     model = Model(lessons=5)
     bank = await bank_of(model=model.scripted)
-    scaled = await bank.scale(TASK, Agent("a", "12 dollars", "b"), mode="vanilla", outcome=right)
+    scaled = await bank.scale(TASK, Agent("a", "12 dollars", "b"), mode="vanilla", verify=right)
     assert len(model.of("extract")) == 3
     assert not [prompt for prompt in model.of("extract") if "<<<run 1 " in prompt]
     assert scaled.learned
     assert (len(scaled.learned.lessons), scaled.learned.experience) == (9, None)
-    assert (await bank.counts()).experiences == 3
+    assert (await bank.admin.counts()).experiences == 3
     settled = await bank.store.settlement(scaled.recall_id or "", scope="t")
     assert settled
     assert (len(settled.trajectory_ids), settled.reward) == (3, pytest.approx(1 / 3))
@@ -572,20 +573,20 @@ async def test_vanilla_draws_lessons_from_each_run_alone() -> None:
 async def test_without_memory_nothing_is_recalled_shown_kept_or_learned() -> None:
     model = Model()
     bank = await with_lesson(await bank_of(model=model.scripted))
-    before, agent = await bank.counts(), Agent("a", "b")
+    before, agent = await bank.admin.counts(), Agent("a", "b")
     scaled = await bank.scale(TASK, agent, k=2, memory=False)
     assert [memory for _, memory in agent.asked] == ["", ""]
     assert (scaled.learned, scaled.recall_id, scaled.pass_at_1) == (None, None, 1.0)
-    assert await bank.counts() == before
+    assert await bank.admin.counts() == before
     assert {role for role, _ in model.asked} == {"judge", "choose"}
 
 
 async def test_a_frozen_bank_is_shown_and_left_as_it_is() -> None:
     bank, agent = await with_lesson(await bank_of()), Agent("a", "12 dollars")
-    scaled = await bank.scale(TASK, agent, k=2, learn=False, outcome=right)
+    scaled = await bank.scale(TASK, agent, k=2, learn=False, verify=right)
     assert "Sort the list by price" in agent.asked[0][1]
     assert (scaled.learned, scaled.pass_at_1) == (None, 0.5)
-    counts = await bank.counts()
+    counts = await bank.admin.counts()
     assert (counts.trajectories, counts.recalls, counts.settled) == (0, 1, 0)
 
 
@@ -603,7 +604,7 @@ def spending(**usage: Any) -> Callable[[str, str], Awaitable[Trajectory]]:
 async def test_no_run_is_begun_once_the_tokens_are_spent(mode: Any) -> None:
     bank = await bank_of()
     scaled = await bank.scale(
-        TASK, spending(input_tokens=40, output_tokens=10), k=9, mode=mode, confirm=9, tokens=120, outcome=right
+        TASK, spending(input_tokens=40, output_tokens=10), k=9, mode=mode, confirm=9, tokens=120, verify=right
     )
     assert (len(scaled.attempts), scaled.stopped, scaled.usage.input_tokens) == (3, "tokens", 120)
     assert scaled.learned
@@ -668,12 +669,12 @@ async def test_a_run_under_way_when_time_is_up_is_cut_off_and_failed() -> None:
         return run()
 
     bank = await bank_of()
-    scaled = await bank.scale(TASK, agent, k=3, seconds=0.2, outcome=right)
+    scaled = await bank.scale(TASK, agent, k=3, seconds=0.2, verify=right)
     assert [bool(a.trajectory.error) for a in scaled.attempts] == [False, True, True]
     assert "its 0.2 seconds were over" in (scaled.attempts[1].trajectory.error or "")
     assert scaled.answer == "12 dollars"
     assert scaled.stopped == "seconds"
-    alone = await bank.scale(TASK, agent, k=3, mode="sequential", seconds=0.1, seed=1, outcome=right)
+    alone = await bank.scale(TASK, agent, k=3, mode="sequential", seconds=0.1, seed=1, verify=right)
     assert (len(alone.attempts), alone.stopped, alone.choice) == (1, "seconds", None)
 
 
@@ -713,8 +714,8 @@ async def test_what_progress_raises_ends_the_whole_and_loses_no_run() -> None:
 
     bank = await bank_of()
     with pytest.raises(LookupError, match="enough"):
-        await bank.scale(TASK, Agent("a", "b", "c"), k=3, at_once=1, progress=enough)
-    assert len(await bank.pending()) == 2
+        await bank.scale(TASK, Agent("a", "b", "c"), k=3, concurrency=1, progress=enough)
+    assert len(await bank.runs.pending(limit=10_000)) == 2
 
 
 async def test_usage_is_told_for_each_run_in_sum_and_for_what_was_done_around_it() -> None:
@@ -731,7 +732,7 @@ async def test_usage_is_told_for_each_run_in_sum_and_for_what_was_done_around_it
 
 async def test_every_run_says_how_long_it_took_unless_it_says_so_itself() -> None:
     bank = await bank_of()
-    scaled = await bank.scale(TASK, Agent(run(), run(metadata={"seconds": 9.5})), k=2, at_once=1)
+    scaled = await bank.scale(TASK, Agent(run(), run(metadata={"seconds": 9.5})), k=2, concurrency=1)
     seconds = [a.trajectory.metadata["seconds"] for a in scaled.attempts]
     assert isinstance(seconds[0], float)
     assert (seconds[0] < 5, seconds[1]) == (True, 9.5)
@@ -759,7 +760,7 @@ async def test_the_agent_works_without_memory_where_the_store_fails() -> None:
             raise StoreUnavailable("the disk is full")
 
     bank.store = Down()  # type: ignore[assignment]
-    scaled = await bank.scale(TASK, Agent("a", "12 dollars"), k=2, outcome=right)
+    scaled = await bank.scale(TASK, Agent("a", "12 dollars"), k=2, verify=right)
     assert (scaled.pass_at_1, scaled.answer, scaled.recall_id) == (0.5, "12 dollars", None)
     for told in ("the agent works without memory", "a run is not on disk yet", "nothing was learned from these runs"):
         assert sum(told in note for note in scaled.notes) == 1
@@ -792,7 +793,7 @@ async def test_an_extraction_that_fails_costs_the_lesson_and_says_so() -> None:
     scaled = await bank.scale(TASK, Agent("a", "b"), k=2, choose="verdicts")
     assert scaled.pass_at_1 == 1.0
     assert any("no lesson was drawn" in note for note in scaled.notes)
-    assert len(await bank.pending()) == 2
+    assert len(await bank.runs.pending(limit=10_000)) == 2
 
 
 async def test_runs_that_ended_before_a_cancellation_are_on_disk() -> None:
@@ -816,8 +817,8 @@ async def test_runs_that_ended_before_a_cancellation_are_on_disk() -> None:
         tasks.start_soon(scale)
         await ended.wait()
         tasks.cancel_scope.cancel()
-    assert {pending.answer for pending in await bank.pending()} == {"answer 0", "answer 1"}
-    learned = await bank.learn(await bank.pending(), outcome=["success", "failure"])
+    assert {pending.answer for pending in await bank.runs.pending(limit=10_000)} == {"answer 0", "answer 1"}
+    learned = await bank.learn(await bank.runs.pending(limit=10_000), outcome=["success", "failure"])
     assert len(learned.verdicts) == 2
 
 
@@ -840,7 +841,7 @@ async def test_a_cancellation_reaches_the_agents(mode: Any, reached: list[int]) 
     with pytest.raises(asyncio.CancelledError):
         await working
     assert sorted(cancelled) == reached
-    assert (await bank.counts()).trajectories == 0
+    assert (await bank.admin.counts()).trajectories == 0
 
 
 @pytest.mark.parametrize("mode", ["parallel", "sequential"])
@@ -859,7 +860,7 @@ async def test_a_plain_function_that_ends_after_a_cancellation_is_waited_for_and
     go.set()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert {pending.answer for pending in await bank.pending()} == {f"answer {seed}" for seed in made}
+    assert {pending.answer for pending in await bank.runs.pending(limit=10_000)} == {f"answer {seed}" for seed in made}
 
 
 async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later() -> None:
@@ -871,12 +872,12 @@ async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later
         return Extraction()
 
     bank = await bank_of(extractor=extractor)
-    working = asyncio.ensure_future(bank.scale(TASK, Agent("a", "12 dollars", "b"), outcome=right))
+    working = asyncio.ensure_future(bank.scale(TASK, Agent("a", "12 dollars", "b"), verify=right))
     await asked.wait()
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working
-    assert (len(await bank.pending()), (await bank.counts()).experiences) == (3, 0)
+    assert (len(await bank.runs.pending(limit=10_000)), (await bank.admin.counts()).experiences) == (3, 0)
 
 
 # --- bad arguments ----------------------------------------------------------------------------------------------------
@@ -898,7 +899,7 @@ async def test_a_bad_argument_is_refused_before_anything_is_done(arguments: dict
     with pytest.raises(UsageError, match=said):
         await bank.scale(TASK, agent, **arguments)
     assert not agent.asked
-    assert (await bank.counts()).recalls == 0
+    assert (await bank.admin.counts()).recalls == 0
 
 
 async def test_a_blank_task_is_refused_without_memory_too() -> None:
@@ -913,6 +914,6 @@ def test_the_bank_that_waits_scales_as_well() -> None:
     def agent(task: str, memory: str) -> Trajectory:
         return run()
 
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical", holdout=None) as bank:
-        scaled = bank.scale(TASK, agent, k=2, outcome=right)
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+        scaled = bank.scale(TASK, agent, k=2, verify=right)
     assert (scaled.pass_at_1, scaled.mode) == (1.0, "parallel")

@@ -25,6 +25,7 @@ from lessonbank import (
 )
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Change, PromptRef, Provenance, Rejudge, Replace, Usage
 
 pytestmark = pytest.mark.anyio
@@ -45,12 +46,12 @@ def run(task: str = "find the invoice", **more: Any) -> Trajectory:
 
 @pytest.fixture
 async def bank() -> AsyncIterator[AsyncReasoningBank]:
-    async with await lessonbank.connect_async(":memory:", **OPTIONS) as opened:
+    async with await lessonbank.connect_async(":memory:", **grouped(**OPTIONS)) as opened:
         yield opened
 
 
 def open_with(**more: Any) -> Any:
-    return lessonbank.connect_async(":memory:", **{**OPTIONS, **more})
+    return lessonbank.connect_async(":memory:", **grouped(**{**OPTIONS, **more}))
 
 
 async def all_at_once(*banks: AsyncReasoningBank, trajectory: Trajectory) -> None:
@@ -65,9 +66,9 @@ async def all_at_once(*banks: AsyncReasoningBank, trajectory: Trajectory) -> Non
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 async def test_one_run_learned_by_several_calls_at_once_is_learned_once(tmp_path: Path, where: str) -> None:
     place = where if where == ":memory:" else tmp_path / where
-    async with await lessonbank.connect_async(place, **OPTIONS) as bank:
+    async with await lessonbank.connect_async(place, **grouped(**OPTIONS)) as bank:
         await all_at_once(bank, bank, bank, bank, trajectory=run())
-        counts = await bank.counts()
+        counts = await bank.admin.counts()
     assert (counts.experiences, counts.lessons) == (1, 1)
 
 
@@ -91,7 +92,7 @@ async def test_what_a_call_paid_for_is_reported_even_when_another_was_quicker(ba
     assert learned.known == (trajectory.id,)
     assert learned.usage.requests == 3
     assert "meanwhile" in learned.notes[0]
-    assert (await bank.counts()).experiences == 1
+    assert (await bank.admin.counts()).experiences == 1
 
 
 async def test_a_receipt_of_another_bank_is_refused_before_a_model_is_asked_or_anything_is_kept(
@@ -103,7 +104,7 @@ async def test_a_receipt_of_another_bank_is_refused_before_a_model_is_asked_or_a
         with pytest.raises(NotFound):
             await other.learn(run(), recall=foreign, outcome="success")
         assert model.calls == []
-        assert await other.pending() == ()
+        assert await other.runs.pending(limit=10_000) == ()
 
 
 async def test_a_receipts_task_names_messages_but_never_renames_a_run(bank: AsyncReasoningBank) -> None:
@@ -134,7 +135,7 @@ async def test_a_later_truth_corrects_the_receipt_and_says_that_the_lessons_stay
     settlement = await bank.store.settlement(recall.id, scope="t")
     assert settlement and settlement.outcome == "failure"
     assert "now said to be a failure" in learned.notes[0]
-    assert (await bank.counts()).experiences == 1
+    assert (await bank.admin.counts()).experiences == 1
 
 
 async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> None:
@@ -146,7 +147,7 @@ async def test_a_later_truth_stays_with_the_run(bank: AsyncReasoningBank) -> Non
     await bank.learn(run(), recall=recall, outcome="failure")
     settlement = await bank.store.settlement(recall.id, scope="t")
     assert settlement and (settlement.outcome, settlement.reward) == ("failure", 0.0)
-    assert first.lessons[0] in await bank.items()
+    assert first.lessons[0] in (await bank.lessons.list(limit=10_000))[::-1]
 
 
 async def test_a_correction_needs_no_receipt(bank: AsyncReasoningBank) -> None:
@@ -171,7 +172,7 @@ async def test_a_waiting_run_settles_its_receipt_when_it_is_learned_at_last(bank
     await bank.learn(trajectory, recall=recall)
     waiting = await bank.store.settlement(recall.id, scope="t")
     assert waiting and waiting.outcome == "unknown"
-    await bank.learn((await bank.pending())[0], outcome="success")
+    await bank.learn((await bank.runs.pending(limit=10_000))[0], outcome="success")
     settled = await bank.store.settlement(recall.id, scope="t")
     assert settled and settled.outcome == "success"
 
@@ -190,7 +191,7 @@ async def test_a_receipt_counts_all_its_runs_when_one_of_them_is_learned_later(b
 @pytest.mark.parametrize("place", [":memory:", "bank.db"])
 async def test_runs_learned_one_by_one_under_one_receipt_count_together(tmp_path: Path, place: str) -> None:
     where = place if place == ":memory:" else tmp_path / place
-    async with await lessonbank.connect_async(where, **OPTIONS) as bank:
+    async with await lessonbank.connect_async(where, **grouped(**OPTIONS)) as bank:
         recall = await bank.retrieve("find the invoice")
         one, two, three = run(), run(), run()
         await bank.learn(one, recall=recall, outcome="success")
@@ -221,9 +222,9 @@ async def test_runs_whose_extraction_failed_wait_and_are_contrasted_together() -
     async with await open_with(model=model) as bank:
         one, two = run(), run()
         await bank.learn([one, two], outcome=["success", "failure"])
-        assert len(await bank.pending()) == 2
+        assert len(await bank.runs.pending(limit=10_000)) == 2
         learned = await bank.learn(one)
-        assert await bank.pending() == ()
+        assert await bank.runs.pending(limit=10_000) == ()
     assert len(learned.verdicts) == 1
     assert set(learned.lessons[0].provenance.trajectory_ids) == {one.id, two.id}
     model.assert_all_used()
@@ -235,7 +236,7 @@ async def test_a_verdict_that_was_reached_stands_when_the_extraction_is_tried_ag
 
     async with await open_with(model={"extractor": ScriptedModel(["rubbish", LESSON])}, judge=never) as bank:
         await bank.learn(run(), outcome="success")
-        learned = await bank.learn((await bank.pending())[0])
+        learned = await bank.learn((await bank.runs.pending(limit=10_000))[0])
     assert (learned.verdicts[0].outcome, learned.verdicts[0].source) == ("success", "ground_truth")
     assert [lesson.kind for lesson in learned.lessons] == ["strategy"]
 
@@ -258,7 +259,7 @@ async def test_an_extraction_that_fails_again_writes_nothing_new() -> None:
         before = [entry async for entry in bank.store.journal(scope="t")]
         assert (await bank.learn(trajectory)).changes == ()
         assert [entry async for entry in bank.store.journal(scope="t")] == before
-        assert await bank.pending() == (trajectory,)
+        assert await bank.runs.pending(limit=10_000) == (trajectory,)
 
 
 async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> None:
@@ -269,8 +270,8 @@ async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> No
         learned = await bank.learn(late)
         assert learned.lessons == ()
         assert isinstance(learned.changes[0], Replace)
-        assert len(await bank.items()) == 1
-        assert await bank.pending() == ()
+        assert len((await bank.lessons.list(limit=10_000))[::-1]) == 1
+        assert await bank.runs.pending(limit=10_000) == ()
 
 
 async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningBank) -> None:
@@ -280,7 +281,7 @@ async def test_a_late_lesson_joins_those_of_its_experience(bank: AsyncReasoningB
     assert first.experience and second.experience
     assert second.experience.id == first.experience.id
     assert second.experience.lessons == (*first.lessons, *second.lessons)
-    assert await bank.items() == second.experience.lessons
+    assert (await bank.lessons.list(limit=10_000))[::-1] == second.experience.lessons
 
 
 async def test_a_lesson_says_who_wrote_it_with_which_release_and_from_which_run() -> None:
@@ -343,9 +344,9 @@ async def test_a_limit_that_is_no_whole_number_is_a_usage_error(bank: AsyncReaso
 @pytest.mark.parametrize("ids", [(), (["an", "id"],), (3,)])
 async def test_retiring_nothing_that_has_an_id_is_a_usage_error(bank: AsyncReasoningBank, ids: Any) -> None:
     with pytest.raises(UsageError, match="by its id"):
-        await bank.retire(*ids, reason="x")
+        await bank.lessons.retire(*ids, reason="x")
     with pytest.raises(UsageError, match="by its id"):
-        await bank.restore(*ids, reason="x")
+        await bank.lessons.restore(*ids, reason="x")
 
 
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
@@ -355,11 +356,11 @@ def test_a_part_that_ends_the_process_raises_in_its_caller_and_the_bank_stays_us
     async def judge(trajectory: Trajectory, /) -> Verdict:
         raise error
 
-    bank: ReasoningBank = lessonbank.connect(":memory:", judge=judge, **OPTIONS)
+    bank: ReasoningBank = lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS))
     for _ in range(2):
         with pytest.raises(error):
             bank.learn(run())
-    assert len(bank.pending()) == 2
+    assert len(bank.runs.pending(limit=10_000)) == 2
     bank.close()
 
 
@@ -370,7 +371,7 @@ async def test_a_judge_that_cancels_itself_cancels_the_call_and_the_run_is_kept(
     async with await open_with(judge=judge) as bank:
         with pytest.raises(anyio.get_cancelled_exc_class()):
             await bank.learn(run())
-        assert len(await bank.pending()) == 1
+        assert len(await bank.runs.pending(limit=10_000)) == 1
 
 
 async def test_a_consolidator_that_calls_its_own_bank_is_told_so_instead_of_waiting_for_itself() -> None:
@@ -381,11 +382,11 @@ async def test_a_consolidator_that_calls_its_own_bank_is_told_so_instead_of_wait
     async with await open_with(consolidation=consolidate) as bank:
         with pytest.raises(UsageError, match="its own bank"):
             await bank.learn(run(), outcome="success")
-        assert (await bank.counts()).experiences == 0
+        assert (await bank.admin.counts()).experiences == 0
 
 
 async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(tmp_path: Path) -> None:
-    async with await lessonbank.connect_async(tmp_path / "bank.db", **OPTIONS) as bank:
+    async with await lessonbank.connect_async(tmp_path / "bank.db", **grouped(**OPTIONS)) as bank:
         runs = [run(f"find invoice {n}") for n in range(12)]
         for n, one in enumerate(runs):
             with anyio.move_on_after(n * 0.001):
@@ -393,6 +394,6 @@ async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(
         with anyio.fail_after(10):
             for one in runs:
                 await bank.learn(one, outcome="success")
-        counts = await bank.counts()
+        counts = await bank.admin.counts()
         assert (counts.experiences, counts.lessons, counts.pending) == (12, 12, 0)
-        assert await bank.verify() == ()
+        assert await bank.admin.verify() == ()

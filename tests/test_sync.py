@@ -22,6 +22,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
+from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "embedder": "lexical", "holdout": None}
 
@@ -32,7 +33,7 @@ def run(task: str = "find it") -> Trajectory:
 
 @pytest.fixture
 def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
-    with lessonbank.connect(tmp_path / "bank.db", **OPTIONS) as opened:
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(**OPTIONS)) as opened:
         yield opened
 
 
@@ -55,7 +56,7 @@ def test_threads_share_one_bank_and_lose_nothing(bank: ReasoningBank) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert bank.counts().experiences == 16
+    assert bank.admin.counts().experiences == 16
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -70,7 +71,7 @@ def test_a_forked_child_uses_the_same_bank(bank: ReasoningBank) -> None:
         finally:
             os._exit(2)
     assert os.waitpid(child, 0)[1] == 0
-    assert bank.counts().experiences == 2
+    assert bank.admin.counts().experiences == 2
 
 
 @pytest.mark.full
@@ -91,7 +92,7 @@ def test_context_variables_reach_the_judge() -> None:
         seen.append(trace.get())
         return Verdict(outcome="unknown")
 
-    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank:
         trace.set("of the caller")
         bank.learn(run())
     assert seen == ["of the caller"]
@@ -102,7 +103,10 @@ def test_calling_the_waiting_bank_from_its_own_loop_is_refused_instead_of_hangin
         bank.retrieve("x")
         raise AssertionError
 
-    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank, pytest.raises(UsageError, match="own loop"):
+    with (
+        lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank,
+        pytest.raises(UsageError, match="own loop"),
+    ):
         bank.learn(run())
 
 
@@ -119,12 +123,12 @@ def test_an_interrupt_cancels_what_was_being_waited_for() -> None:
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+        with lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank:
             signal.setitimer(signal.ITIMER_REAL, 0.3)
             with pytest.raises(KeyboardInterrupt):
                 bank.learn(run())
             assert cancelled.wait(10)
-            assert len(bank.pending()) == 1
+            assert len(bank.runs.pending(limit=10_000)) == 1
     finally:
         signal.signal(signal.SIGALRM, before)
 
@@ -133,10 +137,10 @@ def test_an_error_of_ones_own_judge_arrives_as_itself_and_the_run_is_kept() -> N
     async def judge(trajectory: Trajectory, /) -> Verdict:
         raise ValueError("boom")
 
-    with lessonbank.connect(":memory:", judge=judge, **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank:
         with pytest.raises(ValueError, match="boom"):
             bank.learn(run())
-        assert len(bank.pending()) == 1
+        assert len(bank.runs.pending(limit=10_000)) == 1
 
 
 def test_both_banks_have_the_same_methods_with_the_same_parameters() -> None:
@@ -151,14 +155,14 @@ def test_both_banks_have_the_same_methods_with_the_same_parameters() -> None:
 
 async def _use_everything(path: Path) -> None:
     options = {**OPTIONS, "embedder": HashingEmbedder()}
-    bank = await lessonbank.connect_async(path, **options)
+    bank = await lessonbank.connect_async(path, **grouped(**options))
     recall = await bank.retrieve("find it")
     learned = await bank.learn(run(), recall=recall, outcome="failure")
     await bank.retrieve("find it")
-    await bank.items()
-    await bank.retire(learned.lessons[0].id, reason="test")
-    await bank.export(path.with_suffix(".jsonl"))
-    await bank.import_(path.with_suffix(".jsonl"), scope="copy")
+    (await bank.lessons.list(limit=10_000))[::-1]
+    await bank.lessons.retire(learned.lessons[0].id, reason="test")
+    await bank.admin.export(path.with_suffix(".jsonl"))
+    await bank.scoped("copy").admin.import_(path.with_suffix(".jsonl"))
     await bank.close()
 
 

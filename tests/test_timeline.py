@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Experience, Lesson, ReasoningBank, Step, Trajectory, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson, ReasoningBank, Step, Trajectory, Verdict
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.types import (
     Add,
@@ -234,7 +234,9 @@ RUNS = [Trajectory(task=f"Ship parcel {n}", steps=(Step(action="print", observat
 @pytest.fixture(params=[":memory:", "bank.db"])
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
     where = request.param if request.param == ":memory:" else tmp_path / request.param
-    with lessonbank.connect(where, scope="t", embedder="lexical", holdout=None, writer="ana") as bank:
+    with lessonbank.connect(where, scope="t", embedder="lexical", evidence=Evidence(holdout=None)).scoped(
+        writer="ana"
+    ) as bank:
         for run in RUNS:
             bank.learn(run, outcome="failure")
         yield bank
@@ -245,86 +247,95 @@ def kinds(entries: Sequence[JournalEntry]) -> list[str]:
 
 
 def test_a_bank_tells_its_history(bank: ReasoningBank) -> None:
-    lesson = bank.items()[0]
-    bank.retire(lesson.id, reason="harmful")
-    assert kinds(bank.history()) == ["add", "add", "add", "retire"]
-    assert kinds(bank.history(since=2)) == ["add", "retire"]
-    assert kinds(bank.history(lesson=lesson.id)) == ["add", "retire"]
-    owner = bank.as_of(1).experiences[0]
-    assert kinds(bank.history(experience=owner.id, since=1)) == ["retire"]
-    assert bank.history(scope="t/other") == ()
+    lesson = bank.lessons.list(limit=10_000)[::-1][0]
+    bank.lessons.retire(lesson.id, reason="harmful")
+    assert kinds(bank.history.list()) == ["add", "add", "add", "retire"]
+    assert kinds(bank.history.list(after=2)) == ["add", "retire"]
+    assert kinds(bank.history.list(lesson=lesson.id)) == ["add", "retire"]
+    owner = bank.history.state(1).experiences[0]
+    assert kinds(bank.history.list(experience=owner.id, after=1)) == ["retire"]
+    assert bank.scoped("t/other").history.list() == ()
     with pytest.raises(UsageError, match="name one of them"):
-        bank.history(lesson="x", experience="y")
+        bank.history.list(lesson="x", experience="y")
 
 
 def test_a_truth_told_later_is_told_by_the_history_and_undone_by_a_rollback(bank: ReasoningBank) -> None:
-    lesson, owner = bank.items()[0], bank.as_of(1).experiences[0]
+    lesson, owner = bank.lessons.list(limit=10_000)[::-1][0], bank.history.state(1).experiences[0]
     learned = bank.learn(RUNS[0], outcome="success")
     (change,) = learned.changes
     assert isinstance(change, Rejudge)
     assert (change.experience_id, change.trajectory_id, change.verdict.outcome) == (owner.id, RUNS[0].id, "success")
-    assert kinds(bank.history(lesson=lesson.id)) == kinds(bank.history(experience=owner.id)) == ["add", "verdict"]
-    assert bank.diff(3, 4).replaced[0].before == owner
-    bank.rollback(to=3, reason="it was not")
+    assert (
+        kinds(bank.history.list(lesson=lesson.id))
+        == kinds(bank.history.list(experience=owner.id))
+        == ["add", "verdict"]
+    )
+    assert bank.history.diff(3, 4).replaced[0].before == owner
+    bank.history.rollback(to=3, reason="it was not")
     assert bank.experience(owner.id) == owner
-    assert kinds(bank.history(lesson=lesson.id)) == ["add", "verdict", "rollback"]
-    bank.purge(trajectory=RUNS[0].id, reason="request 16")
-    assert kinds(bank.history())[3] == "erased"
+    assert kinds(bank.history.list(lesson=lesson.id)) == ["add", "verdict", "rollback"]
+    bank.admin.purge(run=RUNS[0].id, reason="request 16")
+    assert kinds(bank.history.list())[3] == "erased"
 
 
 def test_a_bank_shows_any_moment_by_number_or_time(bank: ReasoningBank) -> None:
-    lesson = bank.items()[0]
-    before = bank.as_of(3)
-    bank.retire(lesson.id, reason="harmful")
-    retired_at = bank.history()[-1].at
-    assert bank.as_of(3) == before
-    assert before.lessons() == bank.as_of(retired_at - timedelta(microseconds=1)).lessons()
-    assert bank.as_of(retired_at).get(lesson.id).retired
-    assert bank.as_of(datetime.now(UTC)).lessons(retired=True) == bank.items(retired=True)
-    assert bank.as_of(0).experiences == ()
-    assert [i.id for i in bank.diff(3, datetime.now(UTC)).retired] == [lesson.id]
+    lesson = bank.lessons.list(limit=10_000)[::-1][0]
+    before = bank.history.state(3)
+    bank.lessons.retire(lesson.id, reason="harmful")
+    retired_at = bank.history.list()[-1].at
+    assert bank.history.state(3) == before
+    assert before.lessons() == bank.history.state(retired_at - timedelta(microseconds=1)).lessons()
+    assert bank.history.state(retired_at).get(lesson.id).retired
+    assert (
+        bank.history.state(datetime.now(UTC)).lessons(retired=True)
+        == bank.lessons.list(retired=True, limit=10_000)[::-1]
+    )
+    assert bank.history.state(0).experiences == ()
+    assert [i.id for i in bank.history.diff(3, datetime.now(UTC)).retired] == [lesson.id]
     with pytest.raises(NotFound, match="the last one is 4"):
-        bank.as_of(5)
+        bank.history.state(5)
     with pytest.raises(UsageError, match="time zone"):
-        bank.as_of(datetime(2026, 1, 1))
+        bank.history.state(datetime(2026, 1, 1))
     for bad in (-1, True, "3", None):
         with pytest.raises(UsageError, match="a moment is"):
-            bank.as_of(bad)  # type: ignore[arg-type]
+            bank.history.state(bad)  # type: ignore[arg-type]
 
 
 def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:
-    now = bank.as_of(3)
-    entry = bank.rollback(to=1, reason="a broken tool")
+    now = bank.history.state(3)
+    entry = bank.history.rollback(to=1, reason="a broken tool")
     assert (entry.sequence, entry.writer, entry.entry) == (4, "ana", Rollback(to=1, reason="a broken tool"))
-    assert bank.items(retired=True) == bank.as_of(1).lessons(retired=True)
-    assert bank.retrieve("Ship parcel b", limit=3).shown == bank.items()
-    assert len(bank.pending()) == 2
+    assert bank.lessons.list(retired=True, limit=10_000)[::-1] == bank.history.state(1).lessons(retired=True)
+    assert bank.retrieve("Ship parcel b", limit=3).shown == bank.lessons.list(limit=10_000)[::-1]
+    assert len(bank.runs.pending(limit=10_000)) == 2
     assert bank.learn(RUNS[1], outcome="failure").lessons, "a run that was taken out can be learned again"
-    bank.rollback(to=entry.at - timedelta(microseconds=1), reason="the tool was fine")
-    assert bank.as_of(6).experiences == now.experiences
-    assert bank.pending() == ()
+    bank.history.rollback(to=entry.at - timedelta(microseconds=1), reason="the tool was fine")
+    assert bank.history.state(6).experiences == now.experiences
+    assert bank.runs.pending(limit=10_000) == ()
     with pytest.raises(NotFound, match="the last one is 6"):
-        bank.rollback(to=7, reason="?")
+        bank.history.rollback(to=7, reason="?")
 
 
 def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
     recall = bank.retrieve("Ship parcel a")
     assert recall.shown
-    entry = bank.purge(trajectory=RUNS[0].id, reason="request 17")
+    entry = bank.admin.purge(run=RUNS[0].id, reason="request 17")
     assert isinstance(entry.entry, Purge)
     assert (entry.entry.experiences, entry.entry.recalls) == (1, 1)
-    assert "parcel a" not in repr((bank.history(), bank.items(), bank.pending()))
+    assert "parcel a" not in repr(
+        (bank.history.list(), bank.lessons.list(limit=10_000)[::-1], bank.runs.pending(limit=10_000))
+    )
     with pytest.raises(NotFound):
-        bank.purge(trajectory=RUNS[0].id, reason="again")
-    lesson = bank.items()[0]
-    bank.purge(lesson=lesson.id, reason="request 18")
-    assert lesson.id not in {i.id for i in bank.items(retired=True)}
-    bank.purge(scope_wide=True, reason="the customer left")
-    assert not any(bank.counts().model_dump().values())
-    assert kinds(bank.history())[-1] == "purge"
+        bank.admin.purge(run=RUNS[0].id, reason="again")
+    lesson = bank.lessons.list(limit=10_000)[::-1][0]
+    bank.admin.purge(lesson=lesson.id, reason="request 18")
+    assert lesson.id not in {i.id for i in bank.lessons.list(retired=True, limit=10_000)[::-1]}
+    bank.admin.purge(all=True, reason="the customer left")
+    assert not any(bank.admin.counts().model_dump().values())
+    assert kinds(bank.history.list())[-1] == "purge"
     for wrong in ({}, {"lesson": "x", "trajectory": "y"}, {"lesson": "x", "scope_wide": True}):
         with pytest.raises(UsageError, match="purge takes one"):
-            bank.purge(**wrong, reason="?")
+            bank.admin.purge(**wrong, reason="?")
 
 
 @pytest.mark.anyio
@@ -333,10 +344,10 @@ async def test_learning_goes_on_after_a_rollback(tmp_path: Path) -> None:
     async with bank:
         for run in RUNS:
             await bank.learn(run, outcome="failure")
-        await bank.rollback(to=0, reason="start over")
+        await bank.history.rollback(to=0, reason="start over")
         assert (await bank.retrieve("Ship parcel a")).text == ""
         for run in RUNS:
             assert (await bank.learn(run, outcome="failure")).lessons
-        assert (await bank.counts()).experiences == 3
-        await bank.rebuild()
-        assert await bank.verify() == ()
+        assert (await bank.admin.counts()).experiences == 3
+        await bank.admin.rebuild()
+        assert await bank.admin.verify() == ()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank
+from lessonbank import AsyncReasoningBank, Evidence, Safety
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
@@ -20,6 +20,7 @@ from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing._store_samples import MINE, collected
+from lessonbank.testing.settings import grouped
 from lessonbank.types import (
     Add,
     Experience,
@@ -74,7 +75,7 @@ async def bank_of(trust: TrustPolicy = "open", *lessons: Lesson, where: str | Pa
         "limit": 9,
         **more,
     }
-    return await lessonbank.connect_async(where, scope=MINE, trust=trust, **told)
+    return await lessonbank.connect_async(where, scope=MINE, **grouped(trust=trust, **told))
 
 
 async def taught(bank: AsyncReasoningBank, task: str, **more: Any) -> Learned:
@@ -91,7 +92,7 @@ async def shown(bank: AsyncReasoningBank, task: str = ASKED) -> bool:
 
 
 async def states(bank: AsyncReasoningBank) -> list[str]:
-    return [lesson.state for lesson in await bank.items(retired=True)]
+    return [lesson.state for lesson in (await bank.lessons.list(retired=True, limit=10_000))[::-1]]
 
 
 # --- the policies ----------------------------------------------------------------------------------------------------
@@ -119,8 +120,8 @@ async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> No
 async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
     for policy in POLICIES:
         async with await bank_of(policy) as bank:
-            await taught(bank.signed_by("ana's agent"), TASKS[0])
-            await taught(bank.signed_by("bob's agent"), TASKS[1])
+            await taught(bank.scoped(writer="ana's agent"), TASKS[0])
+            await taught(bank.scoped(writer="bob's agent"), TASKS[1])
             assert await shown(bank) is (policy != "reviewed"), policy
 
 
@@ -128,27 +129,27 @@ async def test_a_person_is_believed_by_every_bank() -> None:
     for policy in POLICIES:
         async with await bank_of(policy) as bank:
             learned = await taught(bank, TASKS[0])
-            (change,) = await bank.approve(learned.lessons[0].id, by="Ana Kovac")
+            (change,) = await bank.lessons.approve(learned.lessons[0].id, by="Ana Kovac")
             assert isinstance(change, Trust)
             assert (change.by, change.state) == ("person", "active")
-            assert (await bank.history())[-1].writer == "Ana Kovac"
+            assert (await bank.history.list())[-1].writer == "Ana Kovac"
             assert await shown(bank)
-            await bank.quarantine(learned.lessons[0].id, reason="it was wrong")
+            await bank.lessons.quarantine(learned.lessons[0].id, reason="it was wrong")
             assert not await shown(bank)
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()
 
 
 async def test_a_risky_lesson_is_shown_to_nobody_until_a_person_approves_it() -> None:
     for policy in POLICIES:
         async with await bank_of(policy, a_lesson(RISKY)) as bank:
             for number, task in enumerate(TASKS):
-                await taught(bank.signed_by(f"writer {number}"), task)
+                await taught(bank.scoped(writer=f"writer {number}"), task)
             assert not await shown(bank), policy
             assert set(await states(bank)) == {"quarantined"}
-            assert {lesson.risk for lesson in await bank.items()} == {"skips a check"}
-            await bank.approve((await bank.items())[0].id, by="ana")
+            assert {lesson.risk for lesson in (await bank.lessons.list(limit=10_000))[::-1]} == {"skips a check"}
+            await bank.lessons.approve(((await bank.lessons.list(limit=10_000))[::-1])[0].id, by="ana")
             assert await shown(bank)
-            assert (await bank.counts()).quarantined == 3
+            assert (await bank.admin.counts()).quarantined == 3
 
 
 async def test_there_is_no_other_policy() -> None:
@@ -174,8 +175,8 @@ async def test_sixty_lessons_that_nobody_trusts_hide_none_of_five_that_are_trust
             for n in ("Ash", "Bo", "Cy", "Di", "Eve")
         ]
         await bank.store.apply([Add(experience=e) for e in (*told, *flood)], scope=MINE, writer="tests")
-        await bank.approve(*(e.lessons[0].id for e in told), by="ana")
-        await bank.reindex()
+        await bank.lessons.approve(*(e.lessons[0].id for e in told), by="ana")
+        await bank.admin.reindex()
         recall = await bank.retrieve(ASKED)
         assert {lesson.id for lesson in recall.shown} == {e.lessons[0].id for e in told}
 
@@ -192,9 +193,9 @@ async def test_the_same_run_and_the_same_task_and_another_try_corroborate_nothin
         async with await bank_of(policy) as bank:
             run = Trajectory(task=TASKS[0], steps=(Step(action="open portal", observation="tomorrow"),))
             await bank.learn(run, outcome="success")
-            await bank.signed_by("another").learn(run, outcome="success")
-            await taught(bank.signed_by("another"), TASKS[0])
-            await taught(bank.signed_by("a third"), f"  {TASKS[0].upper()} ")
+            await bank.scoped(writer="another").learn(run, outcome="success")
+            await taught(bank.scoped(writer="another"), TASKS[0])
+            await taught(bank.scoped(writer="a third"), f"  {TASKS[0].upper()} ")
             await bank.learn([run.model_copy(update={"id": _new_id()}) for _ in range(3)], outcome="success")
             assert set(await states(bank)) == {"probation"}
             assert not await shown(bank)
@@ -232,7 +233,10 @@ async def test_what_was_retired_does_not_come_back_by_being_taught_once_more() -
     async with await bank_of("corroborated") as bank:
         for task in TASKS[:2]:
             await taught(bank, task)
-        await bank.retire(*(lesson.id for lesson in await bank.items()), reason="wrong since the new portal")
+        await bank.lessons.retire(
+            *(lesson.id for lesson in (await bank.lessons.list(limit=10_000))[::-1]),
+            reason="wrong since the new portal",
+        )
         await taught(bank, TASKS[2])
         assert (await states(bank))[-1] == "probation"
         assert not await shown(bank)
@@ -242,7 +246,7 @@ async def test_what_was_retired_does_not_come_back_by_being_taught_once_more() -
 async def test_what_a_person_quarantined_does_not_come_back_by_being_taught_again() -> None:
     async with await bank_of("corroborated") as bank:
         learned = await taught(bank, TASKS[0])
-        await bank.quarantine(learned.lessons[0].id, reason="it sends customers to a false portal")
+        await bank.lessons.quarantine(learned.lessons[0].id, reason="it sends customers to a false portal")
         for task in TASKS[1:]:
             await taught(bank, task)
         assert not await shown(bank)
@@ -329,7 +333,7 @@ async def test_a_consolidator_cannot_bring_in_what_is_trusted(policy: TrustPolic
         with pytest.raises(UsageError, match="says of itself"):
             await taught(bank, TASKS[0])
         assert await states(bank) == []
-        assert len(await bank.pending()) == 1, "the run is kept"
+        assert len(await bank.runs.pending(limit=10_000)) == 1, "the run is kept"
 
 
 async def test_a_consolidator_cannot_approve_in_the_name_of_a_person() -> None:
@@ -370,8 +374,8 @@ async def exported(path: Path, *, moved: bool = True, writer: str = "mallory") -
     async with source as bank:
         learned = await taught(bank, "Where is my parcel, the ninth one?")
         if moved:
-            await bank.approve(learned.lessons[0].id, by="somebody else")
-        await bank.export(path)
+            await bank.lessons.approve(learned.lessons[0].id, by="somebody else")
+        await bank.admin.export(path)
     return path
 
 
@@ -380,20 +384,20 @@ async def test_what_is_imported_is_on_probation_and_keeps_its_origin(tmp_path: P
     assert '"state": "active"' in file.read_text()
     for policy in POLICIES:
         async with await bank_of(policy) as bank:
-            await bank.import_(file)
+            await bank.admin.import_(file)
             assert await states(bank) == ["probation", "probation", "quarantined"]
-            assert {i.provenance.writer for i in await bank.items()} == {"mallory"}
+            assert {i.provenance.writer for i in (await bank.lessons.list(limit=10_000))[::-1]} == {"mallory"}
             assert await shown(bank) is (policy == "open")
-            await bank.import_(file)
+            await bank.admin.import_(file)
             assert "active" not in await states(bank)
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()
 
 
 async def test_a_person_who_imports_vouches_for_what_was_trusted_there_and_for_nothing_else(tmp_path: Path) -> None:
     async with await bank_of("reviewed") as bank:
-        await bank.import_(await exported(tmp_path / "x.jsonl"), approved_by="Ana Kovac")
+        await bank.admin.import_(await exported(tmp_path / "x.jsonl"), approved_by="Ana Kovac")
         assert await states(bank) == ["active", "probation", "quarantined"]
-        (move,) = [entry for entry in await bank.history() if isinstance(entry.entry, Trust)]
+        (move,) = [entry for entry in await bank.history.list() if isinstance(entry.entry, Trust)]
         assert move.writer == "Ana Kovac"
         assert move.entry.by == "person"
         assert await shown(bank)
@@ -402,10 +406,10 @@ async def test_a_person_who_imports_vouches_for_what_was_trusted_there_and_for_n
 async def test_an_import_leaves_alone_what_is_there(tmp_path: Path) -> None:
     file = await exported(tmp_path / "x.jsonl")
     async with await bank_of("reviewed") as bank:
-        await bank.import_(file)
-        first = (await bank.items())[0]
-        await bank.quarantine(first.id, reason="wrong here")
-        await bank.import_(file, approved_by="ana")
+        await bank.admin.import_(file)
+        first = ((await bank.lessons.list(limit=10_000))[::-1])[0]
+        await bank.lessons.quarantine(first.id, reason="wrong here")
+        await bank.admin.import_(file, approved_by="ana")
         assert await states(bank) == ["quarantined", "probation", "quarantined"]
 
 
@@ -413,7 +417,7 @@ async def test_nobody_vouches_in_no_name(tmp_path: Path) -> None:
     file = await exported(tmp_path / "x.jsonl")
     async with await bank_of("reviewed") as bank:
         with pytest.raises(UsageError):
-            await bank.import_(file, approved_by="  ")
+            await bank.admin.import_(file, approved_by="  ")
         assert "active" not in await states(bank)
 
 
@@ -421,7 +425,7 @@ async def test_nobody_vouches_in_no_name(tmp_path: Path) -> None:
 async def test_what_was_imported_speaks_for_nobody(policy: TrustPolicy, tmp_path: Path) -> None:
     file = await exported(tmp_path / "x.jsonl", moved=False, writer="a writer made up")
     async with await bank_of(policy) as bank:
-        await bank.import_(file)
+        await bank.admin.import_(file)
         await taught(bank, TASKS[0])
         assert "active" not in await states(bank)
 
@@ -429,9 +433,9 @@ async def test_what_was_imported_speaks_for_nobody(policy: TrustPolicy, tmp_path
 async def test_what_is_risky_is_quarantined_when_it_is_imported(tmp_path: Path) -> None:
     async with await bank_of("open", a_lesson(RISKY), admission=None) as bank:
         await taught(bank, TASKS[0])
-        await bank.export(tmp_path / "x.jsonl")
+        await bank.admin.export(tmp_path / "x.jsonl")
     async with await bank_of("open") as bank:
-        await bank.import_(tmp_path / "x.jsonl")
+        await bank.admin.import_(tmp_path / "x.jsonl")
         assert not await shown(bank)
 
 
@@ -443,7 +447,7 @@ async def test_an_approval_has_a_name(by: Any) -> None:
     async with await bank_of("reviewed") as bank:
         learned = await taught(bank, TASKS[0])
         with pytest.raises(UsageError, match="name"):
-            await bank.approve(learned.lessons[0].id, by=by)
+            await bank.lessons.approve(learned.lessons[0].id, by=by)
         assert await states(bank) == ["probation"]
 
 
@@ -452,45 +456,47 @@ async def test_an_approval_names_lessons_that_there_are_and_that_need_it() -> No
         learned = await taught(bank, TASKS[0])
         id = learned.lessons[0].id
         wrong: list[tuple[type[LessonbankError], Any]] = [
-            (UsageError, bank.approve(by="ana")),
-            (NotFound, bank.approve(id, "no such lesson", by="ana")),
-            (NotFound, bank.approve(id, by="ana", scope="acme/other")),
-            (UsageError, bank.quarantine(reason="x")),
-            (NotFound, bank.quarantine("no such lesson", reason="x")),
+            (UsageError, bank.lessons.approve(by="ana")),
+            (NotFound, bank.lessons.approve(id, "no such lesson", by="ana")),
+            (NotFound, bank.scoped("acme/other").lessons.approve(id, by="ana")),
+            (UsageError, bank.lessons.quarantine(reason="x")),
+            (NotFound, bank.lessons.quarantine("no such lesson", reason="x")),
         ]
         for kind, call in wrong:
             with pytest.raises(kind):
                 await call
         assert await states(bank) == ["probation"]
-        await bank.approve(id, by="ana")
+        await bank.lessons.approve(id, by="ana")
         with pytest.raises(Conflict):
-            await bank.approve(id, by="ana")
+            await bank.lessons.approve(id, by="ana")
 
 
 async def test_an_approval_is_undone_by_a_rollback_and_its_undoing_too() -> None:
     async with await bank_of("reviewed") as bank:
         learned = await taught(bank, TASKS[0])
-        await bank.approve(learned.lessons[0].id, by="ana")
-        await bank.rollback(to=1, reason="not yet")
+        await bank.lessons.approve(learned.lessons[0].id, by="ana")
+        await bank.history.rollback(to=1, reason="not yet")
         assert not await shown(bank)
-        await bank.rollback(to=2, reason="now")
+        await bank.history.rollback(to=2, reason="now")
         assert await shown(bank)
-        assert [i.state for i in (await bank.diff(1, 2)).trusted] == ["active"]
-        assert [i.state for i in (await bank.as_of(1)).lessons()] == ["probation"]
-        assert await bank.verify() == ()
+        assert [i.state for i in (await bank.history.diff(1, 2)).trusted] == ["active"]
+        assert [i.state for i in (await bank.history.state(1)).lessons()] == ["probation"]
+        assert await bank.admin.verify() == ()
 
 
 async def test_the_blocking_bank_approves_and_quarantines_as_well() -> None:
     from anyio import to_thread
 
     def all_of_it() -> list[str]:
-        with lessonbank.connect(":memory:", scope=MINE, trust="reviewed", embedder="lexical", holdout=None) as bank:
+        with lessonbank.connect(
+            ":memory:", scope=MINE, embedder="lexical", safety=Safety(trust="reviewed"), evidence=Evidence(holdout=None)
+        ) as bank:
             told = _of(ASKED, a_lesson())
             bank.consolidate(told)
             seen = [bank.retrieve(ASKED).text]
-            bank.approve(told.lessons[0].id, by="ana")
+            bank.lessons.approve(told.lessons[0].id, by="ana")
             seen.append(bank.retrieve(ASKED).text)
-            bank.quarantine(told.lessons[0].id, reason="wrong")
+            bank.lessons.quarantine(told.lessons[0].id, reason="wrong")
             return [*seen, bank.retrieve(ASKED).text]
 
     before, approved, after = await to_thread.run_sync(all_of_it)
@@ -499,10 +505,10 @@ async def test_the_blocking_bank_approves_and_quarantines_as_well() -> None:
 
 async def test_signing_for_another_changes_the_writer_and_nothing_else() -> None:
     async with await bank_of("open") as bank:
-        await taught(bank.signed_by("bob's agent"), TASKS[0])
+        await taught(bank.scoped(writer="bob's agent"), TASKS[0])
         assert bank.writer == "learn"
-        assert {i.provenance.writer for i in await bank.items()} == {"bob's agent"}
-        assert {entry.writer for entry in await bank.history()} == {"bob's agent"}
+        assert {i.provenance.writer for i in (await bank.lessons.list(limit=10_000))[::-1]} == {"bob's agent"}
+        assert {entry.writer for entry in await bank.history.list()} == {"bob's agent"}
 
 
 class Edited(MemoryStore):
@@ -569,7 +575,7 @@ async def test_no_replacement_puts_other_words_into_a_lesson_that_is_trusted(kin
 async def test_the_counts_of_a_moment_are_those_of_the_bank() -> None:
     async with await bank_of("open", a_lesson(RISKY)) as bank:
         await taught(bank, TASKS[0])
-        told, now = (await bank.as_of(1)).counts(), await bank.counts()
+        told, now = (await bank.history.state(1)).counts(), await bank.admin.counts()
         assert (told.lessons, told.retired, told.quarantined) == (now.lessons, now.retired, now.quarantined)
 
 
@@ -602,7 +608,7 @@ async def test_one_writer_who_has_lessons_merged_does_not_become_two() -> None:
 
 async def test_an_approved_lesson_is_not_hidden_by_one_that_is_near_it() -> None:
     async with await merging_bank("reviewed") as bank:
-        await bank.approve((await taught(bank, TASKS[0])).lessons[0].id, by="ana")
+        await bank.lessons.approve((await taught(bank, TASKS[0])).lessons[0].id, by="ana")
         bank._extractor = Taught(a_lesson(MERGED["near"]))
         learned = await taught(bank, TASKS[1])
         assert await shown(bank), [change.kind for change in learned.changes]

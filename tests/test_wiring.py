@@ -11,12 +11,13 @@ import pytest
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.testing import HashingEmbedder, ModelServer
+from lessonbank.testing.settings import grouped
 
 BASE: dict[str, Any] = {"scope": "t"}
 
 
 def embedder_of(path: Path, **more: Any) -> str:
-    with lessonbank.connect(path, **BASE, **more) as bank:
+    with lessonbank.connect(path, **grouped(**BASE, **more)) as bank:
         return bank.parts["embedder"]
 
 
@@ -93,19 +94,19 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
 )
 def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence) as raised:
-        lessonbank.connect(":memory:", **BASE, **options)
+        lessonbank.connect(":memory:", **grouped(**BASE, **options))
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("where", ["postgresql://localhost/x", "mysql://x", "", "  "])
 def test_a_place_that_is_no_store_is_named(where: str) -> None:
     with pytest.raises(UsageError):
-        lessonbank.connect(where, **BASE)
+        lessonbank.connect(where, **grouped(**BASE))
 
 
 def test_the_paper_profile_withholds_nothing_and_the_default_a_tenth() -> None:
     with (
-        lessonbank.connect(":memory:", **BASE, profile="paper") as paper,
-        lessonbank.connect(":memory:", **BASE) as default,
+        lessonbank.connect(":memory:", profile="paper", **grouped(**BASE)) as paper,
+        lessonbank.connect(":memory:", **grouped(**BASE)) as default,
     ):
         assert (paper.parts["holdout"], default.parts["holdout"]) == ("off", "adaptive, from 0.1")

@@ -180,7 +180,7 @@ def test_what_a_sample_taught_is_shown_to_the_next_one(bank: ReasoningBank, tmp_
     assert [one["verdicts"] for one in kept(log)] == [["success"], ["success"], ["failure"]]
     assert kept(log)[0]["shown"] == []
     assert kept(log)[1]["shown"] == kept(log)[0]["learned"] == ["Ring before opening"]
-    counts = bank.counts()
+    counts = bank.admin.counts()
     assert (counts.trajectories, counts.settled, counts.pending) == (3, 3, 0)
     assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(2 / 3)
     for experience in [bank.experience(entry) for entry in _experiences(bank)]:
@@ -191,18 +191,18 @@ def test_what_a_sample_taught_is_shown_to_the_next_one(bank: ReasoningBank, tmp_
 @needs_inspect
 def test_memory_is_shown_and_stays_as_it_is_where_nothing_is_learned(bank: ReasoningBank, tmp_path: Path) -> None:
     played(bank, tmp_path, lambda _: "I ring the bell.")
-    before = bank.counts()
+    before = bank.admin.counts()
     log = played(bank, tmp_path, lambda _: "I ring the bell.", learns=None)
     assert all(one["shown"] for one in kept(log))
     assert [one["learned"] for one in kept(log)] == [[], [], []]
-    assert bank.counts().trajectories == before.trajectories
+    assert bank.admin.counts().trajectories == before.trajectories
 
 
 @needs_inspect
 def test_without_a_score_the_bank_judges_or_waits(bank: ReasoningBank, tmp_path: Path) -> None:
     log = played(bank, tmp_path, lambda _: "I ring the bell.", learns="judged")
     assert [one["verdicts"] for one in kept(log)] == [["unknown"]] * 3
-    assert bank.counts().pending == 3
+    assert bank.admin.counts().pending == 3
 
 
 @needs_inspect
@@ -239,7 +239,7 @@ def test_a_solver_that_breaks_teaches_nothing(bank: ReasoningBank, tmp_path: Pat
     task = inspect_ai.Task(dataset=[Sample(input="Open it", target="x")], solver=broken())
     logs = inspect_ai.eval(with_memory(bank, task), model="mockllm/model", display="none", log_dir=str(tmp_path))
     assert logs[0].status == "error"
-    assert bank.counts().trajectories == 0
+    assert bank.admin.counts().trajectories == 0
 
 
 @needs_inspect
@@ -283,7 +283,7 @@ def test_an_agent_with_tools_is_wrapped_and_learned_from(bank: ReasoningBank, tm
 
 def _experiences(bank: ReasoningBank) -> list[str]:
     """Ids, oldest first."""
-    return [entry.entry.experience.id for entry in bank.history() if entry.entry.kind == "add"]
+    return [entry.entry.experience.id for entry in bank.history.list() if entry.entry.kind == "add"]
 
 
 @needs_inspect
@@ -302,4 +302,4 @@ def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         assert log.status == "success", log.error
         assert [one["verdicts"] for one in kept(log)] == [["success"], ["success"], ["failure"]]
     with lessonbank.connect("doors.db", scope="inspect/doors", embedder="lexical") as bank:
-        assert bank.counts().trajectories == 6
+        assert bank.admin.counts().trajectories == 6

@@ -151,13 +151,15 @@ def withheld(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An experiment's folder whose one bank left lessons out at random."""
     folder = tmp_path_factory.mktemp("withheld")
     (folder / BANKS).mkdir()
-    with lessonbank.connect(":memory:", scope="desk/1", holdout=0.3, embedder="lexical") as bank:
+    with lessonbank.connect(
+        ":memory:", scope="desk/1", embedder="lexical", evidence=lessonbank.Evidence(holdout=0.3)
+    ) as bank:
         for number in range(60):
             recall = bank.retrieve(f"close ticket number {number}")
             steps = (Step(action="press A", observation="nothing happened"), Step(action="press B", observation="done"))
             done = Trajectory(task=f"close ticket number {number}", steps=steps)
             bank.learn(done, recall=recall, outcome="success" if recall.shown or number == 0 else "failure")
-        bank.export(folder / BANKS / file_name("new", 1))
+        bank.admin.export(folder / BANKS / file_name("new", 1))
     (folder / BANKS / file_name("none", 1)).write_bytes(b"")
     return folder
 

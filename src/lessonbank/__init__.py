@@ -4,6 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ._version import VERSION
+from .config import Evidence as Evidence
+from .config import File as File
+from .config import Learning as Learning
+from .config import Model as Model
+from .config import Parts as Parts
+from .config import Retrieval as Retrieval
+from .config import Safety as Safety
+from .config import Server as Server
 from .errors import LessonbankError as LessonbankError
 from .types import Action as Action
 from .types import Experience as Experience
@@ -28,15 +36,23 @@ if TYPE_CHECKING:
 __all__ = [
     "Action",
     "AsyncReasoningBank",
+    "Evidence",
     "Experience",
     "Extraction",
+    "File",
     "Learned",
+    "Learning",
     "Lesson",
     "LessonbankError",
+    "Model",
     "Observation",
+    "Parts",
     "ReasoningBank",
     "Recall",
+    "Retrieval",
     "Run",
+    "Safety",
+    "Server",
     "Step",
     "ToolCall",
     "Trajectory",

@@ -13,6 +13,7 @@ from .guard.quote import quoted
 from .types import SECONDS, Action, Json, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
 
 log = logging.getLogger("lessonbank")
+_NO_TASK = "(no task was given)"
 
 
 class Loop(Protocol):
@@ -166,7 +167,7 @@ class AsyncAttempt:
 
     def _told(self, outcome: Outcome | None, reward: float | None) -> dict[str, Any]:
         return {
-            "task": self.task,
+            "task": self._named_task,
             "recall": self._receipt,
             "outcome": outcome,
             "reward": reward,
@@ -194,12 +195,18 @@ class AsyncAttempt:
             self._problems.append(note)
 
     @property
+    def _named_task(self) -> str | None:
+        """The task, where it is a text that says something."""
+        task: object = self.task
+        return task if isinstance(task, str) and task.strip() else None
+
+    @property
     def _receipt(self) -> Recall | None:
         """The recall, where the bank keeps it."""
         return self._recall if self._recall and self._recall.kept else None
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
-        return Trajectory(task=self.task, steps=tuple(self.steps), answer=answer, error=error)
+        return Trajectory(task=self._named_task or _NO_TASK, steps=tuple(self.steps), answer=answer, error=error)
 
     def _timed(self, source: object) -> object:
         return self._timed_run(source) if isinstance(source, Trajectory) else source

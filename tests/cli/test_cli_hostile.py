@@ -126,7 +126,7 @@ def test_a_model_that_refuses_the_key_stops_the_import_after_three_runs_and_they
     assert "HTTP 401 (check the API key" in sentence
     assert sentence.endswith("3 runs are kept and wait: the same command goes on from there [model_unavailable]")
     with lessonbank.connect(runs.parent / "bank.db", scope="t") as bank:
-        assert len(bank.pending()) == 3
+        assert len(bank.runs.pending(limit=10_000)) == 3
 
 
 def test_an_answer_in_between_keeps_an_import_going(runs: Path) -> None:

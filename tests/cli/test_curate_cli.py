@@ -18,11 +18,11 @@ def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None
         lesson = bank.learn(RUN, outcome="failure").lessons[0].id
         where = ("--bank", "bank.db", "--scope", "t")
         assert lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
-        assert bank.get(lesson).retired
+        assert bank.lessons.get(lesson).retired
         again = lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path)
         assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
         assert lessonbank_cli("restore", lesson, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
-        assert not bank.get(lesson).retired
+        assert not bank.lessons.get(lesson).retired
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ import pytest
 from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 from lessonbank.errors import NotFound
 
 pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
@@ -22,7 +22,9 @@ Done: TypeAlias = CompletedProcess[str]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
         for n in range(3):
             step = Step(action="print label", observation="error: no form")
             run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(step,))
@@ -53,20 +55,20 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         with pytest.raises(NotFound):
             bank.trajectory("run-1")
-        assert bank.counts().experiences == 2
-        assert "parcel 1" not in repr(bank.history())
+        assert bank.admin.counts().experiences == 2
+        assert "parcel 1" not in repr(bank.history.list())
 
 
 def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folder: Path) -> None:
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        lesson = bank.items()[0].id
+        lesson = bank.lessons.list(limit=10_000)[::-1][0].id
     done = purge("--lesson", lesson, "--reason", "wrong", "--yes", "--json", cwd=folder)
     entry = json.loads(done.stdout)["entry"]
     assert (entry["kind"], entry["what"], entry["lessons"]) == ("purge", "lesson", 1)
     done = purge("--whole-scope", "--reason", "left", "--yes", "--json", cwd=folder)
     assert json.loads(done.stdout)["entry"]["experiences"] == 3
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        assert not any(bank.counts().model_dump().values())
+        assert not any(bank.admin.counts().model_dump().values())
 
 
 @pytest.mark.full
@@ -81,11 +83,11 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
         assert named in done.stderr
         assert "nothing was erased" in done.stderr
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        assert bank.counts().experiences == 3
+        assert bank.admin.counts().experiences == 3
     words = ("--trajectory", "run-1", "--reason", "x")
     assert purge(*words, cwd=folder, answer="y", run=lessonbank_process).returncode == 0
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        assert bank.counts().experiences == 2
+        assert bank.admin.counts().experiences == 2
 
 
 @pytest.mark.full
@@ -103,7 +105,7 @@ def test_what_is_not_clear_erases_nothing(folder: Path, words: tuple[str, ...], 
     assert done.returncode == code, done.stderr
     assert sentence in " ".join(done.stderr.split())
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        assert bank.counts().experiences == 3
+        assert bank.admin.counts().experiences == 3
 
 
 def test_a_reason_must_be_given(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Lift
 from lessonbank.evidence.explanation import Explanation
 
@@ -22,7 +22,9 @@ ROUNDS = 24
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
     """A bank in which memory makes all the difference, and the id of a recall without it."""
     path, without = tmp_path_factory.mktemp("made") / "bank.db", list[str]()
-    with lessonbank.connect(path, scope="t", embedder="lexical", holdout=Blocked(lessons=0.3)) as bank:
+    with lessonbank.connect(
+        path, scope="t", embedder="lexical", evidence=Evidence(holdout=Blocked(lessons=0.3))
+    ) as bank:
         first = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
         bank.learn(first, outcome="failure")
         for n in range(ROUNDS):
@@ -30,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
             run = Trajectory(task="open the valve", steps=(Step(action=f"turn {n}", observation="open"),))
             bank.learn(run, recall=recall, outcome="failure" if recall.control else "success")
             without += [recall.id] if recall.control else []
-        bank.backup(path.with_name("copy.db"))
+        bank.admin.backup(path.with_name("copy.db"))
     return path.with_name("copy.db").read_bytes(), without[0]
 
 

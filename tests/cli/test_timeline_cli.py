@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 from lessonbank.cli.timeline import first_failing
 from lessonbank.errors import UsageError
 
@@ -40,7 +40,9 @@ def json_of(*words: object, cwd: Path) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
         for n in range(8):
             step = Step(action="print label", observation="error: no form")
             bank.learn(Trajectory(task=f"Ship parcel {n}", steps=(step,)), outcome="failure")
@@ -173,8 +175,8 @@ def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
     (found,) = json_of("retrieve", "Ship parcel 1", "--as-of", 2, cwd=folder)["matches"]
     assert found["experience"]["task"] == "Ship parcel 1"
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        at = bank.history()[0].at
-        assert bank.counts().recalls == 0
+        at = bank.history.list()[0].at
+        assert bank.admin.counts().recalls == 0
     done = run_cli("retrieve", "Ship parcel 1", "--as-of", at.isoformat(), "-k", 3, cwd=folder)
     assert "as of change 1" in done.stdout
     assert "Ship parcel 0" in done.stdout

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lessonbank.learning.consolidation.decision import TRIES, Deciding
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.errors import Conflict, ModelError, NotFound
 from lessonbank.events import Event, FellBack
 from lessonbank.learning.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
-from lessonbank.learning.consolidation.decision import TRIES, Deciding
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.retrieving import LexicalRetriever
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Change, Merge, Replace, Retire, Usage
 
 pytestmark = pytest.mark.anyio
@@ -67,9 +68,9 @@ async def two_banks(
     looking = await SqliteStore.open(path)
     held = Interrupted(policy(looking))
     more = {"extractor": drawing(NEAR)} | OPTIONS | more
-    async with await lessonbank.connect_async(path, extractor=drawing(OLD), **OPTIONS) as theirs:
+    async with await lessonbank.connect_async(path, **grouped(extractor=drawing(OLD), **OPTIONS)) as theirs:
         await theirs.learn(run("find the invoice"), outcome="success")
-        async with await lessonbank.connect_async(path, consolidation=held, **more) as mine:
+        async with await lessonbank.connect_async(path, **grouped(consolidation=held, **more)) as mine:
             yield mine, theirs, held
     await looking.close()
 
@@ -80,19 +81,19 @@ def merging(*replies: str) -> Callable[[Store], Consolidator]:
 
 async def test_a_merge_whose_source_was_retired_meanwhile_is_decided_anew(tmp_path: Path) -> None:
     async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
-        (old,) = await theirs.items()
-        held.left = [lambda: theirs.retire(old.id, reason="wrong")]
+        (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
+        held.left = [lambda: theirs.lessons.retire(old.id, reason="wrong")]
         learned = await mine.learn(run(), outcome="success")
         assert [type(change) for change in learned.changes] == [Add]
         assert (held.asked, learned.notes) == (2, ())
-        assert [i.content for i in await theirs.items()] == [NEAR]
-        assert [e.entry.kind for e in await mine.history()] == ["add", "retire", "add"]
+        assert [i.content for i in (await theirs.lessons.list(limit=10_000))[::-1]] == [NEAR]
+        assert [e.entry.kind for e in await mine.history.list()] == ["add", "retire", "add"]
 
 
 async def test_a_source_that_was_erased_meanwhile_is_met_too(tmp_path: Path) -> None:
     async with two_banks(tmp_path / "bank.db", merging(REPLY)) as (mine, theirs, held):
-        (old,) = await theirs.items()
-        held.left = [lambda: theirs.purge(lesson=old.id, reason="asked to")]
+        (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
+        held.left = [lambda: theirs.admin.purge(lesson=old.id, reason="asked to")]
         learned = await mine.learn(run(), outcome="success")
         assert ([type(change) for change in learned.changes], held.asked) == ([Add], 2)
 
@@ -101,9 +102,9 @@ async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a
     async with two_banks(tmp_path / "bank.db", merging(*[REPLY] * TRIES)) as (mine, theirs, held):
 
         async def swap() -> None:
-            (old,) = await theirs.items()
-            await theirs.retire(old.id, reason="wrong")
-            await theirs.learn(run(f"find invoice {len(await theirs.history())}"), outcome="success")
+            (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
+            await theirs.lessons.retire(old.id, reason="wrong")
+            await theirs.learn(run(f"find invoice {len(await theirs.history.list())}"), outcome="success")
 
         held.left = [swap] * TRIES
         learned = await mine.learn(trajectory := run(), outcome="success")
@@ -111,19 +112,19 @@ async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a
         assert held.asked == TRIES
         assert "added as it is, because the bank changed during each of 3 decisions" in learned.notes[0]
         assert learned.usage.requests == TRIES, "every decision was paid for"
-        assert learned.lessons[0] in await theirs.items()
-        assert await mine.pending() == ()
+        assert learned.lessons[0] in (await theirs.lessons.list(limit=10_000))[::-1]
+        assert await mine.runs.pending(limit=10_000) == ()
         assert (await theirs.learn(trajectory)).known == (trajectory.id,)
-        assert await mine.verify() == ()
+        assert await mine.admin.verify() == ()
 
 
 async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hooks(tmp_path: Path) -> None:
     events: list[Event] = []
     told_to: dict[str, Any] = {"hooks": [events.append]}
     async with two_banks(tmp_path / "bank.db", retiring_all, **told_to) as (mine, theirs, held):
-        (old,) = await theirs.items()
+        (old,) = (await theirs.lessons.list(limit=10_000))[::-1]
         new = Experience(scope="t", task="by hand", lessons=(Lesson(title="Mine", content="By hand."),))
-        held.left = [lambda: theirs.retire(old.id, reason="first")]
+        held.left = [lambda: theirs.lessons.retire(old.id, reason="first")]
         assert [c.kind for c in await mine.consolidate(new)] == ["add"]
         stubborn = Interrupted(refused_retire(old.id))
         mine._consolidator = stubborn
@@ -155,9 +156,9 @@ async def test_a_run_that_two_processes_learn_at_once_is_added_once(tmp_path: Pa
         recall = await mine.retrieve("find the receipt")
         trajectory = run()
         held.left = [lambda: theirs.learn(trajectory, recall=recall.id, outcome="success")]
-        before = await mine.counts()
+        before = await mine.admin.counts()
         learned = await mine.learn(trajectory, recall=recall, outcome="success")
-        after = await theirs.counts()
+        after = await theirs.admin.counts()
         assert (learned.known, learned.experience, learned.changes) == ((trajectory.id,), None, ())
         assert learned.notes == ("learned by another call or process meanwhile",)
         assert after.experiences == before.experiences + 1
@@ -171,14 +172,14 @@ async def test_a_run_is_learned_by_whoever_knows_how_it_ended(tmp_path: Path) ->
         held.left = [lambda: theirs.learn(trajectory)]
         learned = await mine.learn(trajectory, outcome="success")
         assert learned.lessons and held.asked == 1
-        assert await theirs.pending() == ()
+        assert await theirs.runs.pending(limit=10_000) == ()
 
 
 async def test_what_happened_to_an_experience_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
         late, early = run(), run()
         first = await mine.learn([late, early], outcome=["unknown", "success"])
-        held.left = [lambda: theirs.retire(first.lessons[0].id, reason="harmful")]
+        held.left = [lambda: theirs.lessons.retire(first.lessons[0].id, reason="harmful")]
         second = await mine.learn(late, outcome="failure")
         assert [type(change) for change in second.changes] == [Replace]
         assert held.asked == 3
@@ -190,10 +191,10 @@ async def test_what_happened_to_an_experience_meanwhile_is_not_overwritten(tmp_p
 async def test_what_was_taken_out_meanwhile_is_added_anew(tmp_path: Path) -> None:
     async with two_banks(tmp_path / "bank.db", lambda store: append) as (mine, theirs, held):
         await mine.learn(late := run())
-        held.left = [lambda: theirs.rollback(to=1, reason="start over")]
+        held.left = [lambda: theirs.history.rollback(to=1, reason="start over")]
         learned = await mine.learn(late, outcome="failure")
         assert ([type(change) for change in learned.changes], len(learned.lessons)) == ([Add], 1)
-        assert await theirs.pending() == ()
+        assert await theirs.runs.pending(limit=10_000) == ()
 
 
 async def filled() -> Store:
@@ -219,15 +220,15 @@ def policies(store: Store) -> dict[str, Consolidator]:
 async def test_a_dry_run_shows_what_a_policy_would_do_and_does_nothing(name: str) -> None:
     store = await filled()
     events: list[Event] = []
-    async with await lessonbank.connect_async(":memory:", **OPTIONS, hooks=[events.append]) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(hooks=[events.append], **OPTIONS)) as bank:
         bank.store, bank._consolidator = store, policies(store)[name]
         empty = Lesson(title="Empty search", content=NEAR)
         new = Experience(scope="t", task="find the receipt of the invoice", lessons=(empty,))
-        before = await bank.history()
+        before = await bank.history.list()
         shown = await bank.consolidate(new, dry_run=True)
-        assert (await bank.history(), events) == (before, [])
+        assert (await bank.history.list(), events) == (before, [])
         done = await bank.consolidate(new)
-        assert tuple(entry.entry for entry in (await bank.history())[1:]) == done
+        assert tuple(entry.entry for entry in (await bank.history.list())[1:]) == done
         assert [(c.kind, told(c)) for c in shown] == [(c.kind, told(c)) for c in done]
         kinds = {"append": ["add"], "skip": ["add"], "merge": ["add", "merge"], "bounded by number": ["add", "retire"]}
         assert [c.kind for c in shown] == kinds.get(name, ["add", "merge"])
@@ -241,10 +242,10 @@ def told(change: Change) -> object:
 
 
 def test_a_dry_run_of_the_waiting_bank_does_nothing_either() -> None:
-    with lessonbank.connect(":memory:", **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", **grouped(**OPTIONS)) as bank:
         new = Experience(scope="t", task="find it")
         assert bank.consolidate(new, dry_run=True) == (Add(experience=new),)
-        assert bank.history() == ()
+        assert bank.history.list() == ()
         assert bank.consolidate(new) == (Add(experience=new),)
 
 
@@ -252,7 +253,7 @@ async def test_what_a_merge_asks_of_a_model_is_part_of_the_usage_however_it_ends
     for reply, kinds in ((REPLY, [Add, Merge]), ("no", [Add]), (ModelError("down"), [Add])):
         model = ScriptedModel([reply])
         options: dict[str, Any] = {**OPTIONS, "model": {"extractor": model}, "consolidation": "merge_similar"}
-        async with await lessonbank.connect_async(":memory:", extractor=drawing(OLD), **options) as bank:
+        async with await lessonbank.connect_async(":memory:", **grouped(extractor=drawing(OLD), **options)) as bank:
             assert (await bank.learn(run("find the invoice"), outcome="success")).usage == Usage()
             bank._extractor = drawing(NEAR)
             learned = await bank.learn(run(), outcome="success")

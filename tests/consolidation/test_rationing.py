@@ -13,6 +13,7 @@ from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import Caps
 from lessonbank.learning.consolidation import caps as room_for_time
+from lessonbank.testing.settings import grouped
 
 pytestmark = pytest.mark.anyio
 WORDS = (
@@ -46,16 +47,16 @@ def options(**more: Any) -> dict[str, Any]:
 
 
 async def test_an_hour_brings_no_more_lessons_than_it_may() -> None:
-    async with await lessonbank.connect_async(":memory:", **options(caps=Caps(hour=7))) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(hour=7)))) as bank:
         learned = [await bank.learn(run(n), outcome="success") for n in range(4)]
         assert [len(one.lessons) for one in learned] == [3, 3, 1, 0]
-        assert (await bank.counts()).lessons == 7
+        assert (await bank.admin.counts()).lessons == 7
         last = learned[-1].experience
         assert last and [r.rule for r in last.rejected] == ["cap"] * 3
 
 
 async def test_an_hour_later_there_is_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await lessonbank.connect_async(":memory:", **options(caps=Caps(hour=3))) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(hour=3)))) as bank:
         assert len((await bank.learn(run(0), outcome="success")).lessons) == 3
         assert (await bank.learn(run(1), outcome="success")).lessons == ()
         later = room_for_time.now() + room_for_time._SPAN * 2
@@ -64,30 +65,30 @@ async def test_an_hour_later_there_is_room_again(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_full_scope_takes_nothing_until_something_is_retired() -> None:
-    async with await lessonbank.connect_async(":memory:", **options(caps=Caps(scope=4))) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=Caps(scope=4)))) as bank:
         first = await bank.learn(run(0), outcome="success")
         assert len((await bank.learn(run(1), outcome="success")).lessons) == 1
         assert (await bank.learn(run(2), outcome="success")).lessons == ()
-        await bank.retire(*(lesson.id for lesson in first.lessons), reason="old")
+        await bank.lessons.retire(*(lesson.id for lesson in first.lessons), reason="old")
         assert len((await bank.learn(run(3), outcome="success")).lessons) == 3
 
 
 async def test_what_others_added_counts_and_other_scopes_do_not(tmp_path: Path) -> None:
     async with (
-        await lessonbank.connect_async(tmp_path / "bank.db", **options(caps=Caps(hour=6))) as one,
-        await lessonbank.connect_async(tmp_path / "bank.db", **options(caps=Caps(hour=6))) as other,
+        await lessonbank.connect_async(tmp_path / "bank.db", **grouped(**options(caps=Caps(hour=6)))) as one,
+        await lessonbank.connect_async(tmp_path / "bank.db", **grouped(**options(caps=Caps(hour=6)))) as other,
     ):
         await one.learn(run(0), outcome="success")
         assert len((await other.learn(run(1), outcome="success")).lessons) == 3
         assert (await one.learn(run(2), outcome="success")).lessons == ()
-        assert len((await other.learn(run(3), outcome="success", scope="else")).lessons) == 3
+        assert len((await other.scoped("else").learn(run(3), outcome="success")).lessons) == 3
 
 
 async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await lessonbank.connect_async(":memory:", **options(caps=None)) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=None))) as bank:
         for n in range(12):
             await bank.learn(run(n), outcome="success")
-        times = [entry.at for entry in await bank.history()]
+        times = [entry.at for entry in await bank.history.list()]
         for wanted in range(len(times)):
             found = await room_for_time._before(bank.store, "t", times[wanted])
             assert sum(t < times[wanted] for t in times) >= found >= 0
@@ -97,4 +98,4 @@ async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: 
 
 async def test_a_cap_that_is_none_is_refused_in_one_sentence() -> None:
     with pytest.raises(UsageError, match="caps="):
-        await lessonbank.connect_async(":memory:", **options(caps=5))
+        await lessonbank.connect_async(":memory:", **grouped(**options(caps=5)))

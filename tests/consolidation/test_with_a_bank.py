@@ -14,6 +14,7 @@ from lessonbank import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.errors import Conflict, UsageError
 from lessonbank.learning.consolidation import unmerge
 from lessonbank.testing import HashingEmbedder, ScriptedModel
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Merge
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +41,7 @@ def run(task: str) -> Trajectory:
 
 async def connected(where: str | Path, *contents: str, **more: Any) -> lessonbank.AsyncReasoningBank:
     options: dict[str, Any] = {"scope": "t", "embedder": HashingEmbedder(), "holdout": None} | more
-    return await lessonbank.connect_async(where, extractor=drawing(*contents), **options)
+    return await lessonbank.connect_async(where, **grouped(extractor=drawing(*contents), **options))
 
 
 @pytest.mark.parametrize("kept", ["memory", "disk"])
@@ -49,21 +50,21 @@ async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_pa
     model = ScriptedModel([REPLY])
     async with await connected(where, OLD, NEAR, model=model, consolidation="merge_similar") as bank:
         first = await bank.learn(run("find the invoice"), outcome="success")
-        old = (await bank.items())[0].model_dump_json()
+        old = ((await bank.lessons.list(limit=10_000))[::-1])[0].model_dump_json()
         learned = await bank.learn(run("find the receipt of the invoice"), outcome="success")
         merge = next(c for c in learned.changes if isinstance(c, Merge))
-        assert [i.content for i in await bank.items()] == [BOTH]
+        assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
 
         made = await bank.experience(merge.experience.id)
         await _is_embedded_anew(bank, made)
         await bank.store.apply(unmerge(made), scope="t", writer="tests")
 
-        lessons = await bank.items()
+        lessons = (await bank.lessons.list(limit=10_000))[::-1]
         assert lessons[0].model_dump_json() == old
         assert lessons[1] == next(i for i in learned.lessons if i.content == NEAR)
         assert first.lessons == lessons[:1]
         assert not (await bank.experience(made.id)).active_lessons
-        assert await bank.verify() == ()
+        assert await bank.admin.verify() == ()
         with pytest.raises(UsageError, match="is retired"):
             unmerge(await bank.experience(made.id))
         with pytest.raises(Conflict):
@@ -90,20 +91,20 @@ async def test_a_merge_of_a_merge_is_undone_from_its_end() -> None:
         before = []
         merges = []
         for task in ("find the invoice", "find the receipt of the invoice", "find the invoice of May"):
-            before.append([i.model_dump_json() for i in await bank.items()])
+            before.append([i.model_dump_json() for i in (await bank.lessons.list(limit=10_000))[::-1]])
             learned = await bank.learn(run(task), outcome="success")
             merges += [c.experience.id for c in learned.changes if isinstance(c, Merge)]
         assert len(merges) == 2
         for made, state in zip(reversed(merges), reversed(before), strict=False):
             await bank.store.apply(unmerge(await bank.experience(made)), scope="t", writer="tests")
-            assert set(state) <= {i.model_dump_json() for i in await bank.items()}
+            assert set(state) <= {i.model_dump_json() for i in (await bank.lessons.list(limit=10_000))[::-1]}
 
 
 async def test_the_same_lesson_twenty_times_stays_one() -> None:
     async with await connected(":memory:", *[OLD] * 20, consolidation="skip_duplicates") as bank:
         for i in range(20):
             await bank.learn(run(f"find the invoice {i}"), outcome="success")
-        assert len(await bank.items()) == 1
+        assert len((await bank.lessons.list(limit=10_000))[::-1]) == 1
         repeats = [e.metadata.get("repeats") async for e in bank.store.scan(scope="t")]
     assert sum(bool(r) for r in repeats) == 19
 
@@ -116,7 +117,7 @@ async def test_a_run_judged_later_can_merge_too() -> None:
         waiting = run("find the receipt of the invoice")
         await bank.learn(waiting)
         await bank.learn(waiting, outcome="success")
-        assert [i.content for i in await bank.items()] == [BOTH]
+        assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
 
 
 async def test_merging_without_a_model_is_refused_when_the_bank_is_opened(tmp_path: Path) -> None:

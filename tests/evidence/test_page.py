@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
 from lessonbank.evidence.lift import in_words
 from lessonbank.reports.lift_page import page
@@ -353,7 +353,9 @@ def test_one_point_is_drawn_as_a_dot() -> None:
 
 
 def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
-    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", holdout=Blocked(lessons=0.3)) as bank:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=Blocked(lessons=0.3))
+    ) as bank:
         bank.learn(
             Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),)),
             outcome="failure",

@@ -158,7 +158,9 @@ def refund(*, outcome: str = "ok") -> Trajectory:
 
 
 def test_the_next_customer_sees_fields_and_their_sources_and_no_values_of_the_one_before() -> None:
-    with lessonbank.connect(":memory:", scope="acme/support", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        ":memory:", scope="acme/support", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         bank.learn(refund(), reward=1.0)
         text = bank.retrieve("Refund my order 9911").text
     for value in ("Sophia", "Silva", "Jane", "Roe", "Elm", "340", "8812"):

@@ -30,7 +30,7 @@ def test_a_verdict_a_note_and_the_bank_keep_no_key_that_a_server_repeats() -> No
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", model=refusing) as bank:
         learned = bank.learn(lessonbank.Trajectory(**RUN))
         assert learned.verdicts[0].outcome == "unknown" and learned.notes
-        assert KEY not in repr(learned) + repr(bank.history())
+        assert KEY not in repr(learned) + repr(bank.history.list())
 
 
 def test_the_log_of_an_attempt_without_memory_has_no_key(caplog: pytest.LogCaptureFixture) -> None:
@@ -39,7 +39,7 @@ def test_the_log_of_an_attempt_without_memory_has_no_key(caplog: pytest.LogCaptu
 
     with (
         caplog.at_level(logging.WARNING),
-        lessonbank.connect(":memory:", scope="t", embedder="lexical", hooks=[hook]) as bank,
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=lessonbank.Parts(hooks=[hook])) as bank,
         bank.attempt("open the valve") as attempt,
     ):
         assert attempt.text == ""

@@ -286,7 +286,9 @@ def test_the_field_of_a_name_that_promises_nothing_is_read_as_text() -> None:
 
 
 async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", holdout=None) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         lesson = Lesson(title="Check first", content="Check the address first.")
         await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", lessons=(lesson,)))
         recall = await bank.retrieve("Write to jane@example.org today")
@@ -296,7 +298,10 @@ async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
 
 async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one() -> None:
     async with await lessonbank.connect_async(
-        ":memory:", scope="t", embedder="lexical", redact=lambda text: text.replace("Acme", "[customer]")
+        ":memory:",
+        scope="t",
+        embedder="lexical",
+        safety=lessonbank.Safety(redact=lambda text: text.replace("Acme", "[customer]")),
     ) as bank:
         await bank.learn(Trajectory(id="r", task="Call Acme", answer="Acme, jane@example.org"), outcome="success")
         kept = await bank.trajectory("r")
@@ -305,11 +310,15 @@ async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one
 
 
 async def test_none_keeps_every_text_and_a_task_that_is_all_secret_is_still_a_task() -> None:
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=None) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=None)
+    ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
         assert (await bank.trajectory("r")).task == KEY
         assert bank.parts["redactor"] == "off"
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=lambda _: "") as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=lambda _: "")
+    ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
         assert (await bank.trajectory("r")).task == "[removed]"
         assert (await bank.retrieve(KEY)).task == "[removed]"
@@ -319,19 +328,23 @@ async def test_a_redactor_that_fails_lets_nothing_in() -> None:
     def broken(text: str) -> str:
         raise RuntimeError("no")
 
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=broken) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=broken)
+    ) as bank:
         with pytest.raises(RuntimeError):
             await bank.learn(Trajectory(task="t"), outcome="success")
         with pytest.raises(RuntimeError):
             await bank.retrieve("t")
-        assert (await bank.counts()).trajectories == 0
+        assert (await bank.admin.counts()).trajectories == 0
 
 
 async def test_what_is_no_redactor_is_refused_in_one_sentence() -> None:
     for wrong in (True, "presidio", 3):
         with pytest.raises(UsageError, match="redact= takes a function of text"):
-            await lessonbank.connect_async(":memory:", scope="t", redact=wrong)  # type: ignore[arg-type]
-    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical", redact=len) as bank:  # type: ignore[arg-type]
+            await lessonbank.connect_async(":memory:", scope="t", safety=lessonbank.Safety(redact=wrong))  # type: ignore[arg-type]
+    async with await lessonbank.connect_async(
+        ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=len)
+    ) as bank:  # type: ignore[arg-type]
         with pytest.raises(UsageError, match="this one gave int"):
             await bank.learn(Trajectory(task="t"), outcome="success")
 
@@ -339,7 +352,7 @@ async def test_what_is_no_redactor_is_refused_in_one_sentence() -> None:
 async def test_a_run_that_waits_is_learned_from_as_it_was_kept() -> None:
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
         await bank.learn(run())
-        (waiting,) = await bank.pending()
+        (waiting,) = await bank.runs.pending(limit=10_000)
         assert waiting == redacted(run(), redact)
         learned = await bank.learn(waiting, outcome="success")
         assert learned.experience

@@ -13,6 +13,7 @@ import pytest
 import lessonbank
 from lessonbank import Action, Observation, ReasoningBank, Step, ToolCall, Trajectory
 from lessonbank.testing.fakes import HashingEmbedder, ScriptedModel
+from lessonbank.testing.settings import grouped
 
 Profile = Literal["default", "paper"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,7 +54,7 @@ def bank(profile: Profile = "paper", **options: Any) -> ReasoningBank:
     """A bank in memory that withholds nothing and keeps whatever is drawn, unless told."""
     settings: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing", "holdout": None, "admission": None}
     settings |= options
-    return lessonbank.connect(":memory:", profile=profile, **settings)
+    return lessonbank.connect(":memory:", profile=profile, **grouped(**settings))
 
 
 def run(task: str = "Find the cheapest blue shoes", **fields: Any) -> Trajectory:

@@ -23,6 +23,7 @@ import lessonbank
 from lessonbank import Trajectory
 from lessonbank.errors import LessonbankError, ModelError
 from lessonbank.testing.fakes import ScriptedModel
+from lessonbank.testing.settings import grouped
 
 
 def extract(
@@ -189,11 +190,11 @@ def test_a_failed_extraction_keeps_the_run_for_another_try(profile: Profile, rep
     hook = lambda event: seen.append(type(event).__name__)  # noqa: E731
     with bank(profile, model=ScriptedModel([reply, some_lessons()]), hooks=(hook,)) as memory:
         learned = memory.learn(RUN, outcome="success")
-        assert (learned.lessons, len(memory.pending())) == ((), 1)
+        assert (learned.lessons, len(memory.runs.pending(limit=10_000))) == ((), 1)
         assert learned.notes
         assert "ExtractionFailed" in seen
-        assert memory.learn(memory.pending()[0], outcome="success").lessons
-        assert not memory.pending()
+        assert memory.learn(memory.runs.pending(limit=10_000)[0], outcome="success").lessons
+        assert not memory.runs.pending(limit=10_000)
 
 
 def contrast(profile: Profile, reply: str) -> tuple[lessonbank.Learned, ScriptedModel]:
@@ -236,7 +237,7 @@ def test_the_paper_contrast_shows_no_outcomes() -> None:
 async def test_all_runs_of_a_task_share_one_recall(profile: Profile) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "profile": profile, "holdout": None, "embedder": "hashing"}
     reply = some_lessons(evidence="run 1, step 2")
-    memory = await lessonbank.connect_async(":memory:", model=ScriptedModel([reply]), **settings)
+    memory = await lessonbank.connect_async(":memory:", **grouped(model=ScriptedModel([reply]), **settings))
     recall = await memory.retrieve(run().task)
     await memory.learn([run(), run(), run()], recall=recall, outcome=["success", "failure", "success"])
     settled = await memory.store.settlement(recall.id, scope="paper/test")
@@ -252,7 +253,7 @@ def test_runs_learned_one_by_one_give_three_lessons_each(profile: Profile) -> No
     with bank(profile, model=ScriptedModel([some_lessons(5), some_lessons(5)])) as memory:
         for outcome in ("success", "failure"):
             assert len(memory.learn(run(), outcome=outcome).lessons) == 3
-        assert memory.counts().experiences == 2
+        assert memory.admin.counts().experiences == 2
 
 
 @claim("append-only")
@@ -261,7 +262,7 @@ def test_everything_is_appended(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons(2)] * 3)) as memory:
         kinds = [memory.learn(run(), outcome="success").changes[0].kind for _ in range(3)]
         assert kinds == ["add"] * 3
-        assert len(memory.items()) == 6
+        assert len(memory.lessons.list(limit=10_000)[::-1]) == 6
 
 
 @claim("kept-as-drawn")
@@ -289,15 +290,17 @@ def test_task_run_and_lessons_are_kept(profile: Profile) -> None:
 @claim("kept-as-json")
 def test_a_bank_is_a_database_and_its_export_is_json(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing", "holdout": None, "profile": "paper"}
-    with lessonbank.connect(tmp_path / "bank.db", model=ScriptedModel([some_lessons()]), **settings) as memory:
+    with lessonbank.connect(
+        tmp_path / "bank.db", model=ScriptedModel([some_lessons()]), **grouped(**settings)
+    ) as memory:
         memory.learn(RUN, outcome="success")
-        memory.export(tmp_path / "bank.jsonl")
-        lessons = memory.items()
+        memory.admin.export(tmp_path / "bank.jsonl")
+        lessons = memory.lessons.list(limit=10_000)[::-1]
     assert (tmp_path / "bank.db").read_bytes().startswith(b"SQLite format 3")
     assert all(json.loads(line) for line in (tmp_path / "bank.jsonl").read_text(encoding="utf-8").splitlines())
-    with lessonbank.connect(":memory:", **settings) as other:
-        other.import_(tmp_path / "bank.jsonl")
-        assert other.items() == lessons
+    with lessonbank.connect(":memory:", **grouped(**settings)) as other:
+        other.admin.import_(tmp_path / "bank.jsonl")
+        assert other.lessons.list(limit=10_000)[::-1] == lessons
 
 
 @claim("rerun-appends")
@@ -306,9 +309,9 @@ def test_the_same_run_twice_adds_nothing(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons(), some_lessons()])) as memory:
         memory.learn(RUN, outcome="success")
         again = memory.learn(RUN, outcome="success")
-        assert (again.known, again.lessons, memory.counts().experiences) == ((RUN.id,), (), 1)
+        assert (again.known, again.lessons, memory.admin.counts().experiences) == ((RUN.id,), (), 1)
         memory.learn(RUN.model_copy(update={"id": "f" * 32}), outcome="success")
-        assert memory.counts().experiences == 2
+        assert memory.admin.counts().experiences == 2
 
 
 @claim("no-provenance")
@@ -328,10 +331,10 @@ def test_a_lesson_says_where_it_comes_from(profile: Profile) -> None:
 def test_a_lesson_can_be_retired_and_restored(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons()])) as memory:
         lesson = memory.learn(RUN, outcome="success").lessons[0]
-        memory.retire(lesson.id, reason="it misled")
+        memory.lessons.retire(lesson.id, reason="it misled")
         assert not memory.retrieve(RUN.task).lessons
-        assert memory.get(lesson.id).retired
-        memory.restore(lesson.id, reason="it did not")
+        assert memory.lessons.get(lesson.id).retired
+        memory.lessons.restore(lesson.id, reason="it did not")
         assert memory.retrieve(RUN.task).shown
         with pytest.raises(LessonbankError):
-            memory.get("no such lesson")
+            memory.lessons.get("no such lesson")

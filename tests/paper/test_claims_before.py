@@ -25,6 +25,7 @@ import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.testing.fakes import HashingEmbedder, ScriptedModel
+from lessonbank.testing.settings import grouped
 
 
 @claim("stream")
@@ -42,7 +43,7 @@ def test_a_task_is_met_with_what_earlier_tasks_taught_only(profile: Profile) -> 
 def test_an_empty_bank_recalls_nothing(profile: Profile) -> None:
     with bank(profile) as memory:
         recall = memory.retrieve("Find blue shoes")
-        assert (recall.text, recall.lessons, memory.items()) == ("", (), ())
+        assert (recall.text, recall.lessons, memory.lessons.list(limit=10_000)[::-1]) == ("", (), ())
 
 
 @claim("no-ground-truth")
@@ -87,9 +88,9 @@ def test_the_agent_is_the_callers() -> None:
 @both_profiles
 def test_each_scope_is_a_pool_of_its_own(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons()])) as memory:
-        memory.learn(run(), outcome="success", scope="site/one")
-        assert memory.retrieve("Find the cheapest blue shoes", scope="site/one").lessons
-        assert not memory.retrieve("Find the cheapest blue shoes", scope="site/two").lessons
+        memory.scoped("site/one").learn(run(), outcome="success")
+        assert memory.scoped("site/one").retrieve("Find the cheapest blue shoes").lessons
+        assert not memory.scoped("site/two").retrieve("Find the cheapest blue shoes").lessons
 
 
 @pytest.mark.full
@@ -247,11 +248,11 @@ def test_a_stored_task_is_embedded_once(profile: Profile) -> None:
 async def test_vectors_can_be_dropped_and_made_again(profile: Profile) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "profile": profile, "holdout": None}
     model = ScriptedModel([some_lessons()])
-    memory = await lessonbank.connect_async(":memory:", model=model, embedder="hashing", **settings)
+    memory = await lessonbank.connect_async(":memory:", model=model, embedder="hashing", **grouped(**settings))
     await memory.learn(run("Find blue shoes"), outcome="success")
     before = await memory.retrieve("Find red shoes")
     await memory.store.drop_index(scope="paper/test", space=before.space or "")
-    assert await memory.reindex() == 1
+    assert await memory.admin.reindex() == 1
     assert (await memory.retrieve("Find red shoes")).scores == before.scores
     await memory.close()
 
@@ -262,7 +263,7 @@ def test_a_task_joins_the_index_after_it_was_learned(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons(), some_lessons()])) as memory:
         memory.learn(run("Find blue shoes"), outcome="success")
         recalls = [memory.retrieve("Find red shoes") for _ in range(3)]
-        assert memory.counts().experiences == 1
+        assert memory.admin.counts().experiences == 1
         assert all(r.shown for r in recalls), "no trial finds itself in the place of a lesson"
         memory.learn(run("Find red shoes"), outcome="success", recall=recalls[0])
         assert memory.retrieve("Find red shoes").candidates[0].score == pytest.approx(1.0, abs=1e-5)
@@ -341,9 +342,9 @@ def test_a_lesson_that_says_the_same_is_shown_once(profile: Profile) -> None:
 @claim("always-shown")
 def test_the_paper_withholds_nothing_and_the_default_withholds_one_in_ten() -> None:
     embedder: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing"}
-    with lessonbank.connect(":memory:", profile="paper", **embedder) as memory:
+    with lessonbank.connect(":memory:", profile="paper", **grouped(**embedder)) as memory:
         assert memory.retrieve("Find shoes").holdout is None
-    with lessonbank.connect(":memory:", model=ScriptedModel([some_lessons()]), **embedder) as memory:
+    with lessonbank.connect(":memory:", model=ScriptedModel([some_lessons()]), **grouped(**embedder)) as memory:
         memory.learn(run(), outcome="success")
         recalls = [memory.retrieve("Find red shoes") for _ in range(60)]
         assert {c.probability for r in recalls for c in r.candidates} == {0.1}
@@ -355,7 +356,7 @@ def test_the_paper_withholds_nothing_and_the_default_withholds_one_in_ten() -> N
 @pytest.mark.anyio
 async def test_every_recall_leaves_a_receipt_that_learning_settles(profile: Profile) -> None:
     settings: dict[str, Any] = {"scope": "paper/test", "profile": profile, "holdout": None, "embedder": "hashing"}
-    memory = await lessonbank.connect_async(":memory:", model=ScriptedModel([some_lessons()]), **settings)
+    memory = await lessonbank.connect_async(":memory:", model=ScriptedModel([some_lessons()]), **grouped(**settings))
     recall = await memory.retrieve(RUN.task)
     kept = await memory.store.recall(recall.id, scope="paper/test")
     assert (kept.candidates, kept.text_digest) == (recall.candidates, recall.text_digest)

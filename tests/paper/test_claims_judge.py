@@ -136,7 +136,7 @@ def test_a_judge_that_is_down_or_unreadable_says_unknown(profile: Profile, reply
     with bank(profile, model=ScriptedModel([reply])) as memory:
         learned = memory.learn(RUN)
         assert (learned.verdicts[0].outcome, learned.lessons) == ("unknown", ())
-        assert [waiting.id for waiting in memory.pending()] == [RUN.id]
+        assert [waiting.id for waiting in memory.runs.pending(limit=10_000)] == [RUN.id]
 
 
 @claim("empty-run")

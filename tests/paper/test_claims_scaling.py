@@ -49,7 +49,7 @@ def scaled(
     model = ScriptedModel([some_lessons(), *replies])
     memory = bank(profile, model=model)
     memory.learn(run(), outcome="success")
-    return memory, memory.scale(TASK, agent, outcome=right, **options), model
+    return memory, memory.scale(TASK, agent, verify=right, **options), model
 
 
 @claim("parallel-driver", "one-recall-for-all", "scaling-race")
@@ -59,7 +59,7 @@ def test_k_runs_are_made_under_one_recall_and_contrasted_once(profile: Profile) 
     memory, result, model = scaled(profile, agent, some_lessons(9, evidence="run 1, step 2"), choosing(2), k=3)
     assert "Do the thing number 1" in agent.shown[0]
     assert len(set(agent.shown)) == 1
-    assert memory.counts().recalls == 1
+    assert memory.admin.counts().recalls == 1
     assert len(model.calls) == 3
     assert len(set(re.findall(r"<<<run (\d)", model.calls[1].prompt))) == 3
     assert len(result.learned.lessons) == 5
@@ -129,7 +129,7 @@ def test_scaling_without_memory_shows_and_learns_nothing(profile: Profile) -> No
     agent = Agent("14 dollars", "12 dollars")
     memory, result, _ = scaled(profile, agent, choosing(1), k=2, memory=False)
     assert (agent.shown, result.learned, result.pass_at_1) == (["", ""], None, pytest.approx(0.5))
-    assert memory.counts().experiences == 1
+    assert memory.admin.counts().experiences == 1
     memory.close()
 
 

@@ -12,6 +12,7 @@ import lessonbank
 from lessonbank import Lesson, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.retrieving import Retrieval
+from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
 
@@ -50,7 +51,7 @@ def run(task: str) -> Trajectory:
     ],
 )
 def test_the_parts_asked_for_are_on_every_recall(retrieval: Any, embedder: str, name: str) -> None:
-    with lessonbank.connect(":memory:", embedder=embedder, retrieval=retrieval, **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", embedder=embedder, **grouped(retrieval=retrieval, **OPTIONS)) as bank:
         bank.learn(run("save the invoice"), outcome="success")
         assert bank.parts["retriever"] == name
         assert bank.retrieve("save the receipt").retriever == name
@@ -58,7 +59,7 @@ def test_the_parts_asked_for_are_on_every_recall(retrieval: Any, embedder: str, 
 
 @pytest.mark.parametrize("retrieval", ["dense", "lexical", "hybrid"])
 def test_every_way_to_search_finds_what_was_learned(retrieval: Any) -> None:
-    with lessonbank.connect(":memory:", embedder="hashing", retrieval=retrieval, **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", embedder="hashing", **grouped(retrieval=retrieval, **OPTIONS)) as bank:
         bank.learn(run("save the invoice"), outcome="success")
         bank.learn(run("water the plants"), outcome="success")
         recall = bank.retrieve("save an invoice")
@@ -67,7 +68,7 @@ def test_every_way_to_search_finds_what_was_learned(retrieval: Any) -> None:
 
 def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
     settings = Retrieval(exclude="task")
-    with lessonbank.connect(":memory:", embedder="lexical", retrieval=settings, **OPTIONS) as bank:
+    with lessonbank.connect(":memory:", embedder="lexical", **grouped(retrieval=settings, **OPTIONS)) as bank:
         bank.learn(run("save the invoice"), outcome="success")
         bank.learn(run("save the receipt"), outcome="success")
         recall = bank.retrieve("Save the invoice")
@@ -78,7 +79,7 @@ def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
 def test_duplicates_are_looked_for_without_the_guards() -> None:
     settings = Retrieval(exclude="task", floor=0.9, diversity=0.9)
     options = OPTIONS | {"embedder": "lexical", "consolidation": "skip_duplicates", "retrieval": settings}
-    with lessonbank.connect(":memory:", **options) as bank:
+    with lessonbank.connect(":memory:", **grouped(**options)) as bank:
         first = bank.learn(run("save the invoice"), outcome="success")
         again = bank.learn(run("save the invoice"), outcome="success")
         assert first.lessons
@@ -87,11 +88,11 @@ def test_duplicates_are_looked_for_without_the_guards() -> None:
 
 def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_path: Path) -> None:
     options = OPTIONS | {"embedder": "hashing"}
-    with lessonbank.connect(tmp_path / "bank.db", retrieval="lexical", **options) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(retrieval="lexical", **options)) as bank:
         bank.learn(run("save the invoice"), outcome="success")
-        assert bank.reindex() == 0
-    with lessonbank.connect(tmp_path / "bank.db", retrieval="hybrid", **options) as bank:
-        assert bank.reindex() == 1
+        assert bank.admin.reindex() == 0
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(retrieval="hybrid", **options)) as bank:
+        assert bank.admin.reindex() == 1
         assert bank.retrieve("save it").space == "hashing-v1-512"
 
 
@@ -106,7 +107,7 @@ def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_pa
 )
 def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        lessonbank.connect(":memory:", embedder="lexical", **OPTIONS, **options)
+        lessonbank.connect(":memory:", embedder="lexical", **grouped(**OPTIONS, **options))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_lessons_that_repeat_each_other_give_way_on_a_bank_that_shows_two() -> N
 
     told = ["order one: press save twice", "order two: press save twice", "an order: open the settings page"]
     options = OPTIONS | {"embedder": "lexical", "limit": 2, "extractor": what_the_task_says}
-    with lessonbank.connect(":memory:", retrieval=Retrieval(diversity=0.7), **options) as bank:
+    with lessonbank.connect(":memory:", **grouped(retrieval=Retrieval(diversity=0.7), **options)) as bank:
         for task in told:
             bank.learn(run(task), outcome="success")
         recall = bank.retrieve("order two: press save")

@@ -27,6 +27,7 @@ from lessonbank.retrieving import (
 )
 from lessonbank.retrieving.dense import CATCH_UP
 from lessonbank.stores.memory import MemoryStore
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Experience, Found, Retire
 
 pytestmark = pytest.mark.anyio
@@ -218,7 +219,7 @@ TOLD = (
 
 def filled(**options: Any) -> lessonbank.ReasoningBank:
     bank = lessonbank.connect(
-        ":memory:", extractor=told, **{**OPTIONS, "retrieval": Retrieval(level="lesson"), **options}
+        ":memory:", **grouped(extractor=told, **{**OPTIONS, "retrieval": Retrieval(level="lesson"), **options})
     )
     for task in TOLD:
         bank.learn(run(task), outcome="success")
@@ -236,7 +237,7 @@ def test_a_bank_shows_the_found_lessons_alone_and_its_receipt_names_them() -> No
         assert all(why.startswith("found with a score of 0.") for why in recall.why.values())
         assert recall.space == "hashing-v1-512#lessons"
         assert len(bank.retrieve("press save", limit=1).lessons) == 1
-        assert bank.reindex() == 0
+        assert bank.admin.reindex() == 0
 
 
 def test_lessons_of_the_very_task_are_left_out_with_a_floor_and_diversity_too() -> None:
@@ -257,15 +258,15 @@ def test_found_lessons_are_withheld_and_settled_as_any() -> None:
             assert len(recall.candidates) == len(recall.shown) + len(recall.withheld) == 5
             assert not any(lesson.content in recall.text.splitlines() for lesson in recall.withheld)
         bank.learn(run("save the hat: press save again"), recall=recalls[0], outcome="success")
-        assert bank.counts().settled == 1
+        assert bank.admin.counts().settled == 1
 
 
 def test_a_retired_lesson_is_gone_from_the_next_recall_and_a_restored_one_back() -> None:
     with filled() as bank:
         (found,) = bank.retrieve("the can is in the shed").lessons
-        bank.retire(found.id, reason="moved")
+        bank.lessons.retire(found.id, reason="moved")
         assert bank.retrieve("the can is in the shed").lessons != (found,)
-        bank.restore(found.id, reason="not so")
+        bank.lessons.restore(found.id, reason="not so")
         assert bank.retrieve("the can is in the shed").lessons == (found,)
 
 
@@ -296,10 +297,10 @@ def test_settings_compose_as_they_do_for_experiences(settings: Retrieval, name: 
 
 def test_duplicates_are_still_found_by_their_tasks() -> None:
     with filled(consolidation="skip_duplicates") as bank:
-        before = len(bank.items())
+        before = len(bank.lessons.list(limit=10_000)[::-1])
         again = bank.learn(run("order boots: press save twice; ask for the bill first"), outcome="success")
         assert [i.content for i in again.lessons] == ["ask for the bill first"]
-        assert len(bank.items()) == before + 1
+        assert len(bank.lessons.list(limit=10_000)[::-1]) == before + 1
 
 
 @pytest.mark.parametrize(
@@ -313,17 +314,17 @@ def test_duplicates_are_still_found_by_their_tasks() -> None:
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        lessonbank.connect(":memory:", **{**OPTIONS, **options}, retrieval=Retrieval(**settings))
+        lessonbank.connect(":memory:", **grouped(retrieval=Retrieval(**settings), **{**OPTIONS, **options}))
 
 
 def test_a_bank_searched_by_tasks_so_far_is_embedded_when_it_turns_to_lessons(tmp_path: Any) -> None:
     options = {**OPTIONS, "extractor": told}
-    with lessonbank.connect(tmp_path / "bank.db", **options) as bank:
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(**options)) as bank:
         for task in TOLD:
             bank.learn(run(task), outcome="success")
-    with lessonbank.connect(tmp_path / "bank.db", retrieval=Retrieval(level="lesson"), **options) as bank:
-        assert bank.reindex() == 5
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(retrieval=Retrieval(level="lesson"), **options)) as bank:
+        assert bank.admin.reindex() == 5
         assert [i.content for i in bank.retrieve("where is the can in the shed").lessons] == ["the can is in the shed"]
-    with lessonbank.connect(tmp_path / "bank.db", **options) as bank:
-        assert bank.reindex() == 0
+    with lessonbank.connect(tmp_path / "bank.db", **grouped(**options)) as bank:
+        assert bank.admin.reindex() == 0
         assert len(bank.retrieve("order boots").lessons) == 2

@@ -10,6 +10,7 @@ from listed import listed
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
 from lessonbank.retrieving import Retrieval, default_floor, overlap
+from lessonbank.testing.settings import grouped
 
 CANCEL = "Cancel the pending order #W{}"
 FILL = ("Water the plants on floor {}", "Print the agenda of meeting {}", "Rename branch {} of the repository")
@@ -28,7 +29,7 @@ def run(task: str) -> Trajectory:
 def bank_of(*tasks: str, **options: Any) -> ReasoningBank:
     """A bank that withholds nothing and learned these tasks."""
     settings: dict[str, Any] = {"embedder": "lexical", "holdout": None, "caps": None, "admission": None, **options}
-    bank = lessonbank.connect(":memory:", scope="t", **settings)
+    bank = lessonbank.connect(":memory:", scope="t", **grouped(**settings))
     for task in tasks:
         bank.learn(run(task), outcome="success")
     return bank
@@ -143,9 +144,9 @@ def test_no_word_in_common_is_told() -> None:
 
 def test_lessons_that_may_not_be_shown_are_counted() -> None:
     with bank_of("Cancel the order") as bank:
-        lessons = bank.items()
+        lessons = bank.lessons.list(limit=10_000)[::-1]
         for lesson in lessons:
-            bank.retire(lesson.id, reason="wrong")
+            bank.lessons.retire(lesson.id, reason="wrong")
         (note,) = bank.retrieve("Cancel the order").notes
         assert note == f"no lesson in scope 't' may be shown: {len(lessons)} retired, 0 quarantined"
 
@@ -184,7 +185,7 @@ def test_a_text_that_is_there_needs_no_reason_and_the_reason_is_on_the_kept_rece
     with bank_of("Cancel the order") as bank:
         assert bank.retrieve("Cancel the order").notes == ()
         recall = bank.retrieve("Quarterly tax statements")
-        assert bank.explain(recall.id).notes == recall.notes
+        assert bank.recalls.explain(recall.id).notes == recall.notes
         assert recall.kept
 
 

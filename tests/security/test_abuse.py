@@ -25,6 +25,7 @@ from lessonbank.models.wrappers import TimeLimited
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.testing._store_samples import added, experience
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
 
 pytestmark = pytest.mark.anyio
@@ -55,12 +56,12 @@ def named(error: str) -> Exception:
 
 async def connected(**parts: Any) -> AsyncReasoningBank:
     parts = {"embedder": "lexical", "holdout": None, **parts}
-    return await lessonbank.connect_async(parts.pop("where", ":memory:"), scope="t", **parts)
+    return await lessonbank.connect_async(parts.pop("where", ":memory:"), scope="t", **grouped(**parts))
 
 
 async def minted(bank: AsyncReasoningBank) -> int:
     """How many lessons are kept, whether they may be shown or not."""
-    return (await bank.counts()).lessons
+    return (await bank.admin.counts()).lessons
 
 
 async def good_judge(run: Trajectory, /) -> Verdict:
@@ -83,7 +84,7 @@ async def test_no_reply_of_a_judge_that_is_no_verdict_mints_a_lesson() -> None:
         async with await connected(model=roles, extractor=good_extractor) as bank:
             began = time.process_time()
             learned = await bank.learn(RUN)
-            pending = [run.id for run in await bank.pending()]
+            pending = [run.id for run in await bank.runs.pending(limit=10_000)]
             if await minted(bank) or learned.lessons or learned.verdicts[0].outcome != "unknown":
                 wrong.append(f"{case['id']}: {learned.verdicts}")
             if pending != [RUN.id] or not learned.notes:
@@ -111,10 +112,10 @@ async def test_a_judge_that_raises_or_gives_rubbish_mints_nothing_and_the_run_wa
                     await bank.learn(RUN)
             else:
                 assert (await bank.learn(RUN)).verdicts[0].outcome == "unknown"
-            if await minted(bank) or [run.id for run in await bank.pending()] != [RUN.id]:
+            if await minted(bank) or [run.id for run in await bank.runs.pending(limit=10_000)] != [RUN.id]:
                 wrong.append(case["id"])
             learned = await bank.learn(RUN, outcome="success")
-            if len(learned.lessons) != 1 or await bank.pending():
+            if len(learned.lessons) != 1 or await bank.runs.pending(limit=10_000):
                 wrong.append(f"{case['id']}: it cannot be learned later")
     assert wrong == []
 
@@ -131,7 +132,7 @@ async def test_a_judge_that_hangs_can_be_given_up_and_nothing_is_lost_or_minted(
             with anyio.move_on_after(0.1):
                 await bank.learn(RUN)
             assert await minted(bank) == 0, case["id"]
-            assert [run.id for run in await bank.pending()] == [RUN.id], case["id"]
+            assert [run.id for run in await bank.runs.pending(limit=10_000)] == [RUN.id], case["id"]
 
 
 # --- an extractor that does not stop ---------------------------------------------------------------------------------
@@ -186,7 +187,7 @@ async def test_an_extractor_that_fails_mints_nothing_and_the_run_waits() -> None
             else:
                 learned = await bank.learn(RUN)
                 wrong += [] if learned.notes else [f"{case['id']}: nothing is said"]
-            if await minted(bank) or [run.id for run in await bank.pending()] != [RUN.id]:
+            if await minted(bank) or [run.id for run in await bank.runs.pending(limit=10_000)] != [RUN.id]:
                 wrong.append(case["id"])
     assert wrong == []
 
@@ -344,7 +345,7 @@ async def test_a_run_that_is_too_much_is_learned_in_bounded_time_or_refused_in_o
                 wrong.append(f"{case['id']}: {len(recall.text)} characters for the prompt")
             if (took := time.process_time() - began) > LONGEST:
                 wrong.append(f"{case['id']}: {took:.1f} s")
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()
     assert wrong == []
 
 

@@ -138,7 +138,9 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
     advice, states = cases("semantic"), dict[str, str]()
     assert len(advice) >= 60
     frames: set[tuple[str, ...]] = set()
-    async with await lessonbank.connect_async(":memory:", scope=MINE, embedder="lexical", holdout=None) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope=MINE, embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         for case in advice:
             kept = drawn(case, a_lesson(case)).lessons
             states[case["id"]] = kept[0].state if kept else "rejected"
@@ -166,7 +168,11 @@ async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_promp
 @pytest.mark.parametrize("trust", ["corroborated", "witnessed", "reviewed"])
 async def test_hostile_advice_in_plain_words_is_not_shown_where_trust_has_to_be_earned(trust: Any) -> None:
     async with await lessonbank.connect_async(
-        ":memory:", scope=MINE, embedder="lexical", holdout=None, trust=trust
+        ":memory:",
+        scope=MINE,
+        embedder="lexical",
+        evidence=lessonbank.Evidence(holdout=None),
+        safety=lessonbank.Safety(trust=trust),
     ) as bank:
         advice = [
             Experience(scope=MINE, task=c["task"], lessons=drawn(c, a_lesson(c)).lessons) for c in cases("semantic")

@@ -298,13 +298,17 @@ async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> 
         "extractor": ScriptedModel(lambda _: for_case["now"].reply, name="asked"),
     }
     async with await lessonbank.connect_async(
-        ":memory:", scope="desk", model=models, embedder="lexical", holdout=None
+        ":memory:", scope="desk", model=models, embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
     ) as bank:
         for case in CASES:
             for_case["now"] = case
-            before = {lesson.id for lesson in await bank.items(retired=True)}
+            before = {lesson.id for lesson in (await bank.lessons.list(retired=True, limit=10_000))[::-1]}
             learned = await bank.learn([attempt.trajectory for attempt in attempts_of(case, case.text)])
-            new = [lesson for lesson in await bank.items(retired=True) if lesson.id not in before]
+            new = [
+                lesson
+                for lesson in (await bank.lessons.list(retired=True, limit=10_000))[::-1]
+                if lesson.id not in before
+            ]
             assert {v.outcome for v in learned.verdicts} == {case.verdict}, case.id
             assert len(new) == len(learned.lessons) <= case.kept, case.id
             for lesson in new:
@@ -315,8 +319,8 @@ async def test_a_bank_keeps_every_lesson_in_its_own_scope_and_on_probation() -> 
                 assert not live_in(lesson.content), case.id
                 assert_inert(lesson, case)
             kept += len(new)
-        assert await bank.scopes() == ("desk",)
-        assert (await bank.counts()).retired == 0
+        assert await bank.admin.scopes() == ("desk",)
+        assert (await bank.admin.counts()).retired == 0
     assert kept >= 20
 
 
@@ -329,14 +333,19 @@ async def test_no_case_of_the_corpus_gets_a_lesson_without_a_verdict() -> None:
 
     unsure = ScriptedModel(lambda _: "I cannot tell.")
     async with await lessonbank.connect_async(
-        ":memory:", scope="desk", model=unsure, extractor=eager, embedder="lexical", holdout=None
+        ":memory:",
+        scope="desk",
+        model=unsure,
+        embedder="lexical",
+        parts=lessonbank.Parts(extractor=eager),
+        evidence=lessonbank.Evidence(holdout=None),
     ) as bank:
         runs = 0
         for case in (case for case in CASES if case.part not in ("error", "everywhere")):
             learned = await bank.learn([attempt.trajectory for attempt in attempts_of(case, case.text)])
             assert ({v.outcome for v in learned.verdicts}, learned.lessons) == ({"unknown"}, ()), case.id
             runs += case.runs
-        counts = await bank.counts()
+        counts = await bank.admin.counts()
     assert (counts.lessons, counts.pending) == (0, runs)
     assert asked == []
 
@@ -355,7 +364,9 @@ async def test_a_run_without_a_verdict_is_not_read_beside_one_that_has_one() -> 
 async def test_what_is_drawn_without_a_model_carries_the_words_of_a_run_inert() -> None:
     outcomes: tuple[Outcome, ...] = ("success", "failure")
     drawn_from = 0
-    async with await lessonbank.connect_async(":memory:", scope="desk", embedder="lexical", holdout=None) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope="desk", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         for case, outcome in zip(CASES[::2], cycle(outcomes)):
             moves = (("open", "a list"), (f"pay {case.text}", f"Error: {case.text}"), (case.text, f"paid {case.text}"))
             steps = tuple(

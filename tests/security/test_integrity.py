@@ -25,6 +25,7 @@ from lessonbank.errors import FormatError, LessonbankError
 from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Extraction, Lesson, Recall, Replace, Retire
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +90,7 @@ async def said_of(path: Path) -> str:
     """What is said about a file, by whoever opens and checks it; empty when it is taken for sound."""
     try:
         async with await lessonbank.connect_async(path, scope=MINE, embedder="lexical") as bank:
-            return "; ".join(await bank.verify())
+            return "; ".join(await bank.admin.verify())
     except LessonbankError as error:
         return str(error)
 
@@ -156,15 +157,15 @@ async def extract(attempts: Any, /) -> Extraction:
 @asynccontextmanager
 async def opened(where: Any, scope: str = MINE) -> AsyncGenerator[AsyncReasoningBank]:
     options: dict[str, Any] = {"embedder": "lexical", "holdout": None, "extractor": extract}
-    async with await lessonbank.connect_async(where, scope=scope, **options) as bank:
+    async with await lessonbank.connect_async(where, scope=scope, **grouped(**options)) as bank:
         yield bank
 
 
 async def learned(bank: AsyncReasoningBank, *, scope: str, answer: str = "a", runs: int = 3) -> None:
     for n in range(runs):
-        recall = await bank.retrieve(f"task {n}", scope=scope)
+        recall = await bank.scoped(scope).retrieve(f"task {n}")
         run = Trajectory(id=f"run-{n}", task=f"task {n}", answer=answer, steps=(Step(action="look", observation="x"),))
-        await bank.learn(run, recall=recall, outcome="success", scope=scope)
+        await bank.scoped(scope).learn(run, recall=recall, outcome="success")
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +174,7 @@ async def exported(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     path = tmp_path_factory.mktemp("export") / "sound.jsonl"
     async with opened(":memory:", scope="origin") as bank:
         await learned(bank, scope="origin")
-        await bank.export(path)
+        await bank.admin.export(path)
     return path.read_text("utf-8").splitlines()
 
 
@@ -219,9 +220,13 @@ def sealed(lines: list[str], case: Case) -> str:
 
 
 async def holdings(bank: AsyncReasoningBank, *scopes: str) -> list[Any]:
-    found: list[Any] = [await bank.scopes()]
+    found: list[Any] = [await bank.admin.scopes()]
     for scope in scopes:
-        found += [await bank.counts(scope=scope), await bank.items(scope=scope), await bank.history(scope=scope)]
+        found += [
+            await bank.scoped(scope).admin.counts(),
+            (await bank.scoped(scope).lessons.list(limit=10_000))[::-1],
+            await bank.scoped(scope).history.list(),
+        ]
     return found
 
 
@@ -235,7 +240,7 @@ async def imported(where: Any, text: bytes, folder: Path) -> tuple[str, list[str
         before, theirs = await holdings(bank, MINE, THEIRS), await holdings(bank, THEIRS)
         files = sorted(folder.rglob("*"))
         try:
-            await bank.import_(path)
+            await bank.admin.import_(path)
             said = "taken"
         except LessonbankError as error:
             said = "refused" if isinstance(error, FormatError) else f"refused as {error.code}"
@@ -244,10 +249,14 @@ async def imported(where: Any, text: bytes, folder: Path) -> tuple[str, list[str
         except Exception as error:  # noqa: BLE001 - any other error is the finding
             said = f"raised {type(error).__name__}"
         wrong += ["another scope was touched"] if (await holdings(bank, THEIRS))[1:] != theirs[1:] else []
-        wrong += ["a scope was made"] if not set(await bank.scopes()) <= {MINE, THEIRS} else []
-        wrong += ["a stranger vouched for a lesson"] if any(i.state == "active" for i in await bank.items()) else []
+        wrong += ["a scope was made"] if not set(await bank.admin.scopes()) <= {MINE, THEIRS} else []
+        wrong += (
+            ["a stranger vouched for a lesson"]
+            if any(i.state == "active" for i in (await bank.lessons.list(limit=10_000))[::-1])
+            else []
+        )
         wrong += ["a file was made"] if sorted(folder.rglob("*")) != files else []
-        wrong += list(await bank.verify())
+        wrong += list(await bank.admin.verify())
     return said, wrong
 
 
@@ -300,13 +309,13 @@ async def test_a_sound_export_is_taken_and_a_replayed_one_adds_nothing(quick: Pa
     assert await imported(":memory:", text, quick) == ("taken", [])
     path = quick / "handed-in.jsonl"
     async with opened(":memory:") as bank:
-        assert await bank.import_(path) == len(exported) - 2
+        assert await bank.admin.import_(path) == len(exported) - 2
         before = await holdings(bank, MINE)
-        assert await bank.import_(path) == 0
+        assert await bank.admin.import_(path) == 0
         assert await holdings(bank, MINE) == before
-        lesson = (await bank.items())[0]
-        await bank.purge(lesson=lesson.id, reason="wrong")
-        assert all(i.id != lesson.id for i in await bank.items(retired=True))
+        lesson = ((await bank.lessons.list(limit=10_000))[::-1])[0]
+        await bank.admin.purge(lesson=lesson.id, reason="wrong")
+        assert all(i.id != lesson.id for i in (await bank.lessons.list(retired=True, limit=10_000))[::-1])
 
 
 # --- erased ----------------------------------------------------------------------------------------------------------
@@ -345,13 +354,13 @@ async def left_after(case: Case, folder: Path) -> list[bytes]:
         await lived_in(bank, again=case.get("again", False))
         assert left_of(folder, SECRET, TITLE, b"hot-run", b"knock") == [SECRET, TITLE, b"hot-run", b"knock"]
         if case["what"] == "scope":
-            await bank.purge(scope_wide=True, reason="asked to")
+            await bank.admin.purge(all=True, reason="asked to")
         for id in ("hot-run", "second-hot-run") if case["what"] == "runs" else ():
-            await bank.purge(trajectory=id, reason="asked to")
-        for one in await bank.items(retired=True) if case["what"] == "lessons" else ():
-            await bank.purge(lesson=one.id, reason="asked to")
+            await bank.admin.purge(run=id, reason="asked to")
+        for one in (await bank.lessons.list(retired=True, limit=10_000))[::-1] if case["what"] == "lessons" else ():
+            await bank.admin.purge(lesson=one.id, reason="asked to")
         at_once = left_of(folder, SECRET, TITLE, b"hot-run", b"knock")
-        assert await bank.verify() == ()
+        assert await bank.admin.verify() == ()
     assert left_of(folder, SECRET, TITLE, b"hot-run", b"knock") == at_once
     return at_once
 
@@ -363,5 +372,5 @@ async def test_nothing_of_what_was_erased_is_left_in_any_byte(quick: Path) -> No
         left = await left_after(case, quick / case["id"])
         kept[case["id"]] = [word for word in left if case["what"] != "lessons" or word in (SECRET, TITLE)]
     known = {case["id"] for case in cases("integrity", "purge") if "known" in case}
-    assert failed({id: left for id, left in kept.items() if id not in known}) == {}
+    assert failed({id: left for id, left in kept.lessons.list(limit=10_000)[::-1] if id not in known}) == {}
     assert failed(kept).keys() == known, "what is known to fall short, and nothing else"

@@ -336,7 +336,12 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
         return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before a refund."),))
 
     bank = await lessonbank.connect_async(
-        ":memory:", scope="desk", model=ScriptedModel(quoting), extractor=eager, embedder="lexical", holdout=None
+        ":memory:",
+        scope="desk",
+        model=ScriptedModel(quoting),
+        embedder="lexical",
+        parts=lessonbank.Parts(extractor=eager),
+        evidence=lessonbank.Evidence(holdout=None),
     )
     tried = [case for case in SHORT if case.part not in ("error", "everywhere")]
     for case in tried:
@@ -349,7 +354,9 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
 
 
 async def test_what_an_error_says_does_not_make_a_stopped_run_a_success() -> None:
-    bank = await lessonbank.connect_async(":memory:", scope="desk", embedder="lexical", holdout=None)
+    bank = await lessonbank.connect_async(
+        ":memory:", scope="desk", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    )
     for case in (case for case in CASES if case.part in ("error", "everywhere")):
         assert (await bank.judge(run_of(case.part, case.text))).outcome == "failure", case.id
     await bank.close()

@@ -17,6 +17,7 @@ from lessonbank import AsyncReasoningBank
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing._store_samples import collected
+from lessonbank.testing.settings import grouped
 from lessonbank.types import (
     Experience,
     Extraction,
@@ -67,11 +68,13 @@ class Victim:
         self._extractor.lesson = {name: named(self.case, text) for name, text in turn["lesson"].items()}
         seen = Step(action="read", observation=named(self.case, turn["text"]))
         run = Trajectory(task=task or named(self.case, turn["task"]), steps=(seen,), answer="Done.")
-        return await self.bank.signed_by(writer).learn(run, outcome="success", **more)
+        return await self.bank.scoped(writer=writer).learn(run, outcome="success", **more)
 
     async def marked(self) -> list[Lesson]:
         """Every lesson that came of the case, those taken back too."""
-        return [i for i in await self.bank.items(retired=True) if mark(self.case) in i.text]
+        return [
+            i for i in (await self.bank.lessons.list(retired=True, limit=10_000))[::-1] if mark(self.case) in i.text
+        ]
 
     async def asked(self, task: str = "") -> Recall:
         return await self.bank.retrieve(named(self.case, task or self.case["task"]), limit=9)
@@ -81,7 +84,7 @@ class Victim:
 async def victim(case: Case, trust: TrustPolicy = "open", **more: Any) -> AsyncGenerator[Victim]:
     extractor = Fooled()
     told: dict[str, Any] = {"scope": ALICE, "trust": trust, "embedder": "lexical", "holdout": None, "limit": 9, **more}
-    async with await lessonbank.connect_async(":memory:", extractor=extractor, **told) as bank:
+    async with await lessonbank.connect_async(":memory:", **grouped(extractor=extractor, **told)) as bank:
         yield Victim(bank, extractor, case)
 
 
@@ -97,16 +100,20 @@ async def stored(bank: AsyncReasoningBank) -> str:
         *await collected(bank.store.scan(scope=ALICE)),
         *await collected(bank.store.journal(scope=ALICE)),
         *await collected(bank.store.receipts(scope=ALICE)),
-        *await bank.pending(),
+        *await bank.runs.pending(limit=10_000),
     ]
     return "\n".join(part.model_dump_json() for part in parts)
 
 
 async def shown_without_leave(bank: AsyncReasoningBank) -> list[str]:
     """Active lessons that no record of the journal moved: there must be none, whatever happened."""
-    moved = {id for entry in await bank.history() if isinstance(entry.entry, Trust) for id in entry.entry.lesson_ids}
+    moved = {
+        id for entry in await bank.history.list() if isinstance(entry.entry, Trust) for id in entry.entry.lesson_ids
+    }
     return [
-        lesson.id for lesson in await bank.items(retired=True) if lesson.state == "active" and lesson.id not in moved
+        lesson.id
+        for lesson in (await bank.lessons.list(retired=True, limit=10_000))[::-1]
+        if lesson.state == "active" and lesson.id not in moved
     ]
 
 
@@ -183,15 +190,15 @@ async def test_a_grafted_memory_is_found_by_its_run_and_by_its_writer_and_taken_
             learned = await fooled.read(case)
             assert learned.experience is not None
             run, bank = learned.experience.attempts[0].trajectory_id, fooled.bank
-            by_writer = [i for i in await bank.items() if i.provenance.writer == "mallory"]
-            by_run = [i for i in await bank.items() if run in i.provenance.trajectory_ids]
+            by_writer = [i for i in (await bank.lessons.list(limit=10_000))[::-1] if i.provenance.writer == "mallory"]
+            by_run = [i for i in (await bank.lessons.list(limit=10_000))[::-1] if run in i.provenance.trajectory_ids]
             assert by_writer == by_run == await fooled.marked()
-            assert {entry.writer for entry in await bank.history()} == {"ana", "mallory"}
+            assert {entry.writer for entry in await bank.history.list()} == {"ana", "mallory"}
             await fooled.asked()
-            await bank.purge(trajectory=run, reason="it read a poisoned page")
+            await bank.admin.purge(run=run, reason="it read a poisoned page")
             assert mark(case) not in await stored(bank), case["id"]
-            assert [i.title for i in await bank.items()] == ["Sort by date"]
-            assert await bank.verify() == ()
+            assert [i.title for i in (await bank.lessons.list(limit=10_000))[::-1]] == ["Sort by date"]
+            assert await bank.admin.verify() == ()
 
 
 async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> None:
@@ -200,7 +207,7 @@ async def test_quarantine_hides_a_grafted_memory_and_keeps_it_as_evidence() -> N
             await fooled.read(case)
             for lesson in await fooled.marked():
                 if lesson.state == "probation":
-                    await fooled.bank.quarantine(lesson.id, reason="it came of a poisoned page")
+                    await fooled.bank.lessons.quarantine(lesson.id, reason="it came of a poisoned page")
             assert (await fooled.asked()).text == ""
             assert await fooled.marked()
 
@@ -216,7 +223,7 @@ async def test_two_tasks_that_read_one_page_pass_for_independent_unless_a_witnes
                 await fooled.read(case, task=f"{case['task']}, for the other office")
                 if (await fooled.asked()).text:
                     shown[trust].append(case["id"])
-                    moves = [e.entry for e in await fooled.bank.history() if isinstance(e.entry, Trust)]
+                    moves = [e.entry for e in await fooled.bank.history.list() if isinstance(e.entry, Trust)]
                     assert all(len(move.evidence) == 2 and move.by == "corroboration" for move in moves)
                 assert await shown_without_leave(fooled.bank) == []
     assert shown["witnessed"] == shown["reviewed"] == []
@@ -231,10 +238,10 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
         async with victim(case, "open") as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
-            alone = await fooled.bank.retrieve(named(case, case["victim"]), scope=BOB, limit=9)
+            alone = await fooled.bank.scoped(BOB).retrieve(named(case, case["victim"]), limit=9)
             assert (alone.text, alone.lessons, alone.candidates) == ("", (), ()), case["id"]
-            assert (await fooled.bank.counts(scope=BOB)).experiences == 0
-            assert await fooled.bank.items(scope=BOB, retired=True) == ()
+            assert (await fooled.bank.scoped(BOB).admin.counts()).experiences == 0
+            assert (await fooled.bank.scoped(BOB).lessons.list(retired=True, limit=10_000))[::-1] == ()
             other = {
                 **case["turns"][0],
                 "text": "nothing",
@@ -244,7 +251,7 @@ async def test_what_one_user_made_an_agent_write_is_shown_to_nobody_in_another_s
                 },
             }
             await fooled.read(other, task=named(case, case["victim"]), scope=BOB)
-            recall = await fooled.bank.retrieve(named(case, case["victim"]), scope=BOB, limit=9)
+            recall = await fooled.bank.scoped(BOB).retrieve(named(case, case["victim"]), limit=9)
             assert mark(case) not in repr(recall), case["id"]
             assert [i.title for i in recall.shown] == ["Own"]
 
@@ -271,7 +278,7 @@ async def test_a_user_who_asks_in_other_words_corroborates_alone_unless_another_
             for lesson in await fooled.marked():
                 if lesson.state == "active":
                     won.append(case["id"])
-                    moves = [e for e in await fooled.bank.history(lesson=lesson.id) if isinstance(e.entry, Trust)]
+                    moves = [e for e in await fooled.bank.history.list(lesson=lesson.id) if isinstance(e.entry, Trust)]
                     assert [len(e.entry.evidence) for e in moves if isinstance(e.entry, Trust)] == [2]
                     assert {e.writer for e in moves} == {"mallory"}
             assert await shown_without_leave(fooled.bank) == []
@@ -288,11 +295,11 @@ async def test_one_user_s_lessons_are_all_found_by_writer_and_taken_out() -> Non
         async with victim(case) as fooled:
             for turn in case["turns"]:
                 await fooled.read(turn)
-            lessons = await fooled.bank.items()
+            lessons = (await fooled.bank.lessons.list(limit=10_000))[::-1]
             assert {i.provenance.writer for i in lessons} <= {"mallory"}
             for run in sorted({id for i in lessons for id in i.provenance.trajectory_ids}):
-                await fooled.bank.purge(trajectory=run, reason="all of this user's")
-            assert await fooled.bank.items(retired=True) == ()
+                await fooled.bank.admin.purge(run=run, reason="all of this user's")
+            assert (await fooled.bank.lessons.list(retired=True, limit=10_000))[::-1] == ()
             assert (await fooled.asked(case["victim"])).text == ""
 
 
@@ -338,14 +345,14 @@ class Chain:
     # -- the steps
 
     async def _export(self) -> None:
-        await self.now.bank.export(self._folder / "lessons.jsonl")
+        await self.now.bank.admin.export(self._folder / "lessons.jsonl")
 
     async def _import(self) -> None:
         await self.open()
-        await self.now.bank.signed_by("ana").import_(self._folder / "lessons.jsonl")
+        await self.now.bank.scoped(writer="ana").admin.import_(self._folder / "lessons.jsonl")
 
     async def _return(self) -> None:
-        await self.banks[0].bank.import_(self._folder / "lessons.jsonl")
+        await self.banks[0].bank.admin.import_(self._folder / "lessons.jsonl")
         self.banks.append(self.banks[0])
 
     async def _forge(self) -> None:
@@ -385,9 +392,9 @@ class Chain:
         self.now.bank.writer = "ana"
 
     async def _rollback(self) -> None:
-        await self.now.bank.rollback(to=0, reason="away")
-        last = (await self.now.bank.history())[-1].sequence
-        await self.now.bank.rollback(to=last - 1, reason="and back")
+        await self.now.bank.history.rollback(to=0, reason="away")
+        last = (await self.now.bank.history.list())[-1].sequence
+        await self.now.bank.history.rollback(to=last - 1, reason="and back")
 
 
 @asynccontextmanager
@@ -413,7 +420,7 @@ async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPoli
             recall = await chain.now.asked()
             assert leaks(recall.text, case) == [], case["id"]
             assert bool(recall.text) is (trust == "open"), case["id"]
-            assert await chain.now.bank.verify() == ()
+            assert await chain.now.bank.admin.verify() == ()
             merged += chain.merged
     assert merged >= 8, "models did word one lesson for two"
 
@@ -439,8 +446,11 @@ async def test_however_it_came_a_lesson_goes_with_its_runs(tmp_path: Path) -> No
         async with walked(case, tmp_path, "open") as chain:
             bank = chain.now.bank
             for run in sorted(chain.runs):
-                if any(run in i.provenance.trajectory_ids for i in await bank.items(retired=True)):
-                    await bank.purge(trajectory=run, reason="it read a poisoned page")
+                if any(
+                    run in i.provenance.trajectory_ids
+                    for i in (await bank.lessons.list(retired=True, limit=10_000))[::-1]
+                ):
+                    await bank.admin.purge(run=run, reason="it read a poisoned page")
             assert await chain.now.marked() == [], case["id"]
             assert (await chain.now.asked()).text == "", case["id"]
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()

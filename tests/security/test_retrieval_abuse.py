@@ -14,7 +14,7 @@ from attacks import Case, cases, spelled
 from sharing import folder
 
 import lessonbank
-from lessonbank import AsyncReasoningBank
+from lessonbank import AsyncReasoningBank, Evidence
 from lessonbank.errors import LessonbankError, ModelError, UsageError
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
@@ -46,14 +46,16 @@ def a_lesson(task: str, scope: str, *, title: str = "", mark: str = "own") -> Ex
 async def planted(bank: AsyncReasoningBank, lessons: Sequence[Experience]) -> None:
     scope = lessons[0].scope
     await bank.store.apply([Add(experience=e) for e in lessons], scope=scope, writer="tests")
-    await bank.reindex(scope=scope)
+    await bank.scoped(scope).admin.reindex()
 
 
 @asynccontextmanager
 async def asked(by: By, where: str | Path = ":memory:") -> AsyncGenerator[AsyncReasoningBank]:
     """A bank of two scopes with a lesson for each of the tasks."""
     embedder = "lexical" if by == "lexical" else "hashing"
-    bank = await lessonbank.connect_async(where, scope=MINE, embedder=embedder, retrieval=by, holdout=None)
+    bank = await lessonbank.connect_async(
+        where, scope=MINE, embedder=embedder, retrieval=by, evidence=Evidence(holdout=None)
+    )
     try:
         await planted(bank, [a_lesson(task, MINE) for task in TASKS])
         await planted(bank, [a_lesson(task, THEIRS, mark="somebody else") for task in (*TASKS, "secret plans")])
@@ -94,8 +96,8 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
             if (took := time.process_time() - began) > LONGEST:
                 wrong.append(f"{case['id']}: {took:.1f} s")
         assert await finds_all(bank) == []
-        assert await bank.verify() == ()
-        assert (await bank.counts()).experiences == len(TASKS)
+        assert await bank.admin.verify() == ()
+        assert (await bank.admin.counts()).experiences == len(TASKS)
     assert wrong == []
 
 
@@ -179,7 +181,9 @@ class BrokenEmbedder:
 
 async def test_an_embedder_that_goes_mad_costs_an_answer_and_never_the_bank() -> None:
     embedder, wrong = BrokenEmbedder(), list[str]()
-    async with await lessonbank.connect_async(":memory:", scope=MINE, embedder=embedder, holdout=None) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", scope=MINE, embedder=embedder, evidence=Evidence(holdout=None)
+    ) as bank:
         await planted(bank, [a_lesson(task, MINE) for task in TASKS])
         for case in [c for c in cases("retrieval", "vector") if c["expect"] != "fine"]:
             embedder.answer = [vector(case)]

@@ -164,7 +164,12 @@ async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
     watching, path, cases = Watching(), tmp_path / "bank.db", of(surrounding)
     caplog.set_level(logging.DEBUG)
     async with await lessonbank.connect_async(
-        path, scope="t", model=watching.model, embedder=watching, hooks=[watching.hook], holdout=None
+        path,
+        scope="t",
+        model=watching.model,
+        embedder=watching,
+        parts=lessonbank.Parts(hooks=[watching.hook]),
+        evidence=lessonbank.Evidence(holdout=None),
     ) as bank:
         run = run_of(cases)
         await bank.judge(run)
@@ -173,7 +178,7 @@ async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
         lesson = Lesson(title=cases[0].text, content="\n".join(c.text for c in cases[:20]))
         await bank.consolidate(Experience(scope="t", task=cases[1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
-        await bank.export(tmp_path / "bank.jsonl")
+        await bank.admin.export(tmp_path / "bank.jsonl")
         kept = (await bank.trajectory("another")).model_dump_json()
         assert watching.model.calls
     told = "\n".join([*watching.seen, caplog.text, repr(learned), repr(recall), kept, everything_in(path)])
@@ -183,7 +188,12 @@ async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
 async def test_the_search_for_leaks_finds_what_a_bank_without_a_redactor_keeps(tmp_path: Path) -> None:
     watching, path, cases = Watching(), tmp_path / "bank.db", of("prose")
     async with await lessonbank.connect_async(
-        path, scope="t", model=watching.model, embedder=watching, hooks=[watching.hook], redact=None
+        path,
+        scope="t",
+        model=watching.model,
+        embedder=watching,
+        parts=lessonbank.Parts(hooks=[watching.hook]),
+        safety=lessonbank.Safety(redact=None),
     ) as bank:
         await bank.learn(run_of(cases), outcome="failure")
     assert len(found_in(everything_in(path), cases)) == len(cases)
@@ -198,5 +208,5 @@ async def test_a_crashed_attempt_leaves_no_secret(tmp_path: Path) -> None:
             async with bank.attempt("call the service") as attempt:
                 attempt.step("call", case.text)
                 raise ValueError(case.text)
-        assert (await bank.counts()).trajectories == 1
+        assert (await bank.admin.counts()).trajectories == 1
     assert found_in(everything_in(path), [case]) == []

@@ -393,11 +393,11 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[
     """A bank whose every lesson is a case of the corpus."""
     path = tmp_path_factory.mktemp("hostile") / "bank.db"
     kept = [Lesson(title=t[:300], description=t, content=t) for c in SHORT if (t := mended(c.text)).strip()]
-    with lessonbank.connect(path, scope="s", embedder="lexical", holdout=None) as memory:
+    with lessonbank.connect(path, scope="s", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)) as memory:
         for start in range(0, len(kept), 40):
             lessons = tuple(kept[start : start + 40])
             memory.consolidate(Experience(scope="s", task=f"{lessons[0].title} number {start}", lessons=lessons))
-        yield path, list(memory.items())
+        yield path, list(memory.lessons.list(limit=10_000)[::-1])
 
 
 def command(path: Path, *words: str) -> str:
@@ -438,9 +438,13 @@ def test_an_export_is_ascii_one_record_a_line_and_comes_back_whole(bank: tuple[P
     assert not bad_characters(text)
     assert not roles_in(text)
     assert all(json.loads(line) for line in text.splitlines())
-    with lessonbank.connect(path.with_name("other.db"), scope="t", embedder="lexical", holdout=None) as other:
-        other.import_(file)
-        assert [(i.title, i.content) for i in other.items()] == [(i.title, i.content) for i in kept]
+    with lessonbank.connect(
+        path.with_name("other.db"), scope="t", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as other:
+        other.admin.import_(file)
+        assert [(i.title, i.content) for i in other.lessons.list(limit=10_000)[::-1]] == [
+            (i.title, i.content) for i in kept
+        ]
         block = other.retrieve("number 40 done", limit=3).text
     assert_inert(block, but=THOUGHTS)
 
@@ -464,7 +468,9 @@ async def test_reasons_and_notes_from_models_are_one_inert_line() -> None:
 @pytest.mark.full
 @pytest.mark.anyio
 async def test_errors_say_hostile_text_in_one_inert_line() -> None:
-    with lessonbank.connect(":memory:", scope="s", embedder="lexical", holdout=None) as memory:
+    with lessonbank.connect(
+        ":memory:", scope="s", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as memory:
         for case in SHORT:
 
             def broken(prompt: str, text: str = case.text) -> str:
@@ -475,9 +481,9 @@ async def test_errors_say_hostile_text_in_one_inert_line() -> None:
             assert "\n" not in str(model.value), case.id
             assert_inert(str(model.value), but=THOUGHTS, id=case.id)
             with pytest.raises(LessonbankError) as missing:
-                memory.get(mended(case.text))
+                memory.lessons.get(mended(case.text))
             with pytest.raises(LessonbankError) as scope:
-                memory.counts(scope=f"{case.text} ")
+                memory.scoped(f"{case.text} ").admin.counts()
             assert str(missing.value).isprintable() and str(scope.value).isprintable(), case.id
             with pytest.raises(JudgeError) as judge:
                 parse_verdict(f"The status is {case.text}", nonce="x")

@@ -45,7 +45,7 @@ def test_a_name_that_cannot_be_a_scope_opens_no_bank() -> None:
 
 
 async def attempted(bank: AsyncReasoningBank, scope: Any) -> None:
-    async with bank.attempt("a task", scope=scope):
+    async with bank.scoped(scope).attempt("a task"):
         pass
 
 
@@ -99,7 +99,7 @@ async def test_every_call_of_a_bank_refuses_a_name_that_cannot_be_a_scope(kind: 
                     wrong.append(f"{name}: {str(scope)[:80]!r}")
                 except UsageError as error:
                     wrong += [] if "cannot be a scope" in str(error) else [f"{name}: {error}"]
-        assert await bank.scopes() == (bank.scope,)
+        assert await bank.admin.scopes() == (bank.scope,)
         assert await state(bank.store, bank.scope) == before
     assert wrong == []
 
@@ -195,7 +195,7 @@ async def test_what_is_somebody_elses_is_answered_exactly_as_what_does_not_exist
                     wrong.append(f"{case['id']}: {answers}")
                 if await glance(bank.store, THEIRS) != theirs or await bank.store.counts(scope=OURS) != ours:
                     wrong.append(f"{case['id']}: something was changed")
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()
     assert wrong == []
     assert {case["door"] for case in cases("tenancy", "door")} == DOORS.keys()
 
@@ -209,9 +209,9 @@ async def test_a_receipt_of_another_scope_is_refused_before_anything_is_looked_u
             if known:
                 await bank.store.record(receipt)
             with pytest.raises(UsageError) as caught:
-                await bank.learn(_RUN, recall=receipt, outcome="failure", scope=OURS)
+                await bank.scoped(OURS).learn(_RUN, recall=receipt, outcome="failure")
             said.append(repr(refusal(caught.value)))
-            assert (await bank.counts(scope=OURS)).trajectories == 0
+            assert (await bank.scoped(OURS).admin.counts()).trajectories == 0
     assert said[0] == said[1]
 
 
@@ -242,5 +242,5 @@ async def test_an_id_is_a_name_and_nothing_else_whatever_stands_in_it(kind: str)
                     if any(held in answer for held in ("own-run", "the text")):
                         wrong.append(f"{case['id']} at {name}: {answer[:300]}")
             assert [await state(bank.store, scope) for scope in (OURS, THEIRS)] == before
-            assert await bank.verify() == ()
+            assert await bank.admin.verify() == ()
     assert wrong == []

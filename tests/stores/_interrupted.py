@@ -56,7 +56,7 @@ async def export(path: Path, begin: Begin) -> None:
     """Over an earlier export."""
     bank = await lessonbank.wiring.connect_async(path, scope=MINE, embedder="lexical")
     begin()
-    await bank.export(path.with_name("export.jsonl"))
+    await bank.admin.export(path.with_name("export.jsonl"))
 
 
 CALLS: dict[str, Callable[[Path, Begin], Awaitable[None]]] = {

@@ -23,6 +23,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, JournalEntry
 
 OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
@@ -148,7 +149,7 @@ async def test_a_write_does_not_wait_for_a_reader_that_is_not_done(path: Path) -
 
 
 def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
-    with lessonbank.connect(path, embedder=HashingEmbedder(), **OPTIONS) as bank:
+    with lessonbank.connect(path, embedder=HashingEmbedder(), **grouped(**OPTIONS)) as bank:
         problems: list[BaseException] = []
 
         def work(first: int) -> None:
@@ -168,14 +169,14 @@ def test_threads_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> Non
         for thread in threads:
             thread.join(60)
         assert problems == []
-        counts = bank.counts()
+        counts = bank.admin.counts()
         assert (counts.experiences, counts.recalls, counts.settled) == (80, 40, 40)
-        assert bank.verify() == ()
+        assert bank.admin.verify() == ()
 
 
 @pytest.mark.full
 async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) -> None:
-    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **OPTIONS)
+    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **grouped(**OPTIONS))
     recalls: dict[int, Recall] = {}
 
     async def work(number: int) -> None:
@@ -192,13 +193,13 @@ async def test_tasks_of_one_process_share_a_bank_and_lose_nothing(path: Path) ->
     for number, recall in recalls.items():
         assert run(number).task in {e.task for e in kept if e.id in {c.experience_id for c in recall.candidates}}
     assert {r.id for r in await collected(bank.store.receipts(scope=MINE))} == {r.id for r in recalls.values()}
-    assert await bank.verify() == ()
+    assert await bank.admin.verify() == ()
     await bank.close()
 
 
 @pytest.mark.parametrize("retrieval", ["dense", "lexical", "hybrid"])
 async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path, retrieval: str) -> None:
-    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), retrieval=retrieval, **OPTIONS)
+    bank = await lessonbank.connect_async(path, embedder=HashingEmbedder(), **grouped(retrieval=retrieval, **OPTIONS))
     for number in range(5):
         await bank.learn(run(number), outcome="failure")
 
@@ -215,7 +216,7 @@ async def test_a_retrieve_changes_nothing_but_the_receipts(path: Path, retrieval
     recalls = [await bank.retrieve("Cancel order 3", limit=3) for _ in range(4)]
     assert recalls[0].candidates
     assert await rest() == before
-    assert (await bank.counts()).recalls == 4
+    assert (await bank.admin.counts()).recalls == 4
     kept = await collected(bank.store.receipts(scope=MINE))
     assert [r.text for r in kept] == [r.text for r in recalls]
     await bank.close()

@@ -15,7 +15,7 @@ import pytest
 from _trouble import TOUCHES, Fill, files, looks, opened, sentence
 
 import lessonbank
-from lessonbank import importers
+from lessonbank import Evidence, importers
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore, _database
 from lessonbank.testing._store_samples import MINE, added, experience
@@ -38,11 +38,11 @@ def linked(path: Path) -> Path:
 
 
 MISTAKES: dict[str, Callable[[Any, Path], object]] = {
-    "export": lambda bank, path: bank.export(path),
-    "export onto a part of it": lambda bank, path: bank.export(path.with_name("bank.db-shm")),
-    "backup": lambda bank, path: bank.backup(path),
-    "import": lambda bank, path: bank.import_(path),
-    "import of a part of it": lambda bank, path: bank.import_(path.with_name("bank.db-shm")),
+    "export": lambda bank, path: bank.admin.export(path),
+    "export onto a part of it": lambda bank, path: bank.admin.export(path.with_name("bank.db-shm")),
+    "backup": lambda bank, path: bank.admin.backup(path),
+    "import": lambda bank, path: bank.admin.import_(path),
+    "import of a part of it": lambda bank, path: bank.admin.import_(path.with_name("bank.db-shm")),
     "recorded runs": lambda bank, path: list(importers.read(path)),
     "recorded runs in a part of it": lambda bank, path: list(importers.read(path.with_name("bank.db-shm"))),
     "recorded runs of a format": lambda bank, path: list(importers.read(path, format="neutral")),
@@ -52,15 +52,15 @@ MISTAKES: dict[str, Callable[[Any, Path], object]] = {
 
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_bank_named_by_mistake_keeps_the_locks_of_its_process(path: Path, what: str) -> None:
-    with lessonbank.connect(path, scope="a", embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(path, scope="a", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
         bank.learn([{"role": "user", "content": "Find the order"}], outcome="success")
         with pytest.raises(LessonbankError) as caught:
             MISTAKES[what](bank, path)
         assert isinstance(caught.value, UsageError | FormatError)
         subprocess.run([sys.executable, "-c", OTHER, str(path)], check=True)
         bank.learn([{"role": "user", "content": "Find a third order"}], outcome="success")
-        assert bank.verify() == ()
-        assert len(bank.pending()) == 0
+        assert bank.admin.verify() == ()
+        assert len(bank.runs.pending(limit=10_000)) == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")

@@ -93,16 +93,16 @@ async def test_an_export_without_room_leaves_the_earlier_one(path: Path, filled:
     store = await filled(path)
     file = path.with_name("export.jsonl")
     bank = await lessonbank.connect_async(path, scope=MINE, embedder="lexical")
-    await bank.export(file)
+    await bank.admin.export(file)
     earlier = file.read_bytes()
     await added(store, experience(BIG))
     with room(more):
         with pytest.raises(StoreUnavailable) as caught:
-            await bank.export(file)
+            await bank.admin.export(file)
         sentence(caught)
     assert file.read_bytes() == earlier
     assert sorted(f.name for f in path.parent.glob("*export*")) == ["export.jsonl"], "no half file is left"
-    await bank.export(file)
+    await bank.admin.export(file)
     assert len(file.read_bytes()) > len(earlier)
     await bank.close()
     await store.close()

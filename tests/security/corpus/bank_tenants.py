@@ -84,12 +84,12 @@ class BankTenant:
         return Trajectory(id=id, task=_TASKS[int(id[1]) % 4], steps=(step,), answer=f"as {self.mark} did")
 
     async def lesson(self, chance: random.Random, *, retired: bool = False) -> str:
-        known = await self.bank.items(scope=self.scope, retired=True)
+        known = (await self.bank.scoped(self.scope).lessons.list(retired=True, limit=10_000))[::-1]
         fit = [i.id for i in known if i.retired is retired]
         return chance.choice(fit) if fit and chance.random() < 0.9 else "nothing"
 
     async def of(self, chance: random.Random) -> str:
-        entries = await self.bank.history(scope=self.scope)
+        entries = await self.bank.scoped(self.scope).history.list()
         ids = [e.entry.experience.id for e in entries if e.entry.kind in ("add", "replace")]  # type: ignore[union-attr]
         return chance.choice(ids) if ids else "nothing"
 
@@ -97,9 +97,9 @@ class BankTenant:
 async def _learn(t: BankTenant, chance: random.Random) -> Any:
     recall = None
     if chance.random() < 0.3:
-        recall = await t.bank.retrieve(chance.choice(_TASKS), scope=t.scope)
+        recall = await t.bank.scoped(t.scope).retrieve(chance.choice(_TASKS))
     outcome = chance.choice(("success", "failure", None))
-    return await t.bank.learn(t.run(chance), outcome=outcome, recall=recall, scope=t.scope)  # type: ignore[arg-type]
+    return await t.bank.scoped(t.scope).learn(t.run(chance), outcome=outcome, recall=recall)  # type: ignore[arg-type]
 
 
 async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
@@ -110,7 +110,7 @@ async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
 
 
 async def _attempt(t: BankTenant, chance: random.Random) -> Any:
-    async with t.bank.attempt(chance.choice(_TASKS), scope=t.scope) as attempt:
+    async with t.bank.scoped(t.scope).attempt(chance.choice(_TASKS)) as attempt:
         attempt.step("look", f"as {t.mark} saw it")
         await attempt.finish(outcome=chance.choice(("success", "failure")))
     return attempt.text, attempt.learned
@@ -119,10 +119,10 @@ async def _attempt(t: BankTenant, chance: random.Random) -> Any:
 async def _purge(t: BankTenant, chance: random.Random) -> Any:
     what = chance.randrange(5)
     if what == 0:
-        return await t.bank.purge(scope_wide=True, reason=t.mark, scope=t.scope)
+        return await t.bank.scoped(t.scope).admin.purge(all=True, reason=t.mark)
     if what < 3:
-        return await t.bank.purge(trajectory=t.run(chance).id, reason=t.mark, scope=t.scope)
-    return await t.bank.purge(lesson=await t.lesson(chance), reason=t.mark, scope=t.scope)
+        return await t.bank.scoped(t.scope).admin.purge(run=t.run(chance).id, reason=t.mark)
+    return await t.bank.scoped(t.scope).admin.purge(lesson=await t.lesson(chance), reason=t.mark)
 
 
 async def _history(t: BankTenant, chance: random.Random) -> Any:
@@ -130,30 +130,30 @@ async def _history(t: BankTenant, chance: random.Random) -> Any:
     named = (
         {"lesson": await t.lesson(chance)} if what == "lesson" else {"experience": await t.of(chance)} if what else {}
     )
-    return await t.bank.history(scope=t.scope, since=chance.choice((0, 2)), **named)
+    return await t.bank.scoped(t.scope).history.list(after=chance.choice((0, 2)), **named)
 
 
 async def _export(t: BankTenant, chance: random.Random) -> Any:
     path = t.folder / f"{t.mark}.jsonl"
-    written = await t.bank.export(path, scope=t.scope)
+    written = await t.bank.scoped(t.scope).admin.export(path)
     return written, path.read_text("utf-8").splitlines()[1:-1]
 
 
 async def _import(t: BankTenant, chance: random.Random) -> Any:
-    return await t.bank.import_(t.folder / f"{t.mark}.jsonl", scope=t.scope)
+    return await t.bank.scoped(t.scope).admin.import_(t.folder / f"{t.mark}.jsonl")
 
 
 async def _backup(t: BankTenant, chance: random.Random) -> Any:
-    return await t.bank.backup(t.folder / f"{t.mark}.backup")
+    return await t.bank.admin.backup(t.folder / f"{t.mark}.backup")
 
 
 async def _close(t: BankTenant, chance: random.Random) -> Any:
     await t.bank.close()
-    return await t.bank.counts(scope=t.scope)
+    return await t.bank.scoped(t.scope).admin.counts()
 
 
 async def _scopes(t: BankTenant, chance: random.Random) -> Any:
-    return t.scope in await t.bank.scopes()
+    return t.scope in await t.bank.admin.scopes()
 
 
 async def _receipt(t: BankTenant, chance: random.Random) -> str:
@@ -163,13 +163,12 @@ async def _receipt(t: BankTenant, chance: random.Random) -> str:
 
 async def _replay(t: BankTenant, chance: random.Random) -> Any:
     receipt, lesson = await _receipt(t, chance), await t.lesson(chance)
-    return await t.bank.replay(
+    return await t.bank.scoped(t.scope).trial(
         [receipt],
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
-        outcome=lambda run: bool(run.answer),
+        verify=lambda run: bool(run.answer),
         without=lesson,
-        most=2,
-        scope=t.scope,
+        max_pairs=2,
     )
 
 
@@ -181,14 +180,8 @@ async def _scale(t: BankTenant, chance: random.Random) -> Any:
         step = Step(action="look", observation=Observation(text="it is locked"))
         return Trajectory(id=f"s{start + next(runs)}", task=task, steps=(step,), answer=f"as {t.mark} did")
 
-    told = await t.bank.scale(
-        chance.choice(_TASKS),
-        agent,
-        k=2,
-        outcome=lambda run: bool(run.answer),
-        choose="verdicts",
-        at_once=1,
-        scope=t.scope,
+    told = await t.bank.scoped(t.scope).scale(
+        chance.choice(_TASKS), agent, k=2, verify=lambda run: bool(run.answer), choose="verdicts", concurrency=1
     )
     return told.pass_at_k, told.recall_id, told.learned
 
@@ -198,43 +191,45 @@ def _at(chance: random.Random) -> int:
 
 
 CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
-    "retrieve": lambda t, c: t.bank.retrieve(c.choice(_TASKS), limit=c.choice((1, 3)), scope=t.scope),
+    "retrieve": lambda t, c: t.bank.scoped(t.scope).retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
     "learn": _learn,
     "judge": lambda t, c: t.bank.judge(t.run(c)),
     "extract": lambda t, c: t.bank.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
     "consolidate": _consolidate,
     "attempt": _attempt,
-    "lift": lambda t, c: t.bank.lift(scope=t.scope),
-    "explain": lambda t, c: _with(_receipt(t, c), lambda id: t.bank.explain(id, scope=t.scope)),
+    "lift": lambda t, c: t.bank.scoped(t.scope).lift(),
+    "explain": lambda t, c: _with(_receipt(t, c), lambda id: t.bank.scoped(t.scope).recalls.explain(id)),
     "replay": _replay,
     "scale": _scale,
-    "items": lambda t, c: t.bank.items(scope=t.scope, retired=c.random() < 0.5),
-    "get": lambda t, c: _with(t.lesson(c), lambda id: t.bank.get(id, scope=t.scope)),
+    "items": lambda t, c: t.bank.scoped(t.scope).lessons.list(retired=c.random() < 0.5, limit=10_000)[::-1],
+    "get": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.get(id)),
     "experience": lambda t, c: _with(t.of(c), lambda id: t.bank.experience(id, scope=t.scope)),
     "trajectory": lambda t, c: t.bank.trajectory(t.run(c).id, scope=t.scope),
-    "pending": lambda t, c: t.bank.pending(scope=t.scope),
-    "counts": lambda t, c: t.bank.counts(scope=t.scope),
+    "pending": lambda t, c: t.bank.scoped(t.scope).runs.pending(limit=10_000),
+    "counts": lambda t, c: t.bank.scoped(t.scope).admin.counts(),
     "scopes": _scopes,
-    "verify": lambda t, c: t.bank.verify(),
-    "retire": lambda t, c: _with(t.lesson(c), lambda id: t.bank.retire(id, reason=t.mark, scope=t.scope)),
+    "verify": lambda t, c: t.bank.admin.verify(),
+    "retire": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.retire(id, reason=t.mark)),
     "restore": lambda t, c: _with(
-        t.lesson(c, retired=True), lambda id: t.bank.restore(id, reason=t.mark, scope=t.scope)
+        t.lesson(c, retired=True), lambda id: t.bank.scoped(t.scope).lessons.restore(id, reason=t.mark)
     ),
-    "approve": lambda t, c: _with(t.lesson(c), lambda id: t.bank.approve(id, by=t.mark, scope=t.scope)),
-    "quarantine": lambda t, c: _with(t.lesson(c), lambda id: t.bank.quarantine(id, reason=t.mark, scope=t.scope)),
-    "signed_by": lambda t, c: t.bank.signed_by(t.mark).learn(t.run(c), outcome="success", scope=t.scope),
+    "approve": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.approve(id, by=t.mark)),
+    "quarantine": lambda t, c: _with(
+        t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.quarantine(id, reason=t.mark)
+    ),
+    "signed_by": lambda t, c: t.bank.scoped(writer=t.mark).scoped(t.scope).learn(t.run(c), outcome="success"),
     "history": _history,
-    "as_of": lambda t, c: t.bank.as_of(_at(c), scope=t.scope),
-    "diff": lambda t, c: t.bank.diff(_at(c), _at(c), scope=t.scope),
-    "retrieve_as_of": lambda t, c: t.bank.retrieve_as_of(c.choice(_TASKS), when=_at(c), limit=3, scope=t.scope),
-    "lineage": lambda t, c: _with(t.lesson(c), lambda id: t.bank.lineage(id, scope=t.scope)),
-    "rollback": lambda t, c: t.bank.rollback(to=_at(c), reason=t.mark, scope=t.scope),
+    "as_of": lambda t, c: t.bank.scoped(t.scope).history.state(_at(c)),
+    "diff": lambda t, c: t.bank.scoped(t.scope).history.diff(_at(c), _at(c)),
+    "retrieve_as_of": lambda t, c: t.bank.scoped(t.scope).history.search(c.choice(_TASKS), at=_at(c), limit=3),
+    "lineage": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).history.lineage(id)),
+    "rollback": lambda t, c: t.bank.scoped(t.scope).history.rollback(to=_at(c), reason=t.mark),
     "purge": _purge,
-    "rebuild": lambda t, c: t.bank.rebuild(),
+    "rebuild": lambda t, c: t.bank.admin.rebuild(),
     "backup": _backup,
     "export": _export,
     "import_": _import,
-    "reindex": lambda t, c: t.bank.reindex(scope=t.scope),
+    "reindex": lambda t, c: t.bank.scoped(t.scope).admin.reindex(),
     "close": _close,
 }
 """A call of every public method of a bank."""

@@ -115,31 +115,33 @@ DOORS: dict[str, Door] = {
     "store.journal_of_kinds": Door(
         "last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last, kinds={"add", "settle"}))
     ),
-    "bank.explain": Door("recall", lambda b, s, i: b.explain(i.recall, scope=s)),
+    "bank.explain": Door("recall", lambda b, s, i: b.scoped(s).recalls.explain(i.recall)),
     "bank.replay": Door(
-        "recall", lambda b, s, i: b.replay([i.recall], str, outcome=bool, without="own-lesson", scope=s)
+        "recall", lambda b, s, i: b.scoped(s).trial([i.recall], str, verify=bool, without="own-lesson")
     ),
-    "bank.replay_lesson": Door("lesson", lambda b, s, i: b.replay(["q"], str, outcome=bool, without=i.lesson, scope=s)),
-    "bank.get": Door("lesson", lambda b, s, i: b.get(i.lesson, scope=s)),
+    "bank.replay_lesson": Door("lesson", lambda b, s, i: b.scoped(s).trial(["q"], str, verify=bool, without=i.lesson)),
+    "bank.get": Door("lesson", lambda b, s, i: b.scoped(s).lessons.get(i.lesson)),
     "bank.experience": Door("experience", lambda b, s, i: b.experience(i.experience, scope=s)),
     "bank.trajectory": Door("run", lambda b, s, i: b.trajectory(i.run, scope=s)),
-    "bank.retire": Door("lesson", lambda b, s, i: b.retire("own-lesson", i.lesson, reason="r", scope=s)),
-    "bank.restore": Door("lesson", lambda b, s, i: b.restore(i.lesson, reason="r", scope=s)),
-    "bank.approve": Door("lesson", lambda b, s, i: b.approve("own-lesson", i.lesson, by="ana", scope=s)),
-    "bank.quarantine": Door("lesson", lambda b, s, i: b.quarantine("own-lesson", i.lesson, reason="r", scope=s)),
-    "bank.history_lesson": Door("lesson", lambda b, s, i: b.history(lesson=i.lesson, scope=s)),
-    "bank.history_experience": Door("experience", lambda b, s, i: b.history(experience=i.experience, scope=s)),
-    "bank.lineage": Door("lesson", lambda b, s, i: b.lineage(i.lesson, scope=s)),
-    "bank.purge_lesson": Door("lesson", lambda b, s, i: b.purge(lesson=i.lesson, reason="r", scope=s)),
-    "bank.purge_trajectory": Door("run", lambda b, s, i: b.purge(trajectory=i.run, reason="r", scope=s)),
+    "bank.retire": Door("lesson", lambda b, s, i: b.scoped(s).lessons.retire("own-lesson", i.lesson, reason="r")),
+    "bank.restore": Door("lesson", lambda b, s, i: b.scoped(s).lessons.restore(i.lesson, reason="r")),
+    "bank.approve": Door("lesson", lambda b, s, i: b.scoped(s).lessons.approve("own-lesson", i.lesson, by="ana")),
+    "bank.quarantine": Door(
+        "lesson", lambda b, s, i: b.scoped(s).lessons.quarantine("own-lesson", i.lesson, reason="r")
+    ),
+    "bank.history_lesson": Door("lesson", lambda b, s, i: b.scoped(s).history.list(lesson=i.lesson)),
+    "bank.history_experience": Door("experience", lambda b, s, i: b.scoped(s).history.list(experience=i.experience)),
+    "bank.lineage": Door("lesson", lambda b, s, i: b.scoped(s).history.lineage(i.lesson)),
+    "bank.purge_lesson": Door("lesson", lambda b, s, i: b.scoped(s).admin.purge(lesson=i.lesson, reason="r")),
+    "bank.purge_trajectory": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r")),
     "bank.learn_recall": Door(
-        "recall", lambda b, s, i: b.learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure", scope=s)
+        "recall", lambda b, s, i: b.scoped(s).learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure")
     ),
     "bank.learn_known_run": Door("run", lambda b, s, i: _learn_again(b, s, i.run)),
-    "bank.as_of": Door("last", lambda b, s, i: b.as_of(i.last, scope=s)),
-    "bank.diff": Door("last", lambda b, s, i: b.diff(0, i.last, scope=s)),
-    "bank.retrieve_as_of": Door("last", lambda b, s, i: b.retrieve_as_of("the order", when=i.last, scope=s)),
-    "bank.rollback": Door("last", lambda b, s, i: b.rollback(to=i.last, reason="r", scope=s)),
+    "bank.as_of": Door("last", lambda b, s, i: b.scoped(s).history.state(i.last)),
+    "bank.diff": Door("last", lambda b, s, i: b.scoped(s).history.diff(0, i.last)),
+    "bank.retrieve_as_of": Door("last", lambda b, s, i: b.scoped(s).history.search("the order", at=i.last)),
+    "bank.rollback": Door("last", lambda b, s, i: b.scoped(s).history.rollback(to=i.last, reason="r")),
 }
 
 
@@ -152,6 +154,6 @@ async def _on_condition(bank: AsyncReasoningBank, scope: str, **condition: Any) 
 
 async def _learn_again(bank: AsyncReasoningBank, scope: str, run: str) -> Any:
     """A run of that id is new here, whoever else has one; it is erased again."""
-    learned = await bank.learn(Trajectory(id=run, task="t", answer="a"), outcome="failure", scope=scope)
-    await bank.purge(trajectory=run, reason="r", scope=scope)
+    learned = await bank.scoped(scope).learn(Trajectory(id=run, task="t", answer="a"), outcome="failure")
+    await bank.scoped(scope).admin.purge(run=run, reason="r")
     return learned.known, len(learned.changes), learned.notes

@@ -16,7 +16,7 @@ from doors import Ids
 from tenants import collected, plain
 
 import lessonbank
-from lessonbank import AsyncReasoningBank
+from lessonbank import AsyncReasoningBank, Evidence, Parts
 from lessonbank.protocols import Store
 from lessonbank.testing._store_samples import added, attempt, experience, lesson, settlement, towards
 from lessonbank.types import Recall, Trajectory
@@ -40,7 +40,11 @@ async def opened(kind: str, where: Path, name: str = "bank.db") -> AsyncGenerato
     """A bank on a store of one kind, which draws one lesson from each run."""
     place = ":memory:" if kind == "memory" else where / name
     bank = await lessonbank.connect_async(
-        place, scope="nobody/else", embedder="lexical", holdout=None, extractor=bank_tenants.extract
+        place,
+        scope="nobody/else",
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        parts=Parts(extractor=bank_tenants.extract),
     )
     try:
         yield bank

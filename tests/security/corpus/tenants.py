@@ -226,7 +226,7 @@ async def _backup(t: Tenant, chance: random.Random) -> Any:
     await t.store.backup(path)
     copy = await SqliteStore.open(path)
     try:
-        return await copy.counts(scope=t.scope), await collected(copy.scan(scope=t.scope))
+        return await copy.scoped(t.scope).admin.counts(), await collected(copy.scan(scope=t.scope))
     finally:
         await copy.close()
 

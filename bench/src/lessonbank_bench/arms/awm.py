@@ -125,12 +125,11 @@ class _Shelf:
             scope="workflows",
             embedder="lexical",
             profile=self._options.profile,
-            domain=self._options.domain or "general",
-            budget=self._options.budget,
-            extractor=given,
-            admission=None,
-            holdout=None,
-            caps=None,
+            learning=lessonbank.Learning(domain=self._options.domain or "general"),
+            retrieval=lessonbank.Retrieval(budget=self._options.budget),
+            parts=lessonbank.Parts(extractor=given),
+            safety=lessonbank.Safety(admission=None, caps=None),
+            evidence=lessonbank.Evidence(holdout=None),
         )
         self.bank.learn(run.model_copy(update={"task": _EVERY}), outcome="success")
 

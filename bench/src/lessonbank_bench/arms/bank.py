@@ -28,17 +28,14 @@ class BankMemory(KeptBank):
         bank = lessonbank.connect(
             ":memory:",
             scope=setting.scope,
-            model=_model(chosen, setting.model),
             embedder=chosen.space,
-            retrieval=chosen.search,
-            consolidation=chosen.consolidation,
             profile=chosen.profile,
-            domain=chosen.domain or setting.domain,
-            budget=chosen.budget,
-            extractor=extractor,
-            admission=None if extractor else "default",
-            holdout=None,
-            timeout=PATIENCE,
+            retrieval=lessonbank.Retrieval(chosen.search, budget=chosen.budget),
+            parts=lessonbank.Parts(consolidator=chosen.consolidation, extractor=extractor),
+            learning=lessonbank.Learning(domain=chosen.domain or setting.domain),
+            safety=lessonbank.Safety(admission=None if extractor else "default"),
+            evidence=lessonbank.Evidence(holdout=None),
+            model=lessonbank.Model(_model(chosen, setting.model), timeout=PATIENCE),
         )
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, cast
 
+from lessonbank import Evidence
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import canonical, canonical_line, one_line
 from lessonbank.importers import Imported, Skipped
@@ -37,7 +38,7 @@ class Learnings:
     def __init__(self, where: str | Path, /, *, scope: str) -> None:
         if not Path(where).is_file():
             raise UsageError(f"there is no bank {one_line(str(where))!r} for STATE-Bench to ask: {_INSTALL}")
-        self._bank = connect(where, scope=scope, holdout=None)
+        self._bank = connect(where, scope=scope, evidence=Evidence(holdout=None))
 
     def retrieve_learnings(self, query: str, top_k: int = 3) -> list[str]:
         """At most `top_k` lessons for `query`, best first, each as the text of one learning."""
@@ -133,10 +134,10 @@ def _messages(turns: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _call(made: dict[str, Any], id: str) -> Iterator[dict[str, Any]]:
-    arguments = json.dumps(made.get("arguments") or {}, ensure_ascii=False)
+    arguments = json.dumps(made.lessons.get("arguments") or {}, ensure_ascii=False)
     function = {"name": str(made["name"]), "arguments": arguments}
     yield {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
-    result = made.get("result")
+    result = made.lessons.get("result")
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     yield {"role": "tool", "tool_call_id": id, "name": str(made["name"]), "content": text}
 

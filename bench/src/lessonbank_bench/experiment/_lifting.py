@@ -189,5 +189,5 @@ def _withholding_scope(path: Path) -> str:
 
 def _lift(path: Path, scope: str) -> Lift:
     with lessonbank.connect(":memory:", scope=scope, embedder="lexical") as bank:
-        bank.import_(path)
+        bank.admin.import_(path)
         return bank.lift()

@@ -313,6 +313,6 @@ def _export(memory: Memory, path: Path) -> None:
     """What the memory holds in the end; an empty file where it keeps no bank."""
     bank = _bank(memory)
     if bank is not None:
-        bank.export(path)
+        bank.admin.export(path)
     else:
         path.write_bytes(b"")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import lessonbank
-from lessonbank import VERSION, ReasoningBank
+from lessonbank import VERSION, Evidence, Parts, ReasoningBank, Safety
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.types import Extraction, Learned, Lesson, Run, Step, Trajectory
 
@@ -41,7 +41,12 @@ class Adapter:
     def __init__(self) -> None:
         self._drawn = Lesson(title="nothing", content="nothing")
         self._bank: ReasoningBank = lessonbank.connect(
-            ":memory:", scope="amsb", embedder="lexical", holdout=None, extractor=self._draw, trust=self.trust
+            ":memory:",
+            scope="amsb",
+            embedder="lexical",
+            evidence=Evidence(holdout=None),
+            parts=Parts(extractor=self._draw),
+            safety=Safety(trust=self.trust),
         )
         self.reasons: list[str] = []
 

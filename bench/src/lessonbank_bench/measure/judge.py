@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 import lessonbank
-from lessonbank import Trajectory, Verdict, importers
+from lessonbank import Learning, Model, Trajectory, Verdict, importers
 from lessonbank_bench.statistics import wilson
 
 
@@ -66,13 +66,10 @@ async def judge_all(drawn: list[tuple[Trajectory, bool]], options: argparse.Name
     async with await lessonbank.connect_async(
         ":memory:",
         scope="bench/judge",
-        model=options.model,
-        base_url=options.base_url,
-        api_key=options.api_key,
-        timeout=options.timeout,
-        domain=options.domain,
         profile=options.profile,
         embedder="lexical",
+        model=Model(options.model, base_url=options.base_url, api_key=options.api_key, timeout=options.timeout),
+        learning=Learning(domain=options.domain),
     ) as bank:
 
         async def one(run: Trajectory, success: bool) -> None:

@@ -109,11 +109,11 @@ def _played(place: Environment, arm: Arm, seed: int, *, tasks: int, limit: int) 
         ":memory:",
         scope=f"scales/{seed}",
         model={"judge": selector},
-        extractor=extractor,
         embedder="lexical",
-        holdout=None,
-        limit=limit,
-        caps=None,
+        parts=lessonbank.Parts(extractor=extractor),
+        evidence=lessonbank.Evidence(holdout=None),
+        retrieval=lessonbank.Retrieval(limit=limit),
+        safety=lessonbank.Safety(caps=None),
     ) as bank:
         told = [_told(_scaled(bank, place, arm, job)) for job in place.tasks(seed, tasks)]
     extractor.close()
@@ -131,8 +131,8 @@ def _scaled(bank: lessonbank.ReasoningBank, place: Environment, arm: Arm, job: J
         mode=arm.mode,
         memory=arm.memory,
         choose="auto" if arm.mode == "sequential" else "model",
-        outcome=rollouts.outcome,
-        at_once=1,  # an environment does one attempt at a time; what is learned does not depend on it
+        verify=rollouts.outcome,
+        concurrency=1,
         seed=arm.draws,
     )
     if rollouts.broken:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 import lessonbank
-from lessonbank import AsyncReasoningBank
+from lessonbank import AsyncReasoningBank, Evidence, Safety
 from lessonbank._portal import run_sync
 from lessonbank.types import Extraction, Run, Trajectory, Verdict
 
@@ -93,6 +93,10 @@ def _bank() -> AsyncReasoningBank:
     """A bank that nothing is kept in: its way of drawing lessons is all that is wanted."""
     return run_sync(
         lessonbank.connect_async(
-            ":memory:", scope="scripted", embedder="lexical", holdout=None, redact=None, admission=None
+            ":memory:",
+            scope="scripted",
+            embedder="lexical",
+            evidence=Evidence(holdout=None),
+            safety=Safety(redact=None, admission=None),
         )
     )

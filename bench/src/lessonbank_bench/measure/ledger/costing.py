@@ -15,7 +15,7 @@ import anyio
 import numpy as np
 
 import lessonbank
-from lessonbank import Recall, Step, Trajectory
+from lessonbank import Evidence, Recall, Step, Trajectory
 from lessonbank.evidence.episodes import Episodes, Floats, Pairs
 from lessonbank.evidence.report import report
 from lessonbank.types import Candidate, Settle, Settlement
@@ -181,7 +181,7 @@ def reading(place: Path, recalls: int, /, *, seed: int) -> Row:
     world = World.draw(seed, lessons=30, families=5)
     with planted_bank(world, seed=seed, where=str(place), holdout=0.1) as bank:
         _filled(bank, recalls, seed=seed)
-    with lessonbank.connect(str(place), scope=SCOPE, embedder="lexical", holdout=0.1) as bank:
+    with lessonbank.connect(str(place), scope=SCOPE, embedder="lexical", evidence=Evidence(holdout=0.1)) as bank:
         began = time.perf_counter()
         told = bank.lift()
         seconds = time.perf_counter() - began

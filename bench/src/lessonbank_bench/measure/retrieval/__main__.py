@@ -60,6 +60,7 @@ from lessonbank.retrieving import (
     same_task,
 )
 from lessonbank.stores.memory import MemoryStore
+from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import Add, Experience, Lesson
 from lessonbank.wiring._embedders import choose
@@ -206,7 +207,7 @@ async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> l
         for name, draws in results.items():
             rows.append(row(collection.variant, label, name, draws, results["lexical"]))
             kept[collection.variant][name].append(draws)
-    for variant, results in kept.items():
+    for variant, results in kept.lessons.list(limit=10_000)[::-1]:
         means = {name: np.mean(draws, axis=0) for name, draws in results.items()}
         rows += [row(variant, "mean", name, draws, means["lexical"]) for name, draws in means.items()]
     return rows
@@ -246,7 +247,7 @@ def desk(
 def played(seed: int, limit: int, tasks: int, options: Mapping[str, Any]) -> tuple[float, float]:
     """The share of one world's stream that was done, and the tokens of a recall's text (estimated, mean)."""
     place, player, won, tokens = world(seed), ScriptedAgent(seed), 0, 0
-    with lessonbank.connect(":memory:", scope=f"desk/{seed}", holdout=None, limit=limit, **options) as bank:
+    with lessonbank.connect(":memory:", scope=f"desk/{seed}", **grouped(holdout=None, limit=limit, **options)) as bank:
         for task in stream(seed, tasks):
             recall = bank.retrieve(task.goal)
             tokens += estimate_tokens(recall.text)

@@ -120,7 +120,9 @@ def lessons(source: str, rows: Rows, family_of: FamilyOf) -> Collection:
 def _taught(rows: Rows) -> dict[str, Sequence[Lesson]]:
     """Text to the lessons of its first run that gives any."""
     taught: dict[str, Sequence[Lesson]] = {}
-    with lessonbank.connect(":memory:", scope=SCOPE, embedder="lexical", holdout=None) as bank:
+    with lessonbank.connect(
+        ":memory:", scope=SCOPE, embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+    ) as bank:
         for row in rows:
             if row["task"] not in taught:
                 outcome = "success" if row["success"] else "failure"

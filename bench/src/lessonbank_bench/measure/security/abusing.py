@@ -72,7 +72,12 @@ async def _minted_by_forgery(forged: Sequence[judging.Case]) -> list[str]:
     model = ScriptedModel(lambda messages: judging.taken_apart(messages).told)
     found: list[str] = []
     async with await lessonbank.connect_async(
-        ":memory:", scope="s", model={"judge": model}, extractor=_eager, embedder="lexical", holdout=None
+        ":memory:",
+        scope="s",
+        model={"judge": model},
+        embedder="lexical",
+        parts=lessonbank.Parts(extractor=_eager),
+        evidence=lessonbank.Evidence(holdout=None),
     ) as bank:
         for case in forged:
             learned = await bank.learn(judging.run_of(case.part, case.text))

@@ -11,6 +11,7 @@ from typing import Any
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Extraction, Lesson, Recall, Run, Step, Trajectory
 
 from .admitting import SETS, decide
@@ -72,7 +73,7 @@ async def simulated(episodes: int, *, guarded: bool = True) -> ReviewSnapshot:
 
     options: dict[str, Any] = {"admission": "default" if guarded else None}
     async with await lessonbank.connect_async(
-        ":memory:", scope="s", embedder="lexical", holdout=None, limit=2, extractor=draws, **options
+        ":memory:", scope="s", embedder="lexical", **grouped(holdout=None, limit=2, extractor=draws, **options)
     ) as bank:
         fresh, tasks = new_lessons(), list[str]()
         for number in range(episodes):

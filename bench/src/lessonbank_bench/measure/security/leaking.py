@@ -70,9 +70,9 @@ async def _met(
         scope="t",
         model=watching.model,
         embedder=watching,
-        hooks=[watching.hook],
-        holdout=None,
-        redact="default" if protected else None,
+        parts=lessonbank.Parts(hooks=[watching.hook]),
+        evidence=lessonbank.Evidence(holdout=None),
+        safety=lessonbank.Safety(redact="default" if protected else None),
     ) as bank:
         run = test_secrets.run_of(cases)
         await bank.judge(run)
@@ -81,5 +81,5 @@ async def _met(
         lesson = Lesson(title=cases[0].text, content="\n".join(case.text for case in cases[:20]))
         await bank.consolidate(Experience(scope="t", task=cases[-1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
-        await bank.export(path.with_name("bank.jsonl"))
+        await bank.admin.export(path.with_name("bank.jsonl"))
         return [repr(learned), repr(recall), (await bank.trajectory("another")).model_dump_json()]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import lessonbank
-from lessonbank import AsyncReasoningBank
+from lessonbank import AsyncReasoningBank, Evidence, Parts, Safety
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory
 
@@ -91,15 +91,20 @@ async def simulated(
         return Extraction(lessons=(now["lesson"],))
 
     async with await lessonbank.connect_async(
-        ":memory:", scope="s", embedder="lexical", holdout=None, trust=policy, extractor=draws
+        ":memory:",
+        scope="s",
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        safety=Safety(trust=policy),
+        parts=Parts(extractor=draws),
     ) as bank:
         for number in range(episodes):
             if number % SHARE == SHARE // 2:
                 task, now["lesson"] = _poison(strategy, planted, chance)
-                await _learn(bank.signed_by(f"mallory {planted % names}"), task, None, policy, trusted=False)
+                await _learn(bank.scoped(writer=f"mallory {planted % names}"), task, None, policy, trusted=False)
                 planted += 1
                 continue
-            writer, family = bank.signed_by(f"user {chance.randrange(WRITERS)}"), _family(chance)
+            writer, family = bank.scoped(writer=f"user {chance.randrange(WRITERS)}"), _family(chance)
             task = _task(family, chance)
             recall = await writer.retrieve(task)
             asked, injections = asked + 1, injections + bool(recall.text)
@@ -114,7 +119,7 @@ async def _learn(bank: AsyncReasoningBank, task: str, recall: Any, policy: Trust
     learned = await bank.learn(run, recall=recall, outcome="success")
     if policy == "reviewed" and trusted:
         for lesson in learned.lessons:
-            await bank.approve(lesson.id, by="ana")
+            await bank.lessons.approve(lesson.id, by="ana")
 
 
 def _family(chance: random.Random) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from lessonbank.events import Event, FellBack
 from lessonbank.guard.sanitise import canonical, fence
 from lessonbank.learning.judging import LLMJudge
 from lessonbank.testing import ScriptedModel
+from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.types.ids import mended
 
@@ -120,14 +121,14 @@ def _kept(case: Case) -> Experience:
 
 async def _through_a_bank(path: Path, cases: Sequence[Case], found: Found) -> None:
     options: dict[str, Any] = {"scope": "s", "embedder": "lexical", "holdout": None, "budget": 8000}
-    async with await lessonbank.connect_async(path, **options) as bank:
+    async with await lessonbank.connect_async(path, **grouped(**options)) as bank:
         await bank.store.apply([Add(experience=_kept(case)) for case in cases], scope="s", writer="report")
         for case in cases:
             text = (await bank.retrieve(f"find {case.id}")).text
             if text:  # a text longer than the whole budget is left out
                 found.note(set(block_faults(text)), case, "recalled text")
                 found.note(await _as_tool_result(text), case, "tool result")
-        await bank.export(path.with_name("export.jsonl"))
+        await bank.admin.export(path.with_name("export.jsonl"))
     for line in path.with_name("export.jsonl").read_bytes().decode("utf-8", "replace").splitlines():
         of = next((case for case in cases if f'"find {case.id}"' in line), cases[0])
         found.note(_line_faults(line), of, "export")
@@ -206,7 +207,7 @@ async def _in_notes_and_logs(cases: Sequence[Case], found: Found) -> None:
     options: dict[str, Any] = {"scope": "s", "embedder": "lexical", "holdout": None, "hooks": [hook]}
     try:
         async with await lessonbank.connect_async(
-            ":memory:", model=ScriptedModel(judges), extractor=draws, **options
+            ":memory:", **grouped(model=ScriptedModel(judges), extractor=draws, **options)
         ) as bank:
             for case in cases:
                 now["text"] = case.text
@@ -232,6 +233,8 @@ async def _logged(text: str) -> None:
     async def broken(run: Trajectory, /) -> Any:
         raise RuntimeError(text)
 
-    bank = await lessonbank.connect_async(":memory:", scope="s", embedder="lexical", judge=broken)
+    bank = await lessonbank.connect_async(
+        ":memory:", scope="s", embedder="lexical", parts=lessonbank.Parts(judge=broken)
+    )
     async with bank, bank.attempt("open the valve") as attempt:
         attempt.step("turn", "it is open")

@@ -11,6 +11,7 @@ import numpy as np
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
 from lessonbank.evidence.episodes import Flags, Floats, Ints
+from lessonbank.testing.settings import grouped
 
 from .chances import chance
 from .playing import spent_on, told_of
@@ -71,7 +72,7 @@ def planted_bank(world: World, /, *, seed: int = 0, where: str = ":memory:", **s
         **({"judge": _as_planted} if world.judge else {}),
         **settings,
     }
-    bank, g = lessonbank.connect(where, **chosen), np.random.default_rng((seed, 5))
+    bank, g = lessonbank.connect(where, **grouped(**chosen)), np.random.default_rng((seed, 5))
     for number, name in enumerate(world.names):
         home = int(world.families.weight[:, number].argmax())
         words = task_text(home, g)

@@ -50,13 +50,13 @@ async def carrying(path: Path, lessons: int, folder: Path) -> list[Figure]:
     writing, reading, parsing = Stopwatch(), Stopwatch(), Stopwatch()
     async with asking.bank:
         with writing:
-            written = await asking.bank.export(out)
+            written = await asking.bank.admin.export(out)
     with parsing:
         for line in out.read_text(encoding="utf-8").splitlines():
             json.loads(line)
     async with await lessonbank.connect_async(new, scope=SCOPE, embedder="lexical") as bank:
         with reading:
-            added = await bank.import_(out)
+            added = await bank.admin.import_(out)
     under, size = "json.loads of each line", f"{out.stat().st_size / written / 1024:.2f} KB a line"
     parsed, note = written / parsing.wall, f"{reading.cpu / added * 1e6:.0f} µs CPU a lesson; vectors not included"
     return [

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Recall
+from lessonbank import AsyncReasoningBank, Recall, Retrieval
 
 from .banks import Ready
 from .clock import Call, Timing, alternate
@@ -41,7 +41,7 @@ class Asking:
     ) -> Asking:
         """Open the bank at `path` as a user would, with an embedder that has the answer ready."""
         embedder, tasks = ready or prepared()
-        bank = await lessonbank.connect_async(path, scope=scope, embedder=embedder, limit=TOP)
+        bank = await lessonbank.connect_async(path, scope=scope, embedder=embedder, retrieval=Retrieval(limit=TOP))
         return cls(bank, embedder, queries, cycle(tasks))
 
     def take(self) -> np.ndarray:
