@@ -259,8 +259,8 @@ class AsyncReasoningBank:
     async def lift(self, *, level: float = 0.95) -> Lift:
         """What memory changed, overall and lesson by lesson, with intervals. `print` it, or read its fields.
 
-        Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level`: the confidence of the
-        intervals. Raises UsageError, StoreError.
+        Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
+        the intervals. Raises UsageError, StoreError.
         """
         if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
             raise UsageError(
