@@ -69,7 +69,7 @@ def _trust(connection: sqlite3.Connection, portion: Imported, scope: str, by: st
 
 def _apply(connection: sqlite3.Connection, entries: Sequence[Entry], scope: str, writer: str) -> None:
     if entries:
-        apply(connection, Batch(scope=scope, writer=writer, entries=packed_records(entries), vectors={}, space=None))
+        apply(connection, Batch(scope, writer, packed_records(entries)))
 
 
 def _ahead(things: Iterable[T], /) -> Iterator[T]:
