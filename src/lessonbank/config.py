@@ -120,7 +120,7 @@ class Retrieval:
         _whole("Retrieval(budget=)", self.budget, least=100)
         _share("Retrieval(floor=)", self.floor)
         _share("Retrieval(diversity=)", self.diversity)
-        if not isinstance(self.preface, str | Unset):
+        if not isinstance(self.preface, str | Unset):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"Retrieval(preface=) is 'silent', 'cite' or a text; got {self.preface!r}")
         if not (self.exclude in (None, "task", "template") or callable(self.exclude)):
             raise UsageError(f"exclude is 'task', 'template' or a function of a task; got {self.exclude!r}")
@@ -231,7 +231,7 @@ class Parts:
             part = getattr(self, name)
             if part is not None and not callable(part):
                 raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
-        if not isinstance(self.hooks, Sequence) or not all(map(callable, self.hooks)):
+        if not isinstance(self.hooks, list | tuple) or not all(map(callable, self.hooks)):
             raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
 
 
