@@ -208,7 +208,7 @@ async def _purge(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _purge_many(t: Tenant, chance: random.Random) -> Any:
-    these = [("lesson", t.lesson_id(chance)), ("trajectory", t.id("r", chance))]
+    these = [("lesson", t.lesson_id(chance)), ("recall", t.id("q", chance))]
     return await t.store.purge_many(these, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
@@ -294,7 +294,7 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
 MOVES = (
     *("apply",) * 12,
     *("keep",) * 3,
-    *("record",) * 3,
+    *("record",) * 4,
     "purge",
     "purge",
     *(name for name in CALLS if name != "close"),
