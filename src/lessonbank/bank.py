@@ -172,7 +172,17 @@ class AsyncReasoningBank:
         receipt = receipt or prior.recall
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
+        return await self._learn_new(prior, receipt, truths, graded, metadata)
 
+    async def _learn_new(
+        self,
+        prior: PriorRuns,
+        receipt: Recall | None,
+        truths: Verdicts,
+        graded: tuple[str, ...] = (),
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Learned:
+        """Keep the runs, judge them, extract lessons from them, consolidate these into the bank, review the evidence."""
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
@@ -421,6 +431,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         bank.writer = self.writer if writer is None else writer
+        bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
 
@@ -522,11 +533,12 @@ class AsyncReasoningBank:
             return replacing(earlier, told)
 
         async def applied(changes: tuple[Change, ...]) -> tuple[str, ...]:
+            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             await self.store.apply(
                 changes,
                 scope=experience.scope,
                 writer=self.writer,
-                vectors=vectors,
+                vectors={id: vector for id, vector in vectors.items() if id in kept},
                 space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
@@ -601,7 +613,7 @@ class AsyncReasoningBank:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior = await find_prior_runs(self.store, [run], scope=self.scope)
         if prior.new:
-            return await self.learn(run, recall=prior.recall, outcome=verdict.outcome)
+            return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
