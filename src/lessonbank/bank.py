@@ -182,7 +182,7 @@ class AsyncReasoningBank:
         graded: tuple[str, ...] = (),
         metadata: Mapping[str, Json] | None = None,
     ) -> Learned:
-        """Keep the runs, judge them, extract lessons from them, consolidate these into the bank, review the evidence."""
+        """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
