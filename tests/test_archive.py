@@ -149,7 +149,7 @@ def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path
         source.admin.export(tmp_path / "a.jsonl")
         with lessonbank.connect(tmp_path / "to.db", scope="t", **grouped(**OPTIONS)) as copy:
             copy.admin.import_(tmp_path / "a.jsonl")
-            assert copy.trajectory("deep") == source.trajectory("deep")
+            assert copy.runs.get("deep").trajectory == source.runs.get("deep").trajectory
 
 
 def test_a_second_import_adds_nothing(tmp_path: Path) -> None:

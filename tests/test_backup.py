@@ -228,11 +228,11 @@ bank = lessonbank.connect(sys.argv[1], scope="t", embedder="hashing")
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
 try:
-    bank.backup(sys.argv[2])
+    bank.admin.backup(sys.argv[2])
 except StoreUnavailable as error:
     print(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-print(bank.counts().experiences)
+print(bank.admin.counts().experiences)
 """
 
 

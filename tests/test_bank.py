@@ -225,7 +225,7 @@ async def test_an_extractor_that_misbehaves_leaves_the_run_waiting_with_its_verd
         assert learned.lessons == ()
         assert "kept for another try" in learned.notes[0]
         assert await bank.runs.pending(limit=10_000) == (trajectory,)
-        kept = await bank.experience(learned.experience.id)  # type: ignore[union-attr]
+        kept = await bank.store.get(learned.experience.id, scope=bank.scope)  # type: ignore[union-attr]
     assert kept.attempts[0].verdict.outcome == "success"
     assert any(
         isinstance(e, ExtractionFailed) and e.error.code in ("extraction_output", "model", "model_timeout")

@@ -10,7 +10,7 @@ import lessonbank
 from lessonbank import Extraction, Lesson, Recall, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.prompts import load
-from lessonbank.retrieving import Retrieval
+from lessonbank import Retrieval
 from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 

@@ -228,7 +228,7 @@ def filled(**options: Any) -> lessonbank.ReasoningBank:
 
 def test_a_bank_shows_the_found_lessons_alone_and_its_receipt_names_them() -> None:
     with filled(limit=2) as bank:
-        assert bank.parts["retriever"] == "lesson/dense"
+        assert bank.settings["retriever"] == "lesson/dense"
         recall = bank.retrieve("press save")
         assert {i.content for i in recall.shown} == {"press save once", "press save twice"}
         assert "the map" not in recall.text

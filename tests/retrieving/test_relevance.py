@@ -9,7 +9,8 @@ from listed import listed
 
 import lessonbank
 from lessonbank import ReasoningBank, Step, Trajectory
-from lessonbank.retrieving import Retrieval, default_floor, overlap
+from lessonbank import Retrieval
+from lessonbank.retrieving import default_floor, overlap
 from lessonbank.testing.settings import grouped
 
 CANCEL = "Cancel the pending order #W{}"
