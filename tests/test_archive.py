@@ -235,6 +235,12 @@ def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(t
         assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
 
 
+def test_an_export_takes_the_place_of_a_file_of_one_byte(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b"\n")
+    with filled(":memory:") as source:
+        assert source.export(tmp_path / "a.jsonl") > 0
+
+
 def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
     with filled(":memory:") as source:
         source.admin.export(tmp_path / "a.jsonl")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pydantic import ValidationError
 
@@ -215,7 +215,7 @@ class AsyncAttempt:
     @property
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
-        task: object = self.task
+        task = cast("object", self.task)
         return task if isinstance(task, str) and task.strip() else None
 
     @property

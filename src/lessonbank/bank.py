@@ -257,7 +257,7 @@ class AsyncReasoningBank:
     async def lift(self, *, level: float = 0.95) -> Lift:
         """What memory changed, overall and lesson by lesson, with intervals. `print` it, or read its fields.
 
-        Recalls are compared with recalls that were withheld at random (`Evidence(holdout=)`). `level`: the confidence of
+        Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
         the intervals. Raises UsageError, StoreError.
         """
         if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
@@ -376,7 +376,7 @@ class AsyncReasoningBank:
             confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
                 run without an answer, all that it did.
             concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
-                first, and then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+                first, then as many at once as the budget holds by what they cost so far, unless this says otherwise.
             tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
                 What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
                 a plain function, which cannot be cut off. Judging and learning come on top.

@@ -226,7 +226,7 @@ class Safety:
     Default: the built-in redactor."""
     admission: Admission | Unset | None = UNSET
     """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: Caps | None | Unset = UNSET
+    caps: Caps | Unset | None = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
@@ -254,7 +254,7 @@ class Parts:
             part = getattr(self, name)
             if part is not None and not callable(part):
                 raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
-        hooks: object = self.hooks
+        hooks = cast("object", self.hooks)
         if not isinstance(hooks, Sequence) or not all(map(callable, cast("Sequence[object]", hooks))):
             raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
 

@@ -200,7 +200,7 @@ async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> l
     rows: list[dict[str, Any]] = []
     kept: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
     for collection in sets:
-        fit = {name: make for name, make in ways.items() if collection.lessons or not name.startswith("items(")}
+        fit = {name: make for name, make in ways.items() if collection.lessons or not name.startswith("lessons(")}
         results = {name: drawn(await scored(collection, make), collection.source) for name, make in fit.items()}
         results["by chance"] = drawn(by_chance(collection), collection.source)
         label = f"{collection.source} ({len(collection.queries)} in {len({q.family for q in collection.queries})})"
