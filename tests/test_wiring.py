@@ -82,8 +82,8 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
     [
         ({"holdout": 1.0}, "holdout is a probability"),
         ({"holdout": -0.1}, "holdout is a probability"),
-        ({"limit": 0}, r"limit=\\) is a whole number of at least 1"),
-        ({"budget": 5}, r"budget=\\) is a whole number of at least 100"),
+        ({"limit": 0}, r"limit=\) is a whole number of at least 1"),
+        ({"budget": 5}, r"budget=\) is a whole number of at least 100"),
         ({"profile": "papre"}, "no profile 'papre'"),
         ({"domain": "wbe"}, "no domain 'wbe'"),
         ({"model": {"jugde": len}}, "no role 'jugde'"),
