@@ -343,8 +343,8 @@ class Dying:
             yield portion
 
 archive._ADDED, archive._portions = 100, Dying(archive._portions)
-with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", holdout=0.3) as bank:
-    bank.import_(sys.argv[2])
+with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=0.3) as bank:
+    bank.admin.import_(sys.argv[2])
 """
 
 

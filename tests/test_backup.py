@@ -25,7 +25,7 @@ WRITER = """
 import sys, lessonbank
 from lessonbank import Step, Trajectory
 
-with lessonbank.connect(sys.argv[1], scope="t", embedder="hashing", holdout=None) as bank:
+with lessonbank.connect(sys.argv[1], scope="t", embedder="hashing", evidence=lessonbank.Evidence(holdout=None)) as bank:
     for n in range(10_000):
         step = Step(action="print label", observation="error: no form " + "x" * 2000)
         bank.learn(Trajectory(task=f"Ship parcel {n} of {sys.argv[2]}", steps=(step,)), outcome="failure")

@@ -497,7 +497,7 @@ async def test_graded_rewards_of_several_runs_are_one_note_and_a_stated_outcome_
 
 @pytest.mark.parametrize("threshold", ["0.5", None, True, float("nan"), float("inf")])
 async def test_a_threshold_that_is_no_number_is_refused(threshold: Any) -> None:
-    with pytest.raises(UsageError, match="success_at.* goes from 0 to 1"):
+    with pytest.raises(UsageError, match=r"success_at.* goes from 0 to 1"):
         await lessonbank.connect_async(":memory:", scope="t", learning=Learning(success_at=threshold))
 
 

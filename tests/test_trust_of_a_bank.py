@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Safety
+from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
-from lessonbank import Retrieval
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel

@@ -74,7 +74,15 @@ def test_one_thing_is_compared_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_pairs": 0}, {"rounds": 1.5}, {"concurrency": True}, {"min_effect": 1.0}, {"min_effect": -0.1}, {"level": 1.0}]
+    "wrong",
+    [
+        {"max_pairs": 0},
+        {"rounds": 1.5},
+        {"concurrency": True},
+        {"min_effect": 1.0},
+        {"min_effect": -0.1},
+        {"level": 1.0},
+    ],
 )
 def test_a_design_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):

@@ -118,7 +118,7 @@ def test_what_a_verifier_says_is_an_outcome_or_a_reward() -> None:
     assert stated("failure") == ("failure", None)
     assert stated(0.4) == (None, 0.4)
     for wrong in ("yes", 2, -0.1, None, float("nan"), 10**400):
-        with pytest.raises(UsageError, match="outcome= gives a bool"):
+        with pytest.raises(UsageError, match="verify= gives a bool"):
             stated(wrong)
 
 

@@ -9,9 +9,8 @@ import pytest
 from listed import listed
 
 import lessonbank
-from lessonbank import Lesson, Step, Trajectory
+from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.errors import UsageError
-from lessonbank import Retrieval
 from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
@@ -100,9 +99,9 @@ def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_pa
     ("options", "message"),
     [
         ({"retrieval": "telepathy"}, "'telepathy'"),
-        ({"retrieval": "hybrid"}, "embedder='hashing' will do"),
+        ({"retrieval": "hybrid"}, "pass embedder='hashing'"),
         ({"retrieval": "dense"}, "needs an embedder"),
-        ({"retrieval": "lexical", "retriever": listed()}, "either retrieval= or a retriever="),
+        ({"retrieval": "lexical", "retriever": listed()}, "takes limit, budget and preface only"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:

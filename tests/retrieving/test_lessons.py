@@ -9,7 +9,7 @@ import pytest
 from listed import SCOPE
 
 import lessonbank
-from lessonbank import Lesson, Step, Trajectory
+from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.protocols import Vectors
@@ -21,7 +21,6 @@ from lessonbank.retrieving import (
     LeaveOut,
     LessonRetriever,
     LexicalRetriever,
-    Retrieval,
     same_task,
     same_template,
 )
