@@ -242,7 +242,15 @@ class AsyncReasoningBank:
         return await self._drawn(await self._intake.attempts(attempts), shown="")
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        """Decide how the bank changes, and change it; with `dry_run`, decide only.
+
+        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        """
+        if experience.scope != self.scope:
+            raise UsageError(
+                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                "call it on `scoped()` of that scope"
+            )
         experience = await self._intake.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
