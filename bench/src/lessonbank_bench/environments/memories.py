@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from lessonbank.config import Domain
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.wiring import recorded
@@ -30,7 +31,7 @@ class ArmMemories:
         /,
         *,
         truth: Callable[[int, str], str] | None = None,
-        domain: str = "general",
+        domain: Domain = "general",
     ) -> None:
         self.live = True
         self.failure: ModelError | None = None

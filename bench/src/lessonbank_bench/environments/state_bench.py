@@ -134,10 +134,10 @@ def _messages(turns: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _call(made: dict[str, Any], id: str) -> Iterator[dict[str, Any]]:
-    arguments = json.dumps(made.lessons.get("arguments") or {}, ensure_ascii=False)
+    arguments = json.dumps(made.get("arguments") or {}, ensure_ascii=False)
     function = {"name": str(made["name"]), "arguments": arguments}
     yield {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
-    result = made.lessons.get("result")
+    result = made.get("result")
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     yield {"role": "tool", "tool_call_id": id, "name": str(made["name"]), "content": text}
 
