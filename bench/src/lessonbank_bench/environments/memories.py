@@ -35,7 +35,8 @@ class ArmMemories:
     ) -> None:
         self.live = True
         self.failure: ModelError | None = None
-        self._place, self._model, self._truth, self._domain = place, model, truth, domain
+        self._place, self._model, self._truth = place, model, truth
+        self._domain: Domain = domain
 
     def make(self, name: str, seed: int, /, *, limit: int, answers: Path | None = None) -> Memory:
         """See `Memories.make`."""

@@ -44,7 +44,7 @@ class Learnings:
         """At most `top_k` lessons for `query`, best first, each as the text of one learning."""
         if not query.strip():
             return []
-        return [_text(item) for item in self._bank.retrieve(query, limit=top_k).shown[:top_k]]
+        return [_text(lesson) for lesson in self._bank.retrieve(query, limit=top_k).shown[:top_k]]
 
     def close(self) -> None:
         """Closes the bank. Closing twice is fine."""
@@ -154,8 +154,8 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
     )
 
 
-def _text(item: Lesson) -> str:
+def _text(lesson: Lesson) -> str:
     """A lesson as one learning: its fields are untrusted, so they are in the one form that memories have."""
-    when = canonical_line(item.description)
-    title = f"{item.kind}: {canonical_line(item.title)}"
-    return "\n".join(part for part in (title, when and f"when: {when}", canonical(item.content).strip()) if part)
+    when = canonical_line(lesson.description)
+    title = f"{lesson.kind}: {canonical_line(lesson.title)}"
+    return "\n".join(part for part in (title, when and f"when: {when}", canonical(lesson.content).strip()) if part)
