@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import TypeAdapter
 
@@ -98,13 +98,17 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     return several
 
 
-SUBMITTED = "submitted"
+SUBMITTED: Final = "lessonbank_submitted"
 """Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
-def submitted(*, recall_id: str | None, outcome: Outcome | None, reward: float | None) -> dict[str, Json]:
-    """What a later call of `learn` needs to know of a submitted run."""
+def submitted(
+    runs: Sequence[Trajectory], /, *, recall_id: str | None, outcome: Outcome | None, reward: float | None
+) -> dict[str, Json]:
+    """What a later call of `learn` needs to know of submitted runs; those of one call belong together."""
     told: dict[str, Json] = {"recall": recall_id, "outcome": outcome, "reward": reward}
+    if len(runs) > 1:
+        told["runs"] = [run.id for run in runs]
     return {key: value for key, value in told.items() if value is not None}
 
 

@@ -51,6 +51,8 @@ class AsyncAdmin:
 
         Raises UsageError, StoreUnavailable.
         """
+        if self._of.skips("export"):
+            return 0
         return await archive.write(self._of.store, Path(path).expanduser(), scope=self._of.scope)
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
@@ -59,6 +61,8 @@ class AsyncAdmin:
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
         who vouches for those that were trusted where the file was written. Raises UsageError, FormatError, Conflict.
         """
+        if self._of.skips("import_"):
+            return 0
         source = Path(path).expanduser()
         return await archive.read(
             self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
@@ -93,6 +97,8 @@ class AsyncAdmin:
         A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
         journal. `preview` erases nothing and says what would go. Raises UsageError, NotFound, StoreUnavailable.
         """
+        if self._of.skips("purge"):
+            return Erasing()
         wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         writer = self._of.writer if by is None else person(by)
         if preview or wanted.empty:
@@ -116,6 +122,8 @@ class AsyncAdmin:
         if not days > 0:
             raise UsageError(f"days is a number above 0; got {days!r}")
         before = datetime.now(UTC) - timedelta(days=days)
+        if self._of.skips("forget"):
+            return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
 
     async def scopes(self) -> tuple[str, ...]:
@@ -133,7 +141,8 @@ class AsyncAdmin:
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
         self._of.whole_file("backup")
-        await self._of.store.backup(Path(path).expanduser())
+        if not self._of.skips("backup"):
+            await self._of.store.backup(Path(path).expanduser())
 
     async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
         """What is wrong with the stored records, one sentence each; empty when all is sound.

@@ -110,14 +110,14 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        await self._of.apply(
+        applied = await self._of.apply(
             Add(experience=new),
             _approval((lesson.id,), writer, ""),
             by=by,
             vectors=vectors,
             space=self._of.retriever.space,
         )
-        return await self.get(lesson.id)
+        return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lessonbank._concurrency import if_there
 from lessonbank.learning.handed_in import SUBMITTED
 from lessonbank.types import Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
@@ -78,10 +79,23 @@ class AsyncRuns:
         for run in waiting:
             if run.id in done:
                 continue
-            result = await self._of.learn(run, **_submitted(run))
+            runs, told = await self._as_submitted(run)
+            result = await self._of.learn(runs, **told)
+            done.update(one.id for one in runs)
             done.update(ref.trajectory_id for ref in result.experience.attempts) if result.experience else None
             learned.append(result)
         return tuple(learned)
+
+    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], dict[str, Any]]:
+        """The runs that were submitted together with `run`, and what was said of them then."""
+        told = run.metadata.get(SUBMITTED)
+        said = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        store, scope = self._of.store, self._of.scope
+        others = [id for id in said.get("runs", ()) if id != run.id]
+        siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
+        arguments = {name: said[name] for name in ("outcome", "reward") if name in said}
+        recall = await if_there(store.recall(said["recall"], scope=scope)) if "recall" in said else None
+        return [run, *siblings], {**arguments, "recall": recall}
 
     async def correct(self, id: str, /, *, outcome: Outcome, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
@@ -99,9 +113,3 @@ class AsyncRuns:
             judged += [run for run in page if run.verdict.source == "judge" and run.verdict.outcome != "unknown"]
             after = page[-1].trajectory.id
         return tuple(random.Random(seed).sample(judged, min(count, len(judged))))
-
-
-def _submitted(run: Trajectory) -> dict[str, Any]:
-    """What was said when the run was submitted."""
-    told = run.metadata.get(SUBMITTED)
-    return dict(cast("Mapping[str, Any]", told)) if isinstance(told, dict) else {}
