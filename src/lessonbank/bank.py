@@ -214,7 +214,7 @@ class AsyncReasoningBank:
         runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        kept = with_metadata(await self._intake.runs(runs), {**(metadata or {}), SUBMITTED: told})
+        kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
         self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
@@ -613,7 +613,7 @@ class AsyncReasoningBank:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior = await find_prior_runs(self.store, [run], scope=self.scope)
         if prior.new:
-            return await self.learn(run, recall=prior.recall, outcome=verdict.outcome)
+            return await self.learn(run, recall=prior.recall, outcome=cast("Any", verdict))
         return await self._correct(prior, prior.recall, {run.id: verdict})
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -90,7 +91,7 @@ def _unstated(outcome: object) -> bool:
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Verdict) or not isinstance(value, Iterable):
         return [value] * count
     several = list(cast("Iterable[Any]", value))
     if len(several) != count:
@@ -119,9 +120,11 @@ def checked_metadata(metadata: Mapping[str, Json] | None, /) -> dict[str, Json]:
         UsageError: no mapping from text to what JSON can hold.
     """
     try:
-        return _METADATA.validate_python(dict(metadata or {}), strict=True)
+        told = _METADATA.validate_python(dict(metadata or {}), strict=True)
+        json.dumps(told, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"metadata= takes a mapping from text to JSON values; got {metadata!r:.80}") from error
+    return told
 
 
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.types import Counts, Json, Record
+from lessonbank.types import Counts, Experience, Json, Record
 from lessonbank.types.undo import Erasure, Forgotten
 
 from . import archive
@@ -107,7 +108,7 @@ class AsyncAdmin:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
-            *(("lesson", id) for id in wanted.lessons),
+            *(("lesson", id) for id in wanted.lessons if not wanted.runs),  # those of a run go with it
             *(("trajectory", id) for id in wanted.runs),
             *(("recall", id) for id in wanted.recalls),
         ]
@@ -181,9 +182,22 @@ class AsyncAdmin:
                 whole_scope=all,
             )
             await self._check_there(one)
-            return one
+            return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        return Erasing(runs=runs, recalls=recalls)
+        return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
+
+    async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
+        """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""
+        gone, found = set(runs), list[str]()
+        if not gone:
+            return ()
+        experiences = self._of.store.scan(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+            async for one in every:
+                attempts = {ref.trajectory_id for ref in one.attempts}
+                whole = bool(attempts) and attempts <= gone
+                found += [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
+        return tuple(found)
 
     async def _check_there(self, wanted: Erasing) -> None:
         """Refuse ids that are not there, in a preview too."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from lessonbank._concurrency import if_there
+from lessonbank.errors import UsageError
 from lessonbank.learning.handed_in import SUBMITTED
 from lessonbank.types import Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
@@ -107,7 +108,12 @@ class AsyncRuns:
         return await self._of.correct(await self._of.store.trajectory(id, scope=self._of.scope), verdict)
 
     async def audit(self, count: int = 20, /, *, seed: int | None = None) -> tuple[Run, ...]:
-        """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`."""
+        """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`.
+
+        A run that a person has confirmed or corrected is not drawn again. Raises UsageError.
+        """
+        if not isinstance(cast("object", count), int) or isinstance(count, bool) or count < 1:
+            raise UsageError(f"count is a whole number of at least 1; got {count!r}")
         judged, after = list[Run](), None
         while page := await self.list(status="learned", limit=_PAGE, after=after):
             judged += [run for run in page if run.verdict.source == "judge" and run.verdict.outcome != "unknown"]
