@@ -29,7 +29,7 @@ HEAVY_FOR_HELP = ("numpy", "pydantic_ai", "openai", "anthropic", "httpx2")
 RECORD_HEADINGS = ("Context", "Decision", "Consequences", "What would change our mind")
 MAX_RECORD_WORDS = 600
 
-_CODE = ("src", "tests", "examples", "bench")
+_CODE = ("src", "tests", "examples", "bench", ".ci")
 _SOURCES = ("src", "bench/src")
 _SKIPPED = {".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist", "build", "site"}
 
@@ -276,7 +276,7 @@ def decision_records(root: Path) -> list[str]:
 
 
 def commands(root: Path) -> list[str]:
-    """README, CONTRIBUTING and .ci/run have one test command, the same; .ci/run then runs what `just test-all` does."""
+    """README, CONTRIBUTING, .ci/run and the workflow have one test command; .ci/run also runs `just test-all`."""
     run = next((line for line in _read(root / ".ci" / "run").splitlines() if "/pytest" in line), "")
     if not run:
         return [".ci/run: runs no pytest"]
@@ -284,6 +284,12 @@ def commands(root: Path) -> list[str]:
         f"{name}: no fenced block has the command of .ci/run: {run}"
         for name in ("README.md", "CONTRIBUTING.md")
         if run not in _fenced_lines(_read(root / name))
+    ]
+    workflow = _read(root / ".github" / "workflows" / "ci.yml")
+    problems += [
+        f".github/workflows/ci.yml: no step runs {command}"
+        for command in (run, "bash .ci/run")
+        if f"- run: {command}" not in workflow
     ]
     recipe = re.search(r"^test-all .*?/pytest ([^{\n]*?) *\{\{", _read(root / "justfile"), re.MULTILINE | re.DOTALL)
     if recipe and recipe[1] not in _read(root / ".ci" / "run"):
