@@ -25,7 +25,7 @@ lint:
 # are the types right? (basedpyright strict for all, mypy strict for what a user writes)
 types:
     {{bin}}/basedpyright
-    MYPYPATH=src {{bin}}/python -c "import sys; sys.path.insert(0, 'tests/architecture'); import gates; sys.exit('\n'.join(gates.user_types(gates.ROOT)))"
+    PYTHONPATH=tests/architecture {{bin}}/python -c "import gates; exit('\n'.join(gates.user_types(gates.ROOT)) or 0)"
 
 # do modules import only what they may?
 imports:
