@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,27 @@ def test_the_reference_names_every_public_name() -> None:
     assert sorted(pages.first_cells(pages.section(REFERENCE, "Names"))) == sorted(lessonbank.__all__)
 
 
-def test_the_reference_names_every_method_of_both_banks() -> None:
+def test_the_reference_names_every_member_of_both_banks() -> None:
     told = pages.first_cells(pages.section(REFERENCE, "The bank"))
     assert sorted(told) == sorted(_members(lessonbank.ReasoningBank) - {"aio"})
-    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {"scope", "parts"}
+    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {
+        "scope",
+        "settings",
+        "writer",
+    }
+
+
+@pytest.mark.parametrize("view", ["lessons", "runs", "recalls", "history", "admin"])
+def test_the_reference_names_every_method_of_a_view(view: str) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
+        members = _members(type(getattr(bank, view)))
+    assert sorted(pages.first_cells(pages.section(REFERENCE, f"bank.{view}"))) == sorted(members - {"aio"})
+
+
+@pytest.mark.parametrize("settings", ["Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts"])
+def test_the_reference_names_every_setting(settings: str) -> None:
+    told = pages.first_cells(pages.section(REFERENCE, settings))
+    assert told == [one.name for one in fields(getattr(lessonbank, settings))]
 
 
 @pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Learned", "Lesson", "Verdict", "Experience"])
