@@ -59,12 +59,12 @@ def test_redacting_what_is_redacted_changes_nothing(text: str) -> None:
     assert redact(once) == once
 
 
-PIECES = st.sampled_from(
+CLUES = st.sampled_from(
     ["pass", "token", "key", ": ", "=", " ", "4111 1111", "+49 30 12", "AKIA", "DE89", "://", "Xy7", "order", "W-9"]
 )
 
 
-@given(st.lists(PIECES, max_size=8).map("".join) | st.text(alphabet="abkAB019 .,:#+/-=@%", max_size=60))
+@given(st.lists(CLUES, max_size=8).map("".join) | st.text(alphabet="abkAB019 .,:#+/-=@%", max_size=60))
 def test_a_text_that_is_passed_over_has_nothing_that_a_detector_finds(text: str) -> None:
     assert found_in(text) == found_in(text, detectors=list(DETECTORS))  # a list of one's own is asked in full
 
