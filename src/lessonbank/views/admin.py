@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.types import Counts, Json, Record
-from lessonbank.types.undo import Erasure, Forgotten
+from lessonbank.types import Counts, Erasure, Forgotten, Json, Record
 
 from . import archive
 from .audit import differences
