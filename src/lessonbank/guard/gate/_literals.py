@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 
 from ._empty import STOP, stem
-from ._lookalikes import is_ordinary, people
+from ._lookalikes import is_ordinary, look_alikes, people
 
 _READ = 40_000
-_VALUE = re.compile(r"(?<![\w.])[$€£#@]?\w[\w.@:/#+-]*\w(?![\w])|[$€£]\d[\d.,]*")
 # Words with digits that are names of things everybody has: utf-8, sha256, python3.11, 24h, v2, step 3, HTTP/2.
 COMMON = re.compile(
     r"[a-z]{2,12}[-.]?\d{1,3}(?:\.\d{1,3}){0,2}|v\d+(?:\.\d+){0,3}|\d{1,3}(?:st|nd|rd|th|s|m|h|d|x|k|px|ms|kb|mb|gb"
@@ -18,7 +17,6 @@ COMMON = re.compile(
     r"|[A-Z]\d{3,4}"
     r"|(?:ISO|RFC|UTF|SHA|UTC|HTTP|TLS|CVE|PEP|X)[- /]?\d[\d.-]*|[A-Za-z]+_?\d",
 )
-_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}")
 _PAIR = re.compile(r"[^\W\d_a-z][^\W\d_A-Z]+\s+[^\W\d_a-z][^\W\d_A-Z]+")
 _ACCOUNT = re.compile(r"\b(?:user|account|host|branch|login|username|customer|member)s? ['\"`]([\w.-]{4,40})['\"`]")
 # Numbered things of one world: shelf 3, cabinet 4, mug 1.
@@ -72,14 +70,9 @@ def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
 
 def _values(text: str) -> Iterator[str]:
     """What looks like an id, an amount, a date, an address of this task."""
-    for match in _VALUE.finditer(text):
-        value = match[0].strip(".,:/-+")
-        if not any(map(str.isdigit, value)):
-            if "@" in value[1:] and "." in value:
-                yield value
-            continue
-        amount = value[:1] in "$€£" and len(value) > 3
-        if amount or _DATE.fullmatch(value) or (len(value) >= 4 and not COMMON.fullmatch(value)):
+    for found in look_alikes(text, names=False):
+        value = text[found.start : found.end].lstrip("#")
+        if found.kind not in ("number", "id") or (len(value) > 3 and not COMMON.fullmatch(value)):
             yield value
 
 
