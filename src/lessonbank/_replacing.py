@@ -53,8 +53,8 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
-    if not path.is_file() or not path.stat().st_size:
-        return False
+    if not path.is_file() or path.stat().st_size < 2:
+        return False  # SQLite takes a file of one byte for an empty database
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     try:
