@@ -15,6 +15,7 @@ from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
 from .attempt import AsyncAttempt
+from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, ReadOnly, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
@@ -70,7 +71,6 @@ from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRu
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
-OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
@@ -172,7 +172,17 @@ class AsyncReasoningBank:
         receipt = receipt or prior.recall
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
+        return await self._learn_new(prior, receipt, truths, graded, metadata)
 
+    async def _learn_new(
+        self,
+        prior: PriorRuns,
+        receipt: Recall | None,
+        truths: Verdicts,
+        graded: tuple[str, ...] = (),
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Learned:
+        """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
@@ -208,13 +218,13 @@ class AsyncReasoningBank:
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
         a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
         """
-        if self._off:
+        if self._handle.skips("submit"):
             return ()
         receipt = await receipt_of(self.store, recall, scope=self.scope)
         runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        told = submitted(recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        kept = with_metadata(await self._intake.runs(runs), {**(metadata or {}), SUBMITTED: told})
+        told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
         self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
@@ -225,14 +235,28 @@ class AsyncReasoningBank:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
         run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
+        if self._off and truth is None:
+            return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
         return (await self._judged(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+        if self._off:
+            return Extraction(notes=(OFF,))
         return await self._drawn(await self._intake.attempts(attempts), shown="")
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        """Decide how the bank changes, and change it; with `dry_run`, decide only.
+
+        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        """
+        if experience.scope != self.scope:
+            raise UsageError(
+                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                "call it on `scoped()` of that scope"
+            )
+        if self._handle.skips("consolidate"):
+            return ()
         experience = await self._intake.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
@@ -264,7 +288,8 @@ class AsyncReasoningBank:
             raise UsageError(
                 f"level is the confidence of an interval, from 0.5 to below 1, such as 0.95; got {level!r}"
             )
-        return await self._ledger.lift(scope=self.scope, level=level)
+        found = await self._ledger.lift(scope=self.scope, level=level)
+        return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 
     async def trial(
         self,
@@ -406,6 +431,7 @@ class AsyncReasoningBank:
         if design.asks_model and self._scaler.model is None:
             raise UsageError(f"{design.asks_model} needs a bank with a model: connect it with model=")
         bank, notes = self._labelled(labels)
+        notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
         return await scaling.run(task, agent, verifier=verify, progress=progress)
 
@@ -419,6 +445,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         bank.writer = self.writer if writer is None else writer
+        bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
 
@@ -527,12 +554,13 @@ class AsyncReasoningBank:
             return replacing(earlier, told)
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             settlement = await settle() if settle else None
             await self.store.apply(
                 changes,
                 scope=experience.scope,
                 writer=self.writer,
-                vectors=vectors,
+                vectors={id: vector for id, vector in vectors.items() if id in kept},
                 space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
@@ -597,9 +625,12 @@ class AsyncReasoningBank:
             return _noted(recall.model_copy(update={"kept": False}), (note,))
         return recall
 
-    async def _keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None:
+    async def _keep_unfinished(
+        self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
+    ) -> None:
         """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
-        told: dict[str, Json] = {UNFINISHED: True, **({RECALL: recall.id} if recall and recall.kept else {})}
+        named: dict[str, Json] = {RECALL: recall.id} if recall and recall.kept else {}
+        told = {**(metadata or {}), **named, UNFINISHED: True}
         if not self._off:
             await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
@@ -607,15 +638,15 @@ class AsyncReasoningBank:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior = await find_prior_runs(self.store, [run], scope=self.scope)
         if prior.new:
-            return await self.learn(run, recall=prior.recall, outcome=verdict.outcome)
+            return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
         async def logged() -> None:
             try:
                 await learning()
-            except LessonbankError as error:
-                log.warning("a submitted run stays pending: %s", quoted(str(error)))
+            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
+                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(str(error)))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)
@@ -648,6 +679,7 @@ class AsyncReasoningBank:
             learn=self.learn,
             correct=self._corrected,
             is_scoped=self._is_scoped,
+            off=self._off,
         )
 
 

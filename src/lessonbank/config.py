@@ -43,6 +43,8 @@ class Unset(Enum):
         return "UNSET"
 
 
+OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
+"""What every call of a bank says where the environment variable `LESSONBANK_OFF` is set."""
 UNSET: Final = Unset.UNSET
 """The value of a setting that is left to the profile."""
 
@@ -72,8 +74,8 @@ class Model:
     name: str | LanguageModel | Callable[..., Any] | Mapping[str, Any]
     """`provider:model`; the name of a model on `base_url`; a function from a prompt to a text; a `LanguageModel`; or a
     mapping of the roles `judge`, `extractor` and `contrast` to any of these."""
-    base_url: str | None = None
-    """An OpenAI-compatible server."""
+    base_url: str | None = field(default=None, repr=False)
+    """An OpenAI-compatible server. It is not shown, because a URL can hold a key."""
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
     """Seconds for one call, above 0."""
