@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank._version import VERSION
+from lessonbank import __version__ as VERSION
 from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.types import (
     Action,
