@@ -30,7 +30,7 @@ class ScopeLocks:
 
     @contextmanager
     def deciding(self, scope: str, /) -> Generator[None]:
-        """A consolidator decides for `scope` within. Raises UsageError where it does so already: that would never end."""
+        """A consolidator decides for `scope` within. Raises UsageError where it does so already, without end."""
         if (self, scope) in _DECIDING.get():
             raise UsageError("a consolidator may not call `learn` or `consolidate` of its own bank: it decides only")
         token = _DECIDING.set((*_DECIDING.get(), (self, scope)))
