@@ -88,7 +88,7 @@ def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank
         attempt.step("turn", "open")
         attempt.finish(answer=42, outcome="success")  # type: ignore[arg-type]
         attempt.finish(answer="open", outcome="success")
-    assert [note.split(":")[0] for note in attempt.notes if "Validation" in note] == [
+    assert [note.split(":")[0] for note in attempt.notes if "InvalidRecord" in note] == [
         "a step was not noted",
         "nothing was learned from this run",
     ]

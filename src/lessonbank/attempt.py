@@ -135,8 +135,11 @@ class AsyncAttempt:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
+        try:
+            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+        except UsageError as problem:
+            return self._refused(self._failed("nothing was learned from this run", problem))
         self._is_finished = True
-        whole = self._timed(source if source is not None else self._trajectory(answer=answer))
         call = self._bank.learn if wait else self._bank.submit
         try:
             return self._done(await call(whole, **self._told(outcome, reward)))
@@ -149,7 +152,7 @@ class AsyncAttempt:
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
+        return await self._learned_anyway(self._trajectory(), outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()

@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _SHOWN: Final = 80
 
 
-class InvalidRecord(UsageError, ValueError):
+class InvalidRecord(UsageError, ValueError):  # noqa: N818 - errors here are named for what is wrong
     """A record was made with a field that does not exist, is missing or has a wrong value."""
 
 
