@@ -281,6 +281,13 @@ def test_an_agent_with_tools_is_wrapped_and_learned_from(bank: ReasoningBank, tm
     assert any(seen.text == "bell: it rings" for step in run.steps for seen in step.observations)
 
 
+def _experience(bank: ReasoningBank, id: str) -> Experience:
+    async def found() -> Experience:
+        return await bank.aio.store.get(id, scope=bank.scope)
+
+    return anyio.run(found)
+
+
 def _experiences(bank: ReasoningBank) -> list[str]:
     """Ids, oldest first."""
     return [entry.entry.experience.id for entry in bank.history.list() if entry.entry.kind == "add"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from pydantic import ValidationError
 
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
@@ -49,8 +51,6 @@ class Loop(Protocol):
         metadata: Mapping[str, Json] | None = None,
     ) -> tuple[str, ...]: ...
 
-    async def keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None: ...
-
 
 class AsyncAttempt:
     """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
@@ -62,12 +62,20 @@ class AsyncAttempt:
     """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
     def __init__(
-        self, bank: Loop, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        bank: Loop,
+        task: str,
+        /,
+        *,
+        keep: Callable[[Trajectory, Recall | None], Awaitable[None]],
+        limit: int | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        self._bank, self._limit, self._metadata = bank, limit, metadata
+        self._bank, self._keep, self._limit, self._metadata = bank, keep, limit, metadata
         self._recall: Recall | None = None
         self._problems: list[str] = []
         self._is_finished = False
+        self._handed_in: object = None
         self._began = monotonic()
         self.task = task
         self.steps: list[Step] = []
@@ -98,7 +106,10 @@ class AsyncAttempt:
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
-        self.steps.append(Step(thought=thought, action=action, observation=observation))
+        try:
+            self.steps.append(Step(thought=thought, action=action, observation=observation))
+        except ValidationError as problem:
+            self._failed("a step was not noted", problem)
 
     async def finish(
         self,
@@ -114,24 +125,29 @@ class AsyncAttempt:
 
         `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
         lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
-        where `outcome` or `reward` is given.
+        where `outcome` or `reward` is given. After arguments that cannot be, `finish` can be called again. Raises
+        UsageError before the block is entered.
         """
+        _ = self.recall
         if self._is_finished:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
         self._is_finished = True
-        whole = self._timed(source if source is not None else self._trajectory(answer=answer))
         call = self._bank.learn if wait else self._bank.submit
         try:
+            whole = self._handed_in = self._timed(source if source is not None else self._trajectory(answer=answer))
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
+        except (UsageError, ValidationError) as problem:
+            self._is_finished = False
+            return self._refused(self._failed("nothing was learned from this run", problem))
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
+        return await self._learned_anyway(self._trajectory(), outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -150,7 +166,9 @@ class AsyncAttempt:
         self._is_finished = True
         try:
             if error is None:
-                await self._bank.keep_unfinished(self._timed_run(self._trajectory()), self._receipt)
+                handed_in = self._handed_in
+                run = handed_in if isinstance(handed_in, Trajectory) else self._timed_run(self._trajectory())
+                await self._keep(run, self._receipt)
                 self._problems.append("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
@@ -197,7 +215,7 @@ class AsyncAttempt:
     @property
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
-        task: object = self.task
+        task = cast("object", self.task)
         return task if isinstance(task, str) and task.strip() else None
 
     @property

@@ -114,9 +114,9 @@ def test_a_type_error_is_caught_and_so_is_a_misuse_that_passes(tmp_path: Path) -
     [
         ("stores/memory.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
         ("bank.py", "from lessonbank.stores import memory\n", "lessonbank.stores.memory"),
-        ("consolidation/append.py", "import numpy\n", "numpy"),
+        ("learning/consolidation/append.py", "import numpy\n", "numpy"),
         ("demo/__init__.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
-        ("types.py", "from lessonbank import bank\n", "lessonbank.bank"),
+        ("types/runs.py", "from lessonbank import bank\n", "lessonbank.bank"),
         ("helpers.py", '"""Unplaced."""\n', "helpers"),
     ],
     ids=["store to store", "bank to store", "numpy in a step", "demo to store", "upwards", "unplaced module"],

@@ -305,7 +305,7 @@ async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one
     ) as bank:
         await bank.learn(Trajectory(id="r", task="Call Acme", answer="Acme, jane@example.org"), outcome="success")
         kept = await bank.trajectory("r")
-        assert bank.parts["redactor"] == "<lambda>"
+        assert bank.settings["redactor"] == "<lambda>"
     assert (kept.task, kept.answer) == ("Call [customer]", "[customer], jane@example.org")
 
 
@@ -315,7 +315,7 @@ async def test_none_keeps_every_text_and_a_task_that_is_all_secret_is_still_a_ta
     ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
         assert (await bank.trajectory("r")).task == KEY
-        assert bank.parts["redactor"] == "off"
+        assert bank.settings["redactor"] == "off"
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=lambda _: "")
     ) as bank:

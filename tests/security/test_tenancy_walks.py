@@ -115,7 +115,7 @@ def test_a_bank_answers_a_tenant_as_if_there_were_no_other(kind: str, moves: lis
 @pytest.mark.parametrize("kind", STORES)
 def test_the_walks_get_somewhere(kind: str) -> None:
     """A walk of refusals alone would show nothing."""
-    moves = [(n % 2 == 0, tenants.MOVES[n % len(tenants.MOVES)], n) for n in range(300)]
+    moves = [(n % 2 == 0, tenants.MOVES[n % len(tenants.MOVES)], n) for n in range(600)]
     told = asyncio.run(store_walk(kind, moves, alone=False))
     done = {
         method for method, _, answer in told if not (isinstance(answer, tuple) and answer and answer[0] in _REFUSALS)

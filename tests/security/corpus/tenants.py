@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from lessonbank.errors import LessonbankError
-from lessonbank.protocols import Store
+from lessonbank.protocols import Imported, Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing._store_samples import START, towards
 from lessonbank.types import (
@@ -207,6 +207,21 @@ async def _purge(t: Tenant, chance: random.Random) -> Any:
     return await t.store.purge(what, id, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
+async def _purge_many(t: Tenant, chance: random.Random) -> Any:
+    these = [("lesson", t.lesson_id(chance)), ("recall", t.id("q", chance))]
+    return await t.store.purge_many(these, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
+
+
+async def _import_records(t: Tenant, chance: random.Random) -> Any:
+    portion = Imported(runs=(t.run(chance),), experiences=(t.experience(chance),))
+    return await t.store.import_records(lambda: [portion], scope=t.scope, writer=t.mark)
+
+
+async def _forget(t: Tenant, chance: random.Random) -> Any:
+    before = START + timedelta(minutes=chance.randrange(3))
+    return await t.store.forget(scope=t.scope, before=before, writer=t.mark)
+
+
 async def _setting(t: Tenant, chance: random.Random) -> Any:
     return await t.store.setting(f"{t.mark}{chance.choice(_IDS)}")
 
@@ -258,10 +273,17 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "settlement": lambda t, c: t.store.settlement(t.id("q", c), scope=t.scope),
     "journal": lambda t, c: collected(t.store.journal(scope=t.scope, since=c.choice((0, 0, 2)))),
     "counts": lambda t, c: t.store.counts(scope=t.scope),
+    "get_run": lambda t, c: t.store.get_run(t.id("r", c), scope=t.scope),
+    "list_runs": lambda t, c: t.store.list_runs(scope=t.scope, text=c.choice((None, "order")), limit=c.choice((1, 9))),
+    "list_recalls": lambda t, c: t.store.list_recalls(scope=t.scope, lesson=c.choice((None, t.lesson_id(c)))),
+    "list_lessons": lambda t, c: t.store.list_lessons(scope=t.scope, text=c.choice((None, "order")), retired=True),
     "scopes": _scopes,
     "setting": _setting,
     "set_setting": _set_setting,
     "purge": _purge,
+    "purge_many": _purge_many,
+    "import_records": _import_records,
+    "forget": _forget,
     "rebuild": lambda t, c: t.store.rebuild(),
     "verify": lambda t, c: t.store.verify(),
     "backup": _backup,
@@ -272,7 +294,7 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
 MOVES = (
     *("apply",) * 12,
     *("keep",) * 3,
-    *("record",) * 3,
+    *("record",) * 4,
     "purge",
     "purge",
     *(name for name in CALLS if name != "close"),
