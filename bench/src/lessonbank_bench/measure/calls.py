@@ -63,7 +63,10 @@ def measure(folder: Path, /) -> dict[str, Counter[CodeType]]:
     The profile is set before the bank starts its threads, because before Python 3.12 only new threads take it on.
     """
     found: dict[str, Counter[CodeType]] = {}
-    with counted() as calls, lessonbank.connect(folder / "bank.db", scope="s", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+    with (
+        counted() as calls,
+        lessonbank.connect(folder / "bank.db", scope="s", embedder="lexical", evidence=Evidence(holdout=None)) as bank,
+    ):
 
         def spent(name: str, work: Callable[[], Recall | None]) -> Recall | None:
             calls.clear()
