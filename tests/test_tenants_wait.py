@@ -12,6 +12,7 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learned, Learning, Lesson, Parts, Step, Verdict
 from lessonbank import Trajectory as Run
+from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
 from lessonbank.types import Add, Change
 
@@ -193,5 +194,21 @@ def test_a_consolidator_that_calls_learn_of_another_tenant_gets_an_answer(where:
             learned = await asyncio.wait_for(bank.learn(run("find order 1"), outcome="failure"), SECONDS)
             assert learned.lessons
             assert inner[0].lessons
+
+    asyncio.run(main())
+
+
+def test_a_consolidator_that_calls_learn_of_its_own_scope_is_refused_instead_of_calling_itself_forever(
+    where: str,
+) -> None:
+    async def main() -> None:
+        async def nested(new: Any) -> Sequence[Change]:
+            await bank.learn(run("find the key"), outcome="failure")
+            return [Add(experience=new)]
+
+        async with await opened(where, embedder="lexical", parts=Parts(consolidator=nested)) as bank:
+            with pytest.raises(UsageError, match="consolidator may not call"):
+                await asyncio.wait_for(bank.learn(run("find order 1"), outcome="failure"), SECONDS)
+            assert len(await bank.runs.pending()) == 2
 
     asyncio.run(main())

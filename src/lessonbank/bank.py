@@ -526,7 +526,8 @@ class AsyncReasoningBank:
         """Decide and apply; what was applied, and what a reader should know."""
 
         async def decided() -> tuple[Change, ...]:
-            told = await decide(policy, experience)
+            with self._locks.deciding(experience.scope):
+                told = await decide(policy, experience)
             costs.append(spent(told))
             return replacing(earlier, told)
 
