@@ -61,7 +61,11 @@ def slow_part(name: str, wait: Callable[[], Awaitable[None]]) -> dict[str, Any]:
 
     async def extractor(_: Any) -> Extraction:
         await wait()
-        return Extraction(lessons=(Lesson(title="Look in both drawers", content="Open the second drawer where the first drawer is empty."),))
+        return Extraction(
+            lessons=(
+                Lesson(title="Look in both drawers", content="Open the second drawer where the first drawer is empty."),
+            )
+        )
 
     async def consolidator(new: Any) -> Sequence[Change]:
         await wait()

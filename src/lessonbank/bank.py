@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
@@ -498,12 +498,14 @@ class AsyncReasoningBank:
                 return result.already_learned(known), None, None
             earlier = await self.store.holding(result.ids, scope=self.scope)
             experience = result.experience(earlier, writer=self.writer)
-            _, others = await earlier_settlement(
-                self.store, result.receipt, result.prior, result.truths, besides=result.attempts
-            )
-            settlement = result.settlement(experience.id, others)
-            changes, notes = await self._commit(
-                policy, experience, costs=costs, earlier=earlier, settlement=settlement, unlearned=result.ids
+
+            async def settle() -> Settlement | None:
+                prior, runs = result.prior, result.attempts
+                _, others = await earlier_settlement(self.store, result.receipt, prior, result.truths, besides=runs)
+                return result.settlement(experience.id, others)
+
+            changes, notes, settlement = await self._commit(
+                policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
             )
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
@@ -520,10 +522,13 @@ class AsyncReasoningBank:
         *,
         costs: list[Usage],
         earlier: Experience | None = None,
-        settlement: Settlement | None = None,
+        settle: Callable[[], Awaitable[Settlement | None]] | None = None,
         unlearned: Sequence[str] = (),
-    ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        """Decide and apply; what was applied, and what a reader should know."""
+    ) -> tuple[tuple[Change, ...], tuple[str, ...], Settlement | None]:
+        """Decide and apply; what was applied, what a reader should know, and how the receipt is settled.
+
+        `settle` is asked under the lock, because other runs of the same receipt may be learned at the same time.
+        """
 
         async def decided() -> tuple[Change, ...]:
             with self._locks.deciding(experience.scope):
@@ -531,7 +536,10 @@ class AsyncReasoningBank:
             costs.append(spent(told))
             return replacing(earlier, told)
 
-        async def applied(changes: tuple[Change, ...]) -> tuple[str, ...]:
+        async def applied(
+            changes: tuple[Change, ...],
+        ) -> tuple[tuple[Change, ...], tuple[str, ...], Settlement | None]:
+            settlement = await settle() if settle else None
             await self.store.apply(
                 changes,
                 scope=experience.scope,
@@ -543,13 +551,12 @@ class AsyncReasoningBank:
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return notes
+            return changes, notes, settlement
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
-                changes = await decided()
-                return changes, await applied(changes)
+                return await applied(await decided())
         for left in reversed(range(_STALE_TRIES)):
             seen = self._commits[experience.scope]
             changes = await decided()
@@ -557,7 +564,7 @@ class AsyncReasoningBank:
             async with self._locks.of(experience.scope):
                 if left and self._commits[experience.scope] != seen:
                     continue
-                return changes, await applied(changes)
+                return await applied(changes)
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def _correct(
