@@ -169,7 +169,7 @@ def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
     assert bank.admin.counts().trajectories == 0
 
 
-# -- what goes wrong inside costs the lesson, never the run -----------------------------------------------------------------
+# -- what goes wrong inside costs the lesson, never the run ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["", "   ", None, 3])
@@ -246,7 +246,7 @@ def test_a_part_that_raises_anything_does_not_break_the_agent() -> None:
                 attempt.finish(outcome="success", wait=wait)
 
 
-# -- submit: on disk at once, learned in the background ---------------------------------------------------------------------
+# -- submit: on disk at once, learned in the background ----------------------------------------------------------------
 
 
 def test_a_submitted_run_is_on_disk_at_once_and_learned_by_the_time_the_bank_is_closed(tmp_path: Path) -> None:

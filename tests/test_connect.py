@@ -170,7 +170,7 @@ def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(par
         assert len(bank.runs.pending(limit=10_000)) == 1
 
 
-# -- the call itself --------------------------------------------------------------------------------------------------------
+# -- the call itself ---------------------------------------------------------------------------------------------------
 
 
 def test_connect_has_at_most_ten_parameters_and_says_what_it_returns() -> None:
@@ -278,7 +278,7 @@ def test_a_record_that_cannot_be_is_refused_in_one_sentence(make: Callable[[], o
     assert isinstance(raised.value, ValueError)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
@@ -340,7 +340,7 @@ def test_a_bank_that_is_not_there_is_not_made_by_opening_it_read_only(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-# -- secrets ----------------------------------------------------------------------------------------------------------------
+# -- secrets -----------------------------------------------------------------------------------------------------------
 
 
 def test_no_secret_stands_in_settings_representations_notes_or_logs(

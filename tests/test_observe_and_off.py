@@ -26,7 +26,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
 
 
-# -- observe --------------------------------------------------------------------------------------------------------------
+# -- observe -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_who_was_shown_a_lesson_can_be_listed(where: str) -> None:
         assert bank.recalls.list(lesson="nobody") == ()
 
 
-# -- off ------------------------------------------------------------------------------------------------------------------
+# -- off ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_a_switch_that_says_no_leaves_memory_on(where: str, monkeypatch: pytest.
         assert bank.learn(run(), outcome="failure").lessons
 
 
-# -- keep_runs ------------------------------------------------------------------------------------------------------------
+# -- keep_runs ---------------------------------------------------------------------------------------------------------
 
 AT_ONCE = 1e-9
 """Days: less than a millisecond, so that whatever is there is old."""
@@ -302,6 +302,6 @@ def test_runs_that_are_young_enough_are_kept(where: str) -> None:
 def test_a_number_of_days_that_cannot_be_is_refused(days: Any) -> None:
     with pytest.raises(UsageError, match="keep_runs"):
         Learning(keep_runs=days)
-    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
-        with pytest.raises(UsageError, match="days"):
-            bank.admin.forget(days=days)
+    bank = lessonbank.connect(":memory:", scope="t", embedder="lexical")
+    with bank, pytest.raises(UsageError, match="days"):
+        bank.admin.forget(days=days)

@@ -119,7 +119,8 @@ class AsyncAttempt:
 
         `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
         lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
-        where `outcome` or `reward` is given. After an argument that cannot be, such as `outcome="sucess"`, call it again.
+        where `outcome` or `reward` is given. After an argument that cannot be, call it
+        again.
 
         Raises:
             UsageError: the block was not entered.

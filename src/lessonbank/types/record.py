@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _SHOWN: Final = 80
 
 
-class InvalidRecord(UsageError, ValueError):
+class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
     """A record was made with a field that does not exist, is missing or has a wrong value."""
 
 
@@ -53,7 +53,7 @@ class Record(BaseModel):
 
 
 def _said(kind: type[BaseModel], error: ValidationError) -> str:
-    """What is wrong, in one sentence: a field that does not exist before one that is missing, which it may stand for."""
+    """What is wrong, in one sentence: first a field that does not exist, because it may stand for one that is missing."""
     problems = error.errors(include_url=False)
     first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"])

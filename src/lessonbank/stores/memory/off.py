@@ -1,4 +1,4 @@
-"""The store of a bank whose memory is switched off: it is empty, and says why where something is asked for by its id."""
+"""The store of a bank whose memory is switched off: it is empty, and says why it has no record."""
 
 from __future__ import annotations
 
