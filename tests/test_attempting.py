@@ -100,6 +100,20 @@ def test_an_unfinished_run_is_learned_once_a_person_says_how_it_ended(bank: Reas
     assert bank.runs.get(run.trajectory.id).status == "learned"
 
 
+def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step(42, "open")  # type: ignore[arg-type]
+        attempt.step("turn", "open")
+        attempt.finish(answer=42, outcome="success")  # type: ignore[arg-type]
+        attempt.finish(answer="open", outcome="success")
+    assert [note.split(":")[0] for note in attempt.notes if "InvalidRecord" in note] == [
+        "a step was not noted",
+        "nothing was learned from this run",
+    ]
+    (kept,) = bank.runs.list()
+    assert (kept.status, kept.trajectory.answer, len(kept.trajectory.steps)) == ("learned", "open", 1)
+
+
 def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
     with pytest.raises(KeyboardInterrupt), bank.attempt("open the valve") as attempt:
         attempt.step("turn", "…")

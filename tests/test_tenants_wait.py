@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learned, Learning, Lesson, Parts, Step, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Parts, Step, Verdict
 from lessonbank import Trajectory as Run
 from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
@@ -181,23 +181,6 @@ def test_tasks_of_one_scope_that_decide_at_the_same_time_keep_the_same_lesson_on
             calls = [bank.learn(run(f"fill the form {n}"), outcome="success") for n in range(2)]
             await asyncio.wait_for(asyncio.gather(*calls), SECONDS)
             assert len(await bank.lessons.list()) == 1
-
-    asyncio.run(main())
-
-
-def test_a_consolidator_that_calls_learn_of_another_tenant_gets_an_answer(where: str) -> None:
-    async def main() -> None:
-        inner = list[Learned]()
-
-        async def nested(new: Any) -> Sequence[Change]:
-            if new.scope == "t":
-                inner.append(await bank.scoped("other").learn(run("find the key"), outcome="failure"))
-            return [Add(experience=new)]
-
-        async with await opened(where, embedder="lexical", parts=Parts(consolidator=nested)) as bank:
-            learned = await asyncio.wait_for(bank.learn(run("find order 1"), outcome="failure"), SECONDS)
-            assert learned.lessons
-            assert inner[0].lessons
 
     asyncio.run(main())
 

@@ -126,7 +126,7 @@ def halved(effects: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     covering = part("covering")
-    for name in ("item_effects", "overall_effect"):
+    for name in ("lesson_effects", "overall_effect"):
         monkeypatch.setattr(covering, name, halved(getattr(covering, name)))
     broken = missed(covering.rows(replace(few, share=0.03), settings=covering.SETTINGS[:1]))
     assert "coverage of lessons" in broken
@@ -151,7 +151,7 @@ def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatc
         score = (0.5 - pairs.withheld[use]) * (episodes.outcome[pairs.row[use]] - 0.5)
         return replace(told, score=score, scale=np.full(len(told), 0.25))
 
-    monkeypatch.setattr(peeking, "item_scores", ignoring)
+    monkeypatch.setattr(peeking, "lesson_scores", ignoring)
     assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(3))])
 
 
@@ -180,7 +180,7 @@ def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypat
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)
     effects = ranking.lesson_effects
-    monkeypatch.setattr(ranking, "item_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made)))
+    monkeypatch.setattr(ranking, "lesson_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made)))
     assert "Spearman" in missed([ranking.ranked(2000, range(6), least=0.75)])
     assert sound.value > dict(sound.beside)["counters"] + 0.05
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -13,7 +12,8 @@ from anyio.lowlevel import RunVar
 
 from .errors import UsageError
 
-_NESTED: Final = "a consolidator may not call `learn` or `consolidate` of its own bank in the same scope"
+_DECIDING: ContextVar[tuple[ScopeLocks, ...]] = ContextVar("deciding", default=())
+"""Whose consolidators this task is inside of."""
 
 
 class ScopeLocks:
@@ -21,32 +21,23 @@ class ScopeLocks:
 
     def __init__(self) -> None:
         self._locks: RunVar[WeakValueDictionary[str, anyio.Lock]] = RunVar("scope_locks")
-        self._deciding: ContextVar[frozenset[str]] = ContextVar("deciding", default=frozenset())
 
     @asynccontextmanager
     async def of(self, scope: str, /) -> AsyncGenerator[None]:
-        """Hold the lock of `scope`. Raises UsageError where this very task holds it already."""
-        lock = self._lock(scope)
-        try:
-            await lock.acquire()
-        except RuntimeError as error:
-            raise UsageError(_NESTED) from error
-        try:
+        """Hold the lock of `scope`."""
+        async with self._lock(scope):
             yield
-        finally:
-            lock.release()
 
     @contextmanager
-    def deciding(self, scope: str, /) -> Generator[None]:
-        """Note that a consolidator decides about `scope`. Raises UsageError where it does so already in this task."""
-        inside = self._deciding.get()
-        if scope in inside:
-            raise UsageError(_NESTED)
-        token = self._deciding.set(inside | {scope})
+    def deciding(self) -> Generator[None]:
+        """A consolidator decides within. Raises UsageError where it is inside of itself, which would never end."""
+        if self in _DECIDING.get():
+            raise UsageError("a consolidator may not call `learn` or `consolidate` of its own bank: it decides only")
+        token = _DECIDING.set((*_DECIDING.get(), self))
         try:
             yield
         finally:
-            self._deciding.reset(token)
+            _DECIDING.reset(token)
 
     def _lock(self, scope: str) -> anyio.Lock:
         try:

@@ -15,6 +15,8 @@ from typing import Final
 from .errors import StoreUnavailable, UsageError
 
 _BESIDE: Final = ("-wal", "-shm", "-journal")
+_SMALLEST: Final = 512
+"""Bytes of a database with one page. SQLite takes a file of one byte for a new database."""
 _ABANDONED: Final = 3600.0
 """Seconds without a write after which a part is taken for that of a writer that was killed."""
 _NAME: Final = 100
@@ -53,7 +55,7 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
     Raises:
         OSError: the file cannot be read.
     """
-    if not path.is_file() or not path.stat().st_size:
+    if not path.is_file() or path.stat().st_size < _SMALLEST:
         return False
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))

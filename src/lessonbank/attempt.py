@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import monotonic
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
@@ -51,10 +51,6 @@ class Loop(Protocol):
         metadata: Mapping[str, Json] | None = None,
     ) -> tuple[str, ...]: ...
 
-    async def keep_unfinished(
-        self, run: Trajectory, recall: Recall | None, /, *, metadata: Mapping[str, Json] | None = None
-    ) -> None: ...
-
 
 class AsyncAttempt:
     """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
@@ -66,9 +62,16 @@ class AsyncAttempt:
     """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
     def __init__(
-        self, bank: Loop, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        bank: Loop,
+        task: str,
+        /,
+        *,
+        keep: Callable[[Trajectory, Recall | None, Mapping[str, Json] | None], Awaitable[None]],
+        limit: int | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        self._bank, self._limit, self._metadata = bank, limit, metadata
+        self._bank, self._keep, self._limit, self._metadata = bank, keep, limit, metadata
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -103,7 +106,10 @@ class AsyncAttempt:
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
-        self.steps.append(Step(thought=thought, action=action, observation=observation))
+        try:
+            self.steps.append(Step(thought=thought, action=action, observation=observation))
+        except UsageError as problem:
+            self._failed("a step was not noted", problem)
 
     async def finish(
         self,
@@ -119,8 +125,7 @@ class AsyncAttempt:
 
         `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
         lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
-        where `outcome` or `reward` is given. After an argument that cannot be, call it
-        again.
+        where `outcome` or `reward` is given. After an argument that cannot be, such as `outcome="sucess"`, call again.
 
         Raises:
             UsageError: the block was not entered.
@@ -130,10 +135,10 @@ class AsyncAttempt:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
-        self._is_finished = True
-        whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+        self._is_finished, whole = True, source
         call = self._bank.learn if wait else self._bank.submit
         try:
+            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
@@ -144,7 +149,7 @@ class AsyncAttempt:
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
+        return await self._learned_anyway(answer, outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -164,7 +169,7 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._bank.keep_unfinished(run, self._receipt, metadata=self._metadata)
+                await self._keep(run, self._receipt, self._metadata)
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
@@ -172,9 +177,10 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
-    async def _learned_anyway(self, run: Trajectory, outcome: Outcome | None, reward: float | None) -> Learned:
+    async def _learned_anyway(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
+            run = self._trajectory(answer=answer)
             return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
@@ -211,7 +217,7 @@ class AsyncAttempt:
     @property
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
-        task: object = self.task
+        task = cast("object", self.task)
         return task if isinstance(task, str) and task.strip() else None
 
     @property
@@ -227,7 +233,7 @@ class AsyncAttempt:
         """The one run that `source` is, where it can be read."""
         try:
             return self._timed_run(trajectory_from(source, task=self._named_task))
-        except FormatError:
+        except UsageError:
             return None
 
     def _timed(self, source: object) -> object:

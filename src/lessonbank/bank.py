@@ -172,7 +172,17 @@ class AsyncReasoningBank:
         receipt = receipt or prior.recall
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
+        return await self._learn_new(prior, receipt, truths, graded, metadata)
 
+    async def _learn_new(
+        self,
+        prior: PriorRuns,
+        receipt: Recall | None,
+        truths: Verdicts,
+        graded: tuple[str, ...] = (),
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Learned:
+        """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
@@ -236,19 +246,25 @@ class AsyncReasoningBank:
         return await self._drawn(await self._intake.attempts(attempts), shown="")
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        """Decide how the bank changes, and change it; with `dry_run`, decide only.
+
+        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        """
+        if experience.scope != self.scope:
+            raise UsageError(
+                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                "call it on `scoped()` of that scope"
+            )
         if self._handle.skips("consolidate"):
             return ()
         experience = await self._intake.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
 
-        async def once(policy: Consolidator) -> tuple[Change, ...]:
-            changes = await self._commit(policy, experience, costs=[])
-            return changes[0]
-
-        changes, notes = await retry_on_conflict(once, self._consolidator)
-        self._tell(Consolidated(experience=experience, changes=changes), notes=notes)
+        (changes, _, unembedded), notes = await retry_on_conflict(
+            lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
+        )
+        self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
     def attempt(
@@ -258,14 +274,14 @@ class AsyncReasoningBank:
 
         Memory never breaks the block: what goes wrong with it stands in `attempt.notes` and in one warning.
         """
-        return AsyncAttempt(self, task, limit=limit, metadata=metadata)
+        return AsyncAttempt(self, task, limit=limit, metadata=metadata, keep=self._keep_unfinished)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
     async def lift(self, *, level: float = 0.95) -> Lift:
         """What memory changed, overall and lesson by lesson, with intervals. `print` it, or read its fields.
 
-        Recalls are compared with recalls that were withheld at random (`Evidence(holdout=)`). `level`: the confidence of
+        Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
         the intervals. Raises UsageError, StoreError.
         """
         if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
@@ -322,7 +338,7 @@ class AsyncReasoningBank:
             self._injector,
             recalls,
             agent,
-            outcome=verify,
+            verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
                 max_pairs=max_pairs,
@@ -385,7 +401,7 @@ class AsyncReasoningBank:
             confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
                 run without an answer, all that it did.
             concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
-                first, and then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+                first, then as many at once as the budget holds by what they cost so far, unless this says otherwise.
             tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
                 What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
                 a plain function, which cannot be cut off. Judging and learning come on top.
@@ -411,7 +427,7 @@ class AsyncReasoningBank:
             seed=seed,
         )
         checked_question(task, 1 if limit is None else limit)
-        check_calls(agent, outcome=verify, progress=progress)
+        check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
             raise UsageError(f"{design.asks_model} needs a bank with a model: connect it with model=")
         bank, notes = self._labelled(labels)
@@ -429,7 +445,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         bank.writer = self.writer if writer is None else writer
-        bank.settings = {**self.settings, "scope": bank.scope}
+        bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
 
@@ -500,11 +516,12 @@ class AsyncReasoningBank:
             experience = result.experience(earlier, writer=self.writer)
 
             async def settle() -> Settlement | None:
-                prior, runs = result.prior, result.attempts
-                _, others = await earlier_settlement(self.store, result.receipt, prior, result.truths, besides=runs)
+                _, others = await earlier_settlement(
+                    self.store, result.receipt, result.prior, result.truths, besides=result.attempts
+                )
                 return result.settlement(experience.id, others)
 
-            changes, notes, settlement = await self._commit(
+            changes, settlement, notes = await self._commit(
                 policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
             )
             learned = result.learned(earlier or experience, changes, notes=notes)
@@ -524,34 +541,33 @@ class AsyncReasoningBank:
         earlier: Experience | None = None,
         settle: Callable[[], Awaitable[Settlement | None]] | None = None,
         unlearned: Sequence[str] = (),
-    ) -> tuple[tuple[Change, ...], tuple[str, ...], Settlement | None]:
-        """Decide and apply; what was applied, what a reader should know, and how the receipt is settled.
+    ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+        """Decide and apply; what was applied, how the receipt is settled, and what a reader should know.
 
-        `settle` is asked under the lock, because other runs of the same receipt may be learned at the same time.
+        `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
         """
 
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding(experience.scope):
+            with self._locks.deciding():
                 told = await decide(policy, experience)
             costs.append(spent(told))
             return replacing(earlier, told)
 
-        async def applied(
-            changes: tuple[Change, ...],
-        ) -> tuple[tuple[Change, ...], tuple[str, ...], Settlement | None]:
+        async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             settlement = await settle() if settle else None
             await self.store.apply(
                 changes,
                 scope=experience.scope,
                 writer=self.writer,
-                vectors=vectors,
+                vectors={id: vector for id, vector in vectors.items() if id in kept},
                 space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return changes, notes, settlement
+            return changes, settlement, notes
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])
@@ -572,9 +588,10 @@ class AsyncReasoningBank:
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
         changes = corrected(prior.experience, truths)
-        earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
-        settlement = changed_settlement(earlier, receipt, prior.experience, counted)
-        await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
+        async with self._locks.of(self.scope):
+            earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
+            settlement = changed_settlement(earlier, receipt, prior.experience, counted)
+            await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
         notes = (*graded, *prior.contradictions(truths))
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
@@ -608,8 +625,8 @@ class AsyncReasoningBank:
             return _noted(recall.model_copy(update={"kept": False}), (note,))
         return recall
 
-    async def keep_unfinished(
-        self, run: Trajectory, recall: Recall | None, /, *, metadata: Mapping[str, Json] | None = None
+    async def _keep_unfinished(
+        self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
     ) -> None:
         """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
         named: dict[str, Json] = {RECALL: recall.id} if recall and recall.kept else {}
@@ -617,11 +634,11 @@ class AsyncReasoningBank:
         if not self._off:
             await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
-    async def correct(self, run: Trajectory, verdict: Verdict, /) -> Learned:
+    async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior = await find_prior_runs(self.store, [run], scope=self.scope)
         if prior.new:
-            return await self.learn(run, recall=prior.recall, outcome=cast("Any", verdict))
+            return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
@@ -660,7 +677,7 @@ class AsyncReasoningBank:
             intake=self._intake,
             limit=self.limit,
             learn=self.learn,
-            correct=self.correct,
+            correct=self._corrected,
             is_scoped=self._is_scoped,
             off=self._off,
         )

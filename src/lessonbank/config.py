@@ -125,7 +125,8 @@ class Retrieval:
             )
         _whole("Retrieval(limit=)", self.limit, least=1)
         _whole("Retrieval(budget=)", self.budget, least=100)
-        _share("Retrieval(floor=)", self.floor)
+        if self.floor is not None:
+            _share("Retrieval(floor=)", self.floor)
         _share("Retrieval(diversity=)", self.diversity)
         if self.preface not in (UNSET, "silent", "cite") and not _is_text(self.preface):
             raise UsageError(f"preface is 'silent', 'cite' or a text of at least two words; got {self.preface!r}")
@@ -228,7 +229,7 @@ class Safety:
     Default: the built-in redactor."""
     admission: Admission | Unset | None = UNSET
     """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: Caps | None | Unset = UNSET
+    caps: Caps | Unset | None = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
@@ -256,7 +257,7 @@ class Parts:
             part = getattr(self, name)
             if part is not None and not callable(part):
                 raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
-        hooks: object = self.hooks
+        hooks = cast("object", self.hooks)
         if not isinstance(hooks, Sequence) or not all(map(callable, cast("Sequence[object]", hooks))):
             raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
 
@@ -292,7 +293,7 @@ def _whole(name: str, value: object, *, least: int) -> None:
 
 
 def _share(name: str, value: object) -> None:
-    if value is None or isinstance(value, Unset):
+    if isinstance(value, Unset):
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise UsageError(f"{name} goes from 0 to 1; got {value!r}")

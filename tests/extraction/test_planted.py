@@ -9,7 +9,7 @@ from functools import cache
 
 import anyio
 import pytest
-from planted import Case, cases
+from planted_runs import Case, cases
 
 import lessonbank
 from lessonbank.guard.gate import LessonGate

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.redact import Redaction, redact, redacted, redacted_experience
+from lessonbank.guard.redact._detect import DETECTORS, found_in
 from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
@@ -56,6 +57,16 @@ def test_a_number_that_only_looks_like_a_card_or_an_account_stays() -> None:
 def test_redacting_what_is_redacted_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
+
+
+CLUES = st.sampled_from(
+    ["pass", "token", "key", ": ", "=", " ", "4111 1111", "+49 30 12", "AKIA", "DE89", "://", "Xy7", "order", "W-9"]
+)
+
+
+@given(st.lists(CLUES, max_size=8).map("".join) | st.text(alphabet="abkAB019 .,:#+/-=@%", max_size=60))
+def test_a_text_that_is_passed_over_has_nothing_that_a_detector_finds(text: str) -> None:
+    assert found_in(text) == found_in(text, detectors=list(DETECTORS))  # a list of one's own is asked in full
 
 
 @given(st.text(alphabet="abcdefghij \n.,()", max_size=200))
@@ -304,8 +315,8 @@ async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one
         safety=lessonbank.Safety(redact=lambda text: text.replace("Acme", "[customer]")),
     ) as bank:
         await bank.learn(Trajectory(id="r", task="Call Acme", answer="Acme, jane@example.org"), outcome="success")
-        kept = await bank.trajectory("r")
-        assert bank.parts["redactor"] == "<lambda>"
+        kept = (await bank.runs.get("r")).trajectory
+        assert bank.settings["redactor"] == "<lambda>"
     assert (kept.task, kept.answer) == ("Call [customer]", "[customer], jane@example.org")
 
 
@@ -314,13 +325,13 @@ async def test_none_keeps_every_text_and_a_task_that_is_all_secret_is_still_a_ta
         ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=None)
     ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
-        assert (await bank.trajectory("r")).task == KEY
-        assert bank.parts["redactor"] == "off"
+        assert (await bank.runs.get("r")).trajectory.task == KEY
+        assert bank.settings["redactor"] == "off"
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=lambda _: "")
     ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
-        assert (await bank.trajectory("r")).task == "[removed]"
+        assert (await bank.runs.get("r")).trajectory.task == "[removed]"
         assert (await bank.retrieve(KEY)).task == "[removed]"
 
 
@@ -356,7 +367,7 @@ async def test_a_run_that_waits_is_learned_from_as_it_was_kept() -> None:
         assert waiting == redacted(run(), redact)
         learned = await bank.learn(waiting, outcome="success")
         assert learned.experience
-        assert await bank.trajectory("r1") == waiting
+        assert (await bank.runs.get("r1")).trajectory == waiting
 
 
 # --- presidio --------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What memory changes, with an error bar: lessons are withheld at random, and outcomes are joined to receipts.
 
-Nothing that is named here loads numpy; the arithmetic is in `estimate`, `sequential`, `acting` and `report`.
+Nothing that is named here loads numpy; the arithmetic is in `estimates`, `sequences`, `review` and `report`.
 """
 
 from .draws import Adaptive as Adaptive

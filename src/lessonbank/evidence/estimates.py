@@ -76,7 +76,7 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
 
 def weighted_difference(episodes: Episodes, /) -> Floats:
     """By lesson: the mean outcome where it was shown less that where it was withheld, each recall weighted by one over
-    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on what `item_effects` says."""
+    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on what `lesson_effects` says."""
     pairs = episodes.pairs
     use = (episodes.known & ~episodes.control)[pairs.row] & (pairs.probability > 0) & (pairs.probability < 1)
     lesson, shown, outcome = pairs.lesson[use], ~pairs.withheld[use], episodes.outcome[pairs.row[use]]

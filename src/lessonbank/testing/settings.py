@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from lessonbank.config import Evidence, Learning, Model, Parts, Retrieval, Safety
 from lessonbank.errors import UsageError
@@ -33,7 +33,7 @@ def grouped(**single: Any) -> dict[str, Any]:
         single["consolidator"] = single.pop("consolidation")
     for name, kind in _GROUPS.items():
         given = single.pop(name, None)
-        given = Retrieval(given) if name == "retrieval" and isinstance(given, str) else given
+        given = Retrieval(cast("Any", given)) if name == "retrieval" and isinstance(given, str) else given
         told = {one.name: single.pop(one.name) for one in fields(kind) if one.name in single}
         if given is not None or told:
             made[name] = replace(given if given is not None else kind(), **told)

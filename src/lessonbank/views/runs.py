@@ -35,8 +35,8 @@ class AsyncRuns:
     ) -> tuple[Run, ...]:
         """Kept runs, newest first, at most `limit`. `after`: the id of the last run of the page before.
 
-        `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys and
-        values. Raises UsageError, NotFound (`after`).
+        `text`: every word of it stands in the run's task, steps, answer or error. `metadata`: the run has these keys
+        and values. Raises UsageError, NotFound (`after`).
         """
         found = await self._of.store.list_runs(
             scope=self._of.scope,

@@ -83,11 +83,11 @@ async def connect_async(
         where: a file, `:memory:` for a bank that ends with the process, or `File(path, read_only=True)`.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
-            `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons are
-            drawn from the runs' own words (their provenance says `extractive`).
+            `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
+            are drawn from the runs' own words (their provenance says `extractive`).
         embedder: `provider:model`, `sentence-transformers:NAME`, `fastembed:NAME`, `hashing`, `lexical`, or an
-            `Embedder`. `None`: what this bank was made with; for a new one the best there is. A provider's embedder sends
-            the text of tasks to that provider.
+            `Embedder`. `None`: what this bank was made with; for a new one the best there is. A provider's embedder
+            sends the text of tasks to that provider.
         profile: `default`, or `paper` for exactly the published method.
         retrieval: `dense`, `lexical`, `hybrid`, or `Retrieval(…)`.
         learning: `Learning(…)`: prompts, consolidation, thresholds, how long runs are kept.

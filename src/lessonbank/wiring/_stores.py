@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from lessonbank.config import File, Server
 from lessonbank.errors import UsageError
@@ -23,7 +24,7 @@ async def open_store(where: str | Path | File | Server, /) -> Store:
         UsageError: no place, or one that this release has no store for.
     """
     file = where if isinstance(where, File | Server) else File(where)
-    name: object = file.url if isinstance(file, Server) else file.path
+    name = cast("object", file.url if isinstance(file, Server) else file.path)
     if not isinstance(name, str | Path):
         raise UsageError(f"connect needs a file path for the bank, or ':memory:'; got {type(name).__name__}")
     name = str(name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lessonbank.stores._changes import latest, vouched
 from lessonbank.stores._packing import packed_records
-from lessonbank.types import Add, Experience, Settle, Settlement
+from lessonbank.types import Add, Settle, Settlement
 
 from ._journal import Batch
 from ._read import settlement as settled
@@ -34,42 +34,45 @@ def import_records(
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
     make_scope(connection, scope)
-    for portion in _ahead(portions()):
+    for portion, adds in _ahead(map(_packed, portions())):
         added += len(keep(connection, scope, portion.runs))
         added += sum(record(connection, recall.model_copy(update={"lessons": ()})) for recall in portion.recalls)
-        added += _add(connection, portion.experiences, scope, writer)
+        added += _add(connection, adds, scope, writer)
         added += _settle(connection, portion.settlements, scope, writer)
         if approved_by:
             _trust(connection, portion, scope, approved_by)
     return added
 
 
-def _add(connection: sqlite3.Connection, experiences: Sequence[Experience], scope: str, writer: str) -> int:
-    first = {experience.id: experience for experience in reversed(experiences)}
-    here = Present(connection, find_scope(connection, scope), new=experiences)
-    new = [Add(experience=e) for e in experiences if first[e.id] is e and not here.knows(e.id)]
-    _apply(connection, new, scope, writer)
-    return len(new)
+def _packed(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, bytes]]]:
+    """Experiences packed ahead: to deflate them takes as long as to write them."""
+    first = {experience.id: experience for experience in reversed(portion.experiences)}
+    return portion, packed_records([Add(experience=e) for e in portion.experiences if first[e.id] is e])
+
+
+def _add(connection: sqlite3.Connection, adds: Sequence[tuple[Add, bytes]], scope: str, writer: str) -> int:
+    here = Present(connection, find_scope(connection, scope), new=[add.experience for add, _ in adds])
+    return _apply(connection, [one for one in adds if not here.knows(one[0].experience.id)], scope, writer)
 
 
 def _settle(connection: sqlite3.Connection, settlements: Sequence[Settlement], scope: str, writer: str) -> int:
     told = latest(settlements).values()
     present = {one.recall_id: settled(connection, scope, one.recall_id) for one in told}
     new = [Settle(settlement=one) for one in told if (known := present[one.recall_id]) is None or known.at < one.at]
-    _apply(connection, new, scope, writer)
-    return len(new)
+    return _apply(connection, packed_records(new), scope, writer)
 
 
 def _trust(connection: sqlite3.Connection, portion: Imported, scope: str, by: str) -> None:
     here = Present(connection, find_scope(connection, scope))
     some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
     kept = ((experience, lessons) for id, lessons in some if (experience := here.experience(id)))
-    _apply(connection, [trust for e, lessons in kept if (trust := vouched(e, lessons, by=by))], scope, by)
+    _apply(connection, packed_records([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), scope, by)
 
 
-def _apply(connection: sqlite3.Connection, entries: Sequence[Entry], scope: str, writer: str) -> None:
+def _apply(connection: sqlite3.Connection, entries: Sequence[tuple[Entry, bytes]], scope: str, writer: str) -> int:
     if entries:
-        apply(connection, Batch(scope=scope, writer=writer, entries=packed_records(entries), vectors={}, space=None))
+        apply(connection, Batch(scope, writer, entries))
+    return len(entries)
 
 
 def _ahead(things: Iterable[T], /) -> Iterator[T]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Final, overload
@@ -32,8 +32,8 @@ class Batch:
     writer: str
     entries: Sequence[tuple[Entry, bytes]]
     """What happens, in order, each as it is kept."""
-    vectors: Mapping[str, Vectors]
-    space: str | None
+    vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
+    space: str | None = None
     unlearned: Sequence[str] = ()
     unchanged: Sequence[Experience] = ()
     """What the entries were decided upon, see `Store.apply`."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
-from lessonbank.stores._packing import packed, unpacked
-from lessonbank.stores._records import dumped, loaded, microseconds
+from lessonbank.stores._packing import packed, packed_records, unpacked
+from lessonbank.stores._records import loaded, microseconds
 from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntry, Purge, Recall
 from lessonbank.types.ids import new_id
 
@@ -46,7 +46,9 @@ def purge_scope(connection: sqlite3.Connection, name: str, writer: str, reason: 
         "UPDATE journal SET kind = ?, whole = NULL, part = NULL, entry = ? WHERE number BETWEEN ? AND ?",
         (erased.kind, packed(erased.model_dump_json()), *_span(scope)),
     )
-    return _finish(connection, name, writer, tombstone)
+    told = _append(connection, name, writer, tombstone)
+    _finish(connection, name)
+    return told
 
 
 def purge(
@@ -57,7 +59,9 @@ def purge(
     Raises:
         NotFound: neither the scope nor its past knows one of them.
     """
-    return [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+    told = [_purge(connection, name, Erasing(what, id), writer, reason) for what, id in these]
+    _finish(connection, name)
+    return told
 
 
 def _purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: str, reason: str) -> JournalEntry:
@@ -73,9 +77,8 @@ def _purge(connection: sqlite3.Connection, name: str, erasing: Erasing, writer: 
     _scrub_experiences(connection, scope, erasing)
     entries = _scrub_journal(connection, scope, erasing)
     recalls = receipts + _scrub_recalls(connection, scope, erasing)
-    return _finish(
-        connection, name, writer, erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
-    )
+    tombstone = erasing.tombstone(reason, trajectories=runs, recalls=recalls, entries=entries)
+    return _append(connection, name, writer, tombstone)
 
 
 def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writer: str, /) -> Forgotten:
@@ -85,11 +88,8 @@ def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writ
     runs = connection.execute(old, (scope.number, end)).rowcount
     told = Forgotten(before=before, runs=runs, recalls=_forget_recalls(connection, scope, end))
     if told.runs or told.recalls:
-        connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
-        batch = Batch(
-            scope=name, writer=writer, entries=[(told, packed(told.model_dump_json()))], vectors={}, space=None
-        )
-        journal(connection, scope, batch, touched=[{}])
+        _append(connection, name, writer, told)
+        _leave_bytes(connection)
     return told
 
 
@@ -116,17 +116,23 @@ def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -
     return len(old)
 
 
-def _finish(connection: sqlite3.Connection, name: str, writer: str, tombstone: Purge) -> JournalEntry:
+def _append(connection: sqlite3.Connection, name: str, writer: str, told: Purge | Forgotten) -> JournalEntry:
+    batch = Batch(name, writer, packed_records([told]))
+    return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
+
+
+def _leave_bytes(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
+
+
+def _finish(connection: sqlite3.Connection, name: str) -> None:
     # The word index keeps what was deleted until its segments are merged, so it is made anew.
     reindex_words(connection)
-    scope = make_scope(connection, name)
+    scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
     connection.execute("DELETE FROM settings WHERE key = ?", (told_key(name),))
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
-    kept, text = dumped(tombstone)
-    batch = Batch(scope=name, writer=writer, entries=[(kept, packed(text))], vectors={}, space=None)
-    return journal(connection, find_scope(connection, name), batch, touched=[{}])[0]
+    _leave_bytes(connection)
 
 
 def _span(scope: ScopeRow) -> tuple[int, int]:
