@@ -53,7 +53,7 @@ class Record(BaseModel):
 
 
 def _said(kind: type[BaseModel], error: ValidationError) -> str:
-    """What is wrong, in one sentence: first a field that does not exist, because it may stand for one that is missing."""
+    """What is wrong, in one sentence: first a field that does not exist, which may be a missing one mistyped."""
     problems = error.errors(include_url=False)
     first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"])
