@@ -42,11 +42,7 @@ def correct(run: Trajectory) -> bool:
 def main() -> list[float | None]:
     """Pass@1 of four runs without a lesson, of runs with it under a budget, and how a second look at one run ended."""
     with lessonbank.connect(
-        ":memory:",
-        scope="docs/scale",
-        model={"extractor": write_lesson},
-        embedder="lexical",
-        evidence=Evidence(holdout=None),
+        ":memory:", scope="docs/scale", model={"extractor": write_lesson}, evidence=Evidence(holdout=None)
     ) as bank:
         first = bank.scale(TASK, agent, k=4, verify=correct, choose="verdicts", seed=3)
         print(first, end="\n\n")

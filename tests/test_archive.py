@@ -149,7 +149,7 @@ def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path
         source.admin.export(tmp_path / "a.jsonl")
         with lessonbank.connect(tmp_path / "to.db", scope="t", **grouped(**OPTIONS)) as copy:
             copy.admin.import_(tmp_path / "a.jsonl")
-            assert copy.trajectory("deep") == source.trajectory("deep")
+            assert copy.runs.get("deep").trajectory == source.runs.get("deep").trajectory
 
 
 def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
@@ -343,8 +343,8 @@ class Dying:
             yield portion
 
 archive._ADDED, archive._portions = 100, Dying(archive._portions)
-with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", holdout=0.3) as bank:
-    bank.import_(sys.argv[2])
+with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=0.3) as bank:
+    bank.admin.import_(sys.argv[2])
 """
 
 

@@ -51,7 +51,7 @@ def test_steps_noted_as_they_happen_are_the_trajectory(bank: ReasoningBank) -> N
         attempt.step("turn left", "error: stuck")
         attempt.step("turn right", "open", thought="the other way")
         attempt.finish(answer="open", outcome="success")
-    kept = bank.trajectory(attempt.learned.experience.attempts[0].trajectory_id)  # type: ignore[union-attr]
+    kept = bank.runs.get(attempt.learned.experience.attempts[0].trajectory_id).trajectory  # type: ignore[union-attr]
     assert [s.action.text for s in kept.steps] == ["turn left", "turn right"]
     assert kept.answer == "open"
 
@@ -72,18 +72,28 @@ def test_a_learning_problem_does_not_hide_the_exception(bank: ReasoningBank) -> 
         1 / 0  # noqa: B018
 
 
-def test_leaving_without_finish_learns_what_was_noted(bank: ReasoningBank) -> None:
+def test_leaving_without_finish_keeps_the_run_and_learns_nothing(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
-    assert attempt.learned
-    assert len(bank.runs.pending(limit=10_000)) == 1
-
-
-def test_leaving_without_anything_noted_learns_nothing(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
-        pass
     assert attempt.learned is None
-    assert bank.admin.counts().trajectories == 0
+    assert "without finish()" in attempt.notes[-1]
+    (kept,) = bank.runs.list()
+    assert (kept.status, [step.action.text for step in kept.trajectory.steps]) == ("unfinished", ["turn"])
+    assert bank.runs.pending() == ()
+
+
+def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step(42, "open")  # type: ignore[arg-type]
+        attempt.step("turn", "open")
+        attempt.finish(answer=42, outcome="success")  # type: ignore[arg-type]
+        attempt.finish(answer="open", outcome="success")
+    assert [note.split(":")[0] for note in attempt.notes if "Validation" in note] == [
+        "a step was not noted",
+        "nothing was learned from this run",
+    ]
+    (kept,) = bank.runs.list()
+    assert (kept.status, kept.trajectory.answer, len(kept.trajectory.steps)) == ("learned", "open", 1)
 
 
 def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
@@ -93,29 +103,31 @@ def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
     assert attempt.learned is None
 
 
-def test_finishing_twice_is_refused(bank: ReasoningBank) -> None:
+def test_finishing_twice_learns_once_and_says_so(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
         attempt.finish(outcome="success")
-        with pytest.raises(UsageError, match="finished already"):
-            attempt.finish(outcome="success")
+        assert "finished already" in attempt.finish(outcome="success").notes[0]
+    assert bank.admin.counts().experiences == 1
+    assert any("finished already" in note for note in attempt.notes)
 
 
-def test_a_finish_that_is_refused_is_not_the_agents_failure(bank: ReasoningBank) -> None:
-    with pytest.raises(UsageError, match="sucess"), bank.attempt("open the valve") as attempt:
-        attempt.step("turn", "open")
-        attempt.finish(outcome="sucess")  # type: ignore[arg-type]
+def test_a_finish_that_is_refused_is_not_the_agents_failure_and_its_run_is_kept(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.finish(STUCK, outcome="sucess")  # type: ignore[arg-type]
     assert attempt.learned is None
-    assert bank.admin.counts().experiences == 0
+    assert any("sucess" in note for note in attempt.notes)
+    (kept,) = bank.runs.list()
+    assert (kept.trajectory.id, kept.status) == (STUCK.id, "unfinished")
 
 
 def test_a_refused_finish_can_be_tried_again(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
-        with pytest.raises(UsageError):
-            attempt.finish(outcome="success", reward=0.0)
+        assert attempt.finish(outcome="success", reward=0.0).experience is None
         attempt.finish(outcome="success")
     assert attempt.learned
+    assert bank.admin.counts().experiences == 1
 
 
 def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
@@ -124,9 +136,11 @@ def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
             raise OSError("audit log full")
 
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(hooks=[hook])) as bank:
-        with pytest.raises(ZeroDivisionError), bank.attempt("divide"):
+        with pytest.raises(ZeroDivisionError), bank.attempt("divide") as attempt:
             1 / 0  # noqa: B018
-        assert len(bank.runs.pending(limit=10_000)) == 1
+        (kept,) = bank.runs.list()
+        assert (kept.status, kept.verdict.outcome) == ("learned", "failure")
+    assert "audit log full" in attempt.notes[-1]
 
 
 def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:

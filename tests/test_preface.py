@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Extraction, Lesson, Recall, Trajectory
+from lessonbank import Extraction, Lesson, Recall, Retrieval, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.prompts import load
-from lessonbank.retrieving import Retrieval
 from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Safety
+from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
-from lessonbank.retrieving import Retrieval
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
@@ -104,7 +103,7 @@ async def test_one_run_is_believed_by_an_open_bank_alone() -> None:
             await taught(bank, TASKS[0])
             assert await shown(bank) is (policy == "open"), policy
             assert await states(bank) == ["probation"]
-            assert bank.parts["trust"] == policy
+            assert bank.settings["trust"] == policy
             if policy != "open":
                 assert any("none trusted yet" in note for note in (await bank.retrieve(ASKED)).notes)
 

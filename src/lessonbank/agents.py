@@ -85,5 +85,5 @@ def stated(told: object, /) -> tuple[Outcome | None, float | None]:
         value = -1.0
     if not 0.0 <= value <= 1.0:
         got = quoted(repr(told), limit=80)
-        raise UsageError(f"outcome= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {got}")
+        raise UsageError(f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {got}")
     return None, value

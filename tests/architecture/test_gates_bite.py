@@ -106,6 +106,27 @@ def test_a_type_error_is_caught_and_so_is_a_misuse_that_passes(tmp_path: Path) -
     assert not one_that_names(problems, "misuse.py")
 
 
+def test_mypy_finds_a_wrong_call_of_a_user_and_a_misuse_that_passes(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        "__init__.py",
+        '"""Small, so that checking it is quick."""\n\n\ndef half(n: int) -> int:\n    return n // 2\n',
+    )
+    plant(tmp_path, "py.typed", "")
+    typing = tmp_path / "tests" / "typing"
+    typing.mkdir(parents=True)
+    use = "import lessonbank\n\nlessonbank.half({})  # expect: reportArgumentType, arg-type\n"
+    (typing / "misuse.py").write_text(use.format('"4"'), encoding="utf-8")
+    (typing / "passes.py").write_text(use.format("4"), encoding="utf-8")
+    (typing / "usage.py").write_text('import lessonbank\n\nlessonbank.half("4")\n', encoding="utf-8")
+
+    problems = gates.user_types(tmp_path)
+
+    assert one_that_names(problems, "usage.py:3", "arg-type")
+    assert one_that_names(problems, "passes.py:3", "nothing found")
+    assert not one_that_names(problems, "misuse.py")
+
+
 # --- imports ---------------------------------------------------------------------------------------------------------
 
 

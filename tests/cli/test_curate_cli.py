@@ -36,4 +36,4 @@ def test_looking_at_another_embedder_needs_reindex(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--reindex" in done.stderr
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
-        assert bank.parts["embedder"].startswith("lexical")
+        assert bank.settings["embedder"].startswith("lexical")

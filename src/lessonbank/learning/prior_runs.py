@@ -100,6 +100,9 @@ async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str
     """
     if recall is None or (isinstance(recall, Recall) and not recall.kept):
         return None
+    named: object = recall
+    if not isinstance(named, Recall | str):
+        raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(named).__name__}")
     if isinstance(recall, Recall) and recall.scope != scope:
         raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
     return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)

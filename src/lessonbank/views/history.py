@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 
 from anyio import to_thread
 
+from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
 from lessonbank.types import Experience, Found, JournalEntry, Match, Rollback
@@ -82,6 +83,8 @@ class AsyncHistory:
         target = _checked(to)
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
+        if self._of.off:
+            raise UsageError(OFF)
         return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
 
     async def lineage(self, lesson_id: str, /) -> Lineage:

@@ -110,14 +110,14 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        await self._of.apply(
+        applied = await self._of.apply(
             Add(experience=new),
             _approval((lesson.id,), writer, ""),
             by=by,
             vectors=vectors,
             space=self._of.retriever.space,
         )
-        return await self.get(lesson.id)
+        return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
         self,
@@ -137,6 +137,8 @@ class AsyncLessons:
         owner = await self._of.store.owner(id, scope=self._of.scope)
         lesson = _lesson(owner, id)
         told = {"title": title, "content": content, "description": when}
+        if blank := [name for name in ("title", "content") if told[name] is not None and not str(told[name]).strip()]:
+            raise UsageError(f"the {blank[0]} of a lesson cannot be blank: retire the lesson instead")
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
         safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)

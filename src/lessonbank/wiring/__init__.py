@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
-from lessonbank.bank import OFF, AsyncReasoningBank
+from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
+    OFF,
     Evidence,
     File,
     Learning,
@@ -176,11 +177,16 @@ async def connect_async(
 
 
 def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> Callable[P, ReasoningBank]:
+    signature = inspect.signature(make).replace(return_annotation=ReasoningBank)
+
     def connect(*args: P.args, **kwargs: P.kwargs) -> ReasoningBank:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"connect(): {error}") from None
         return ReasoningBank(run_sync(make(*args, **kwargs)))
 
-    connect.__doc__ = make.__doc__
-    signature = inspect.signature(make).replace(return_annotation="ReasoningBank")
+    connect.__doc__, connect.__qualname__ = make.__doc__, "connect"
     connect.__signature__ = signature  # type: ignore[attr-defined]  # help() shows the parameters and the right result
     return connect
 

@@ -20,15 +20,17 @@ _ROUNDING = 1e-9
 
 
 def truth_verdict(
-    *, outcome: Outcome | bool | None = None, reward: float | None = None, success_at: float = SUCCESS_AT
+    *, outcome: Outcome | bool | Verdict | None = None, reward: float | None = None, success_at: float = SUCCESS_AT
 ) -> Verdict | None:
     """The caller's own verdict, or `None` where the caller gave none (an outcome of `unknown` is none either).
 
-    A reward of at least `success_at` is a success, any other a failure.
+    A verdict, such as a person's, stands as it is. A reward of at least `success_at` is a success, any other a failure.
 
     Raises:
         UsageError: an outcome that is none, a reward that is no number, or the two contradict each other.
     """
+    if isinstance(outcome, Verdict):
+        return outcome
     stated = _stated(outcome)
     if reward is None:
         return Verdict(outcome=stated, source="ground_truth") if stated else None
