@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.redact import Redaction, redact, redacted, redacted_experience
+from lessonbank.guard.redact._detect import DETECTORS, found_in
 from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
@@ -56,6 +57,16 @@ def test_a_number_that_only_looks_like_a_card_or_an_account_stays() -> None:
 def test_redacting_what_is_redacted_changes_nothing(text: str) -> None:
     once = redact(text)
     assert redact(once) == once
+
+
+CLUES = st.sampled_from(
+    ["pass", "token", "key", ": ", "=", " ", "4111 1111", "+49 30 12", "AKIA", "DE89", "://", "Xy7", "order", "W-9"]
+)
+
+
+@given(st.lists(CLUES, max_size=8).map("".join) | st.text(alphabet="abkAB019 .,:#+/-=@%", max_size=60))
+def test_a_text_that_is_passed_over_has_nothing_that_a_detector_finds(text: str) -> None:
+    assert found_in(text) == found_in(text, detectors=list(DETECTORS))  # a list of one's own is asked in full
 
 
 @given(st.text(alphabet="abcdefghij \n.,()", max_size=200))

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from .ids import new_id
 from .record import Record, Text
+from .usage import Usage
 
 SECONDS = "seconds"
 """Where the metadata of a run say how long it took."""
@@ -20,25 +21,6 @@ Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
 Speaker = Literal["tool", "user", "environment"]
 RunStatus = Literal["learned", "pending", "unfinished"]
-
-
-class Usage(Record):
-    """What calls to a model cost: requests, tokens, and US dollars where the price is known."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-
-    def __add__(self, other: Usage, /) -> Usage:
-        """Sum of both; the cost is unknown (`None`) only while no part of it is known."""
-        costs = [c for c in (self.cost, other.cost) if c is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cost=sum(costs) if costs else None,
-        )
 
 
 class ToolCall(Record):

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.types import Counts, Experience, Json, Record
-from lessonbank.types.undo import Erasure, Forgotten
+from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
 from .audit import differences

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from ._empty import STOP, stem
+from ._lookalikes import is_ordinary, look_alikes, people
 
 _READ = 40_000
-_VALUE = re.compile(r"(?<![\w.])[$€£#@]?\w[\w.@:/#+-]*\w(?![\w])|[$€£]\d[\d.,]*")
 # Words with digits that are names of things everybody has: utf-8, sha256, python3.11, 24h, v2, step 3, HTTP/2.
 COMMON = re.compile(
     r"[a-z]{2,12}[-.]?\d{1,3}(?:\.\d{1,3}){0,2}|v\d+(?:\.\d+){0,3}|\d{1,3}(?:st|nd|rd|th|s|m|h|d|x|k|px|ms|kb|mb|gb"
@@ -17,35 +17,7 @@ COMMON = re.compile(
     r"|[A-Z]\d{3,4}"
     r"|(?:ISO|RFC|UTF|SHA|UTC|HTTP|TLS|CVE|PEP|X)[- /]?\d[\d.-]*|[A-Za-z]+_?\d",
 )
-_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}/\d{1,2}/\d{2,4}")
-_NAME = r"[^\W\d_a-z][^\W\d_A-Z]+(?:['’-][^\W\d_]+)?"
-# Where a task says whose it is: after these words stands a person.
-_PERSON = re.compile(
-    rf"(?:\b(?:[Mm]y name is|[Mm]y name's|[Nn]ame:|[Nn]amed|I am|I['’]m|[Tt]his is|[Cc]alled|[Cc]ustomer"
-    rf"|[Uu]ser|[Pp]assenger|[Pp]atient|[Ee]mployee|[Cc]olleague|[Ff]riend|[Mm]anager|[Cc]ontact"
-    rf"|[Ss]tudent|[Cc]lient|[Mm]ember|Mr\.?|Mrs\.?|Ms\.?|Dr\.?"
-    rf"|[Tt]raveller|[Aa]uthor|[Ss]ender|[Rr]ecipient|[Aa]ttendee"
-    rf"|(?:[Mm]y|[Hh]is|[Hh]er|[Tt]heir) (?:son|daughter|wife|husband|sister|brother|mother|father"
-    rf"|boss)),?\s+)(?P<name>{_NAME}(?:\s+{_NAME}){{0,2}})"
-)
-_OWNER = re.compile(rf"(?<![.!?:]\s)(?<!^)\b(?P<name>{_NAME}(?:\s+{_NAME})+)['’]s?\b")
-_PAIR = re.compile(rf"\b(?P<name>{_NAME}\s+{_NAME})\b")
-_NO_PERSON = frozenset(
-    re.findall(
-        r"\S+",
-        r"A Account Add Airlines Airport Airways Amazon An Angeles App Apple April At August Avenue Bank Basic "
-        r"Book Business Button Cancel Card Center Centre Change Chrome City Code College Company Corp County "
-        r"Credit Customer December Delete Department Desk East Economy February Find Firefox For Form Francisco "
-        r"Friday Gold Google Help Hong Hotel If In Inc Island Issue Lesson January Java July June Kingdom Kong Lake "
-        r"Lane Linux Los Mac March Market May Menu Microsoft Monday Mount Museum New North November October Office "
-        r"Old On Order Page Park Please Premium Profile Project Pull Python Regular Remove Request Rico River Road "
-        r"San Saturday School September Service Settings Shop Silver Site South State States Store Store's Street "
-        r"Studio Sunday Table Team The Thursday Tuesday United University Update User Visual Wednesday West When "
-        r"Windows York ",
-    )
-)
-
-
+_PAIR = re.compile(r"[^\W\d_a-z][^\W\d_A-Z]+\s+[^\W\d_a-z][^\W\d_A-Z]+")
 _ACCOUNT = re.compile(r"\b(?:user|account|host|branch|login|username|customer|member)s? ['\"`]([\w.-]{4,40})['\"`]")
 # Numbered things of one world: shelf 3, cabinet 4, mug 1.
 _PLACE = re.compile(
@@ -98,14 +70,9 @@ def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
 
 def _values(text: str) -> Iterator[str]:
     """What looks like an id, an amount, a date, an address of this task."""
-    for match in _VALUE.finditer(text):
-        value = match[0].strip(".,:/-+")
-        if not any(map(str.isdigit, value)):
-            if "@" in value[1:] and "." in value:
-                yield value
-            continue
-        amount = value[:1] in "$€£" and len(value) > 3
-        if amount or _DATE.fullmatch(value) or (len(value) >= 4 and not COMMON.fullmatch(value)):
+    for found in look_alikes(text, names=False):
+        value = text[found.start : found.end].lstrip("#")
+        if found.kind not in ("number", "id") or (len(value) > 3 and not COMMON.fullmatch(value)):
             yield value
 
 
@@ -115,13 +82,11 @@ def _named(text: str, task: str) -> str | None:
 
 
 def _people(task: str) -> Iterator[str]:
-    """The names of persons in `task`, whole and each surname."""
-    for match in (*_PERSON.finditer(task), *_OWNER.finditer(task)):
-        parts = match["name"].split()
-        if parts[0] in _NO_PERSON or (len(parts) == 1 and len(parts[0]) < 3):
-            continue
-        yield match["name"]
-        yield from (part for part in parts if len(part) > 3 and part not in _NO_PERSON)
+    """The names of persons in `task`, whole and each word that tells."""
+    for found in people(task):
+        name = task[found.start : found.end]
+        yield name
+        yield from (part for part in name.split() if len(part) > 3 and not is_ordinary(part.lower()))
 
 
 def _answer_in(text: str, answer: str) -> str | None:

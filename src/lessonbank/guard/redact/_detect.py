@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain
 
 from ._keys import cut_off, keys
-from ._named import named
+from ._named import PARTS, named
 from ._personal import personal
-from ._rules import places
+from ._rules import places, rules
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
@@ -32,12 +33,24 @@ _SHORT = 6
 
 def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list[Span]:
     """Find what must go, in order and without overlap."""
-    if len(text) < _SHORT:
+    if len(text) < _SHORT or (detectors is DETECTORS and not _suspicious().search(text)):
         return []
     spans = _found(text, detectors, _DEEP)
     gone = [found.span() for found in PLACEHOLDER.finditer(text)] if "[" in text else []
     whole = merged(span for span in spans if span.typed or not _touches(span, gone))
     return [_behind_an_escape(text, span) for span in whole] if "\\" in text else whole
+
+
+@cache
+def _suspicious() -> re.Pattern[str]:
+    """What a text needs at least before a detector or a view can find anything in it: most short texts have none."""
+    words = {word for table in ("place", "option") for rule in rules(table) for word in rule.keywords}
+    return re.compile(
+        r"[^ -~]|[\\&%@]"  # what only a view reads, and addresses
+        r"|\S{15}|(?=\S{12})\S*[A-Z0-9+/_-]"  # keys, and what is encoded
+        r"|[A-Z]{2}\d\d|\d(?:\D*\d){6}"  # accounts, cards, telephones
+        rf"|(?i:{'|'.join(map(re.escape, sorted(words.union(PARTS))))})"
+    )
 
 
 def _behind_an_escape(text: str, span: Span) -> Span:

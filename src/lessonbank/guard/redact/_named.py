@@ -10,7 +10,7 @@ from ._spans import Page, Span, positions
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
-_PARTS = ("pass", "pw", "secret", "token", "credential", "key")
+PARTS = ("pass", "pw", "secret", "token", "credential", "key")
 """Every name of a secret contains one of these."""
 _LONG = 512
 """The closing quote must come within so many characters."""
@@ -59,7 +59,7 @@ class _Value(NamedTuple):
 
 def named(page: Page, /) -> Iterator[Span]:
     """Find values next to the name of a secret, if they look like one."""
-    if not any(part in page.low for part in _PARTS):
+    if not any(part in page.low for part in PARTS):
         return
     done = 0
     for at in _cores(page):

@@ -1,0 +1,178 @@
+"""The records of what changes in a bank: decisions, erasures, the journal that keeps both, what a call of learn did."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from .lessons import Experience, Lesson, TrustState
+from .recalls import Settlement
+from .record import Record, Text
+from .runs import Verdict
+from .usage import Usage
+
+Erasure: TypeAlias = Literal["lesson", "trajectory", "recall", "scope"]
+
+
+class Add(Record):
+    """Keep a new experience."""
+
+    kind: Literal["add"] = "add"
+    experience: Experience
+
+
+class Replace(Record):
+    """Put an experience in the place of an earlier version of itself (same id)."""
+
+    kind: Literal["replace"] = "replace"
+    experience: Experience
+    reason: str = ""
+
+
+class Rejudge(Record):
+    """Put a verdict in the place of the one that a run of an experience had: the truth was told later."""
+
+    kind: Literal["verdict"] = "verdict"
+    experience_id: str
+    trajectory_id: str
+    verdict: Verdict
+    reason: str = ""
+
+
+class Retire(Record):
+    """Stop showing lessons; they stay, and can be restored."""
+
+    kind: Literal["retire"] = "retire"
+    lesson_ids: tuple[str, ...]
+    reason: str
+
+
+class Restore(Record):
+    """Show retired lessons again."""
+
+    kind: Literal["restore"] = "restore"
+    lesson_ids: tuple[str, ...]
+    reason: str
+
+
+class Merge(Record):
+    """Keep one experience for several lessons: the sources are retired, never destroyed."""
+
+    kind: Literal["merge"] = "merge"
+    experience: Experience
+    source_lesson_ids: tuple[str, ...]
+    reason: str
+
+
+class Trust(Record):
+    """Trust lessons more, or less: the record that moves a lesson, with who or what moved it and on which evidence."""
+
+    kind: Literal["trust"] = "trust"
+    lesson_ids: tuple[str, ...]
+    state: TrustState
+    by: Literal["person", "corroboration", "ledger"]
+    """`corroboration`: another run, independent of the first, taught the same."""
+    reason: str
+    evidence: tuple[str, ...] = ()
+    """Ids of the runs or lessons that speak for it."""
+
+
+class Edit(Record):
+    """Put a person's words in the place of a lesson's. It keeps its id and its trust; its evidence starts anew."""
+
+    kind: Literal["edit"] = "edit"
+    lesson_id: str
+    title: Text
+    description: str
+    content: Text
+    by: Text
+    """The person's name."""
+    reason: str = ""
+
+
+class Rollback(Record):
+    """Make the experiences what they were after an earlier entry. Undone by another one."""
+
+    kind: Literal["rollback"] = "rollback"
+    to: Annotated[int, Field(ge=0)]
+    """The sequence of that entry; 0 is before the first."""
+    reason: str
+
+
+class Purge(Record):
+    """What remains of something that was erased: that it was, when, why, how much; never what."""
+
+    kind: Literal["purge"] = "purge"
+    what: Erasure
+    digest: str
+    """SHA-256 of the id that was named: whoever has the id can check that it was erased."""
+    reason: str
+    experiences: int = 0
+    lessons: int = 0
+    trajectories: int = 0
+    recalls: int = 0
+    entries: int = 0
+    """Journal entries that lost their content, or part of it."""
+
+
+class Erased(Record):
+    """The place of a journal entry whose content was purged."""
+
+    kind: Literal["erased"] = "erased"
+    by: int
+    """The sequence of the `Purge`."""
+
+
+class Forgotten(Record):
+    """Runs and recalls that were erased because of their age: how many, never what."""
+
+    kind: Literal["forgotten"] = "forgotten"
+    before: datetime
+    """Everything older than this went."""
+    runs: int = 0
+    recalls: int = 0
+
+
+Change = Annotated[
+    Add | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
+]
+"""A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
+
+
+class Settle(Record):
+    """A recall was joined with its outcome."""
+
+    kind: Literal["settle"] = "settle"
+    settlement: Settlement
+
+
+class JournalEntry(Record):
+    """One line of the bank's journal."""
+
+    sequence: int
+    at: datetime
+    scope: str
+    writer: str
+    entry: Annotated[Change | Settle | Purge | Erased | Forgotten, Field(discriminator="kind")]
+
+
+class Learned(Record):
+    """What one call of `learn` did."""
+
+    experience: Experience | None = None
+    """`None` when every trajectory was known already."""
+    verdicts: tuple[Verdict, ...] = ()
+    lessons: tuple[Lesson, ...] = ()
+    changes: tuple[Change, ...] = ()
+    usage: Usage = Field(default_factory=Usage)
+    known: tuple[str, ...] = ()
+    """Trajectory ids this scope had learned before; they added nothing."""
+    notes: tuple[str, ...] = ()
+    """Fallbacks taken and failures survived, one sentence each. Never empty when something went wrong."""
+    errors: tuple[str, ...] = ()
+    """The codes of the errors that `notes` tells of, of those for which a run waits for another try.
+
+    `model_unavailable`: there is no connection to the model, or it refuses the key. Further runs would fare no better.
+    """

@@ -1,0 +1,131 @@
+"""The records of lessons: what is drawn from runs, kept, and found again."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from .ids import new_id, now
+from .record import Record, Text
+from .runs import Json, Outcome, PromptRef, RunRef, VerdictSource
+from .usage import Usage
+
+Kind = Literal["strategy", "guardrail"]
+TrustState = Literal["probation", "active", "quarantined"]
+LessonState = Literal["probation", "active", "quarantined", "retired"]
+"""A lesson's trust; or `retired`, whatever that was."""
+Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
+"""Why a lesson was turned away at the gate."""
+
+
+class Provenance(Record):
+    """Where a lesson comes from: enough to find, review and take back everything one source wrote."""
+
+    writer: str = "learn"
+    """Who wrote it: `learn`, `import`, a person's name."""
+    method: str = "llm"
+    """How it was written: `llm`, `extractive`, `human`, or an extractor's own name."""
+    trajectory_ids: tuple[str, ...] = ()
+    verdict: Outcome = "unknown"
+    verdict_source: VerdictSource = "judge"
+    prompts: tuple[PromptRef, ...] = ()
+    model: str | None = None
+    package_version: str = ""
+    evidence: tuple[str, ...] = ()
+    """The steps that support it, as the extractor named them: `step 7`, or `run 2, step 3`."""
+
+
+class Lesson(Record):
+    """One transferable lesson: a title, when to use it, what to do (paper section 3.1)."""
+
+    id: str = Field(default_factory=new_id)
+    title: Text
+    description: str = ""
+    content: Text
+    kind: Kind = "strategy"
+    """`strategy` was drawn from success, `guardrail` from failure."""
+    retired: bool = False
+    state: TrustState = "probation"
+    """How far it is trusted; what moves it is a record, never its text. A quarantined lesson is shown to nobody."""
+    risk: str | None = None
+    """What the gate found risky in it."""
+    version: int = 1
+    """Grows with every edit. What was shown of an earlier wording is no evidence for this one."""
+    created_at: datetime = Field(default_factory=now)
+    provenance: Provenance = Field(default_factory=Provenance)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is shown to nobody: retired, or quarantined."""
+        return self.retired or self.state == "quarantined"
+
+    @property
+    def text(self) -> str:
+        """What it says, as it is searched: title, description and content, each on its own line."""
+        return "\n".join((self.title, self.description, self.content))
+
+    @property
+    def wording(self) -> str:
+        """What it says, without case and spacing: equal for exact duplicates only."""
+        return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
+
+
+class Rejected(Record):
+    """A lesson that was turned away, and why."""
+
+    title: str
+    content: str
+    rule: Rule
+    reason: str
+
+
+class Experience(Record):
+    """What the bank stores and retrieves: a task, the attempts made at it, the lessons drawn (paper appendix A.2)."""
+
+    id: str = Field(default_factory=new_id)
+    scope: str
+    task: Text
+    lessons: tuple[Lesson, ...] = ()
+    attempts: tuple[RunRef, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    """What its runs gave besides, and the gate turned away: for people to look at, never shown to an agent."""
+    created_at: datetime = Field(default_factory=now)
+    metadata: dict[str, Json] = Field(default_factory=dict)
+
+    @property
+    def active_lessons(self) -> tuple[Lesson, ...]:
+        """The lessons that may be shown."""
+        for lesson in self.lessons:
+            if lesson.retired or lesson.state == "quarantined":
+                return tuple([lesson for lesson in self.lessons if not lesson.hidden])
+        return self.lessons
+
+
+class Match(Record):
+    """An experience found for a task, with its similarity (higher is closer; 1.0 is the same text)."""
+
+    experience: Experience
+    score: float
+    lesson_id: str | None = None
+    """The lesson that was found, where lessons and not tasks were searched."""
+
+
+class Found(Record):
+    """What a retriever returns: matches best first, and what a reader should know about the search."""
+
+    matches: tuple[Match, ...] = ()
+    notes: tuple[str, ...] = ()
+    empty: str = ""
+    """Why there is no match, in one sentence, where the retriever left out what it had found."""
+
+
+class Extraction(Record):
+    """What an extractor returns: the lessons, and how they came to be."""
+
+    lessons: tuple[Lesson, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    usage: Usage = Field(default_factory=Usage)
+    notes: tuple[str, ...] = ()
+    """What a reader should know: a fallback taken, lessons dropped and why."""

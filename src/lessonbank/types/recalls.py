@@ -1,0 +1,129 @@
+"""The records of one retrieval: what was shown for a task, and what became of it."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from pydantic import Field
+
+from .ids import new_id, now
+from .lessons import Lesson
+from .record import Record
+from .runs import Json, Outcome, VerdictSource
+from .usage import Usage
+
+_CITED = re.compile(r"\[(\d{1,3})\]")
+
+
+class Candidate(Record):
+    """One lesson a retrieval considered, and what became of it."""
+
+    lesson_id: str
+    experience_id: str
+    score: float
+    rank: int
+    shown: bool
+    placed: bool = True
+    """Whether it had a place in the text. What repeats another, or does not fit, has none: nothing was drawn for it."""
+    withheld: bool = False
+    """Whether its own draw left it out. Where the whole recall was withheld it was not shown, whatever that said."""
+    probability: float = 0.0
+    """The probability with which it was to be withheld, fixed before the draw."""
+    why: str = ""
+
+
+def numbers_cited(text: str, /) -> frozenset[int]:
+    """The numbers in square brackets: how an agent names what it was shown."""
+    return frozenset(int(number) for number in _CITED.findall(text))
+
+
+class Recall(Record):
+    """The receipt of one retrieval: what was found, shown, withheld, and the exact text."""
+
+    id: str = Field(default_factory=new_id)
+    scope: str
+    task: str
+    text: str = ""
+    """What goes into the prompt; empty when nothing is worth showing."""
+    text_digest: str = ""
+    lessons: tuple[Lesson, ...] = ()
+    """Every lesson considered, best first. Not kept with the stored receipt: `candidates` names them."""
+    candidates: tuple[Candidate, ...] = ()
+    holdout: float | None = None
+    """The rate at which lessons are withheld while nothing is known of them; `None` where nothing ever is."""
+    control: bool = False
+    """Whether the whole recall was withheld, by a draw of its own: this task goes without memory, to compare with."""
+    control_probability: float = 0.0
+    retriever: str = ""
+    space: str | None = None
+    notes: tuple[str, ...] = ()
+    """Fallbacks that were taken, and why `text` is empty where it is: one sentence each."""
+    kept: bool = True
+    """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
+    created_at: datetime = Field(default_factory=now)
+    metadata: dict[str, Json] = Field(default_factory=dict)
+    """What the caller said of the task, such as whose it is: recalls can be found and erased by it."""
+
+    @property
+    def shown(self) -> tuple[Lesson, ...]:
+        """The lessons that are in `text`."""
+        ids = {c.lesson_id for c in self.candidates if c.shown}
+        return tuple(lesson for lesson in self.lessons if lesson.id in ids)
+
+    @property
+    def withheld(self) -> tuple[Lesson, ...]:
+        """The lessons left out at random, so that what they change can be measured: all, where the recall was."""
+        ids = {c.lesson_id for c in self.candidates if c.withheld or (self.control and c.placed)}
+        return tuple(lesson for lesson in self.lessons if lesson.id in ids)
+
+    def observed(self) -> Recall:
+        """The same receipt with nothing shown and nothing drawn: what a bank that only observes hands out."""
+        why = "the bank only observes (Evidence(observe=True)): no lesson is shown"
+        plain = {"shown": False, "placed": False, "withheld": False, "probability": 0.0, "why": why}
+        candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)
+        told = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
+        return self.model_copy(update={**told, "notes": (*self.notes, why)})
+
+    def cited(self, text: str, /) -> tuple[Lesson, ...]:
+        """The shown lessons that `text` names by number, as in `[2]`: what an agent says it used, or left aside."""
+        named = numbers_cited(text)
+        return tuple(lesson for number, lesson in enumerate(self.shown, 1) if number in named)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Lesson id to similarity."""
+        return {c.lesson_id: c.score for c in self.candidates}
+
+    @property
+    def why(self) -> dict[str, str]:
+        """Lesson id to one sentence: why it was shown or not."""
+        return {c.lesson_id: c.why for c in self.candidates}
+
+
+class Settlement(Record):
+    """What became of the task a recall was made for: the ledger joins the two."""
+
+    recall_id: str
+    scope: str
+    experience_id: str | None = None
+    trajectory_ids: tuple[str, ...] = ()
+    runs: int = 0
+    """How many runs under the one recall it speaks of; 0 where only `trajectory_ids` say."""
+    outcome: Outcome
+    reward: float | None = None
+    """What a single run was given, or the share of several that succeeded."""
+    confidence: float = 1.0
+    source: VerdictSource = "judge"
+    """Of several: `judge`, where an opinion has any part in it."""
+    judge: str = ""
+    """Which judge said so: its model, and its prompt with version."""
+    steps: int = 0
+    usage: Usage = Field(default_factory=Usage)
+    seconds: float | None = None
+    """Wall time, where the run says it (`metadata["seconds"]`); an attempt measures its own."""
+    cited: tuple[str, ...] = ()
+    """Lessons that the agent named by their number: adherence, which is not effect."""
+    template: str | None = None
+    """The template of the task, where the run names one: tasks of one template are not independent."""
+    at: datetime = Field(default_factory=now)

@@ -1,0 +1,38 @@
+"""What learning costs, and how much a bank holds: the counts that people ask for."""
+
+from __future__ import annotations
+
+from .record import Record
+
+
+class Usage(Record):
+    """What calls to a model cost: requests, tokens, and US dollars where the price is known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+
+    def __add__(self, other: Usage, /) -> Usage:
+        """Sum of both; the cost is unknown (`None`) only while no part of it is known."""
+        costs = [c for c in (self.cost, other.cost) if c is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(costs) if costs else None,
+        )
+
+
+class Counts(Record):
+    """How much a scope (or a whole bank) holds."""
+
+    experiences: int = 0
+    lessons: int = 0
+    retired: int = 0
+    quarantined: int = 0
+    """Of those that are not retired."""
+    trajectories: int = 0
+    pending: int = 0
+    recalls: int = 0
+    settled: int = 0
