@@ -74,6 +74,11 @@ api:
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
 
+# draw the two pictures of the README again, in docs/images
+plots:
+    {{bin}}/pip install -q -e bench
+    {{bin}}/python -m lessonbank_bench.plots
+
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
     {{bin}}/python -c 'import lessonbank, sys; print(len(sys.modules), "modules")'

@@ -48,7 +48,7 @@ def check_calls(agent: object, /, **others: object) -> None:
         if function is not None and not callable(function):
             raise UsageError(f"{name}= takes a function, not {type(function).__name__}")
     if not callable(agent):
-        raise UsageError(f"scale takes the agent as a function of (task, memory), not as {type(agent).__name__}")
+        raise UsageError(f"the agent must be a function of (task, memory); got {type(agent).__name__}")
     try:
         signature = inspect.signature(agent)
     except (TypeError, ValueError):
@@ -56,7 +56,7 @@ def check_calls(agent: object, /, **others: object) -> None:
     try:
         signature.bind("task", "memory", **dict.fromkeys(taken(agent, "seed", "check", "previous")))
     except TypeError as error:
-        raise UsageError(f"scale calls the agent as agent(task, memory), and this one cannot be: {error}") from error
+        raise UsageError(f"the agent is called as agent(task, memory), and this one does not accept that: {error}") from error
 
 
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:

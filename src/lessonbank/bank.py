@@ -429,7 +429,7 @@ class AsyncReasoningBank:
         checked_question(task, 1 if limit is None else limit)
         check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
-            raise UsageError(f"{design.asks_model} needs a bank with a model: connect it with model=")
+            raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)

@@ -116,12 +116,12 @@ class Retrieval:
 
     def __post_init__(self) -> None:
         if self.by not in (UNSET, None, "dense", "lexical", "hybrid"):
-            raise UsageError(f"retrieval is by 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
+            raise UsageError(f"Retrieval(by=) is 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
         if self.level not in ("experience", "lesson"):
-            raise UsageError(f"retrieval is of level 'experience' or 'lesson'; got {self.level!r}")
+            raise UsageError(f"Retrieval(level=) is 'experience' or 'lesson'; got {self.level!r}")
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
             raise UsageError(
-                f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}"
+                f"level='lesson' works with by='dense' only, because the word index holds tasks; got {self.by!r}"
             )
         _whole("Retrieval(limit=)", self.limit, least=1)
         _whole("Retrieval(budget=)", self.budget, least=100)

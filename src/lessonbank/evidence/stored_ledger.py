@@ -91,7 +91,7 @@ class StoredLedger:
         assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
         odds = (assigned.control_probability, *assigned.probability.values())
         if not all(0.0 <= odd <= 1.0 for odd in odds):
-            raise UsageError("the policy of holdout= drew with a probability that is not from 0 to 1: mend the policy")
+            raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
     async def settled(self, *, scope: str) -> Acted:

@@ -205,7 +205,7 @@ def _check_environment(provider: str, /) -> None:
     family = provider.removesuffix("-chat").removesuffix("-responses")
     variable = f"{family.upper().replace('-', '_')}_API_KEY"
     if variable in os.environ and not os.environ[variable].strip():
-        raise UsageError(f"{variable} is set and blank: put the key into it, or pass api_key=")
+        raise UsageError(f"{variable} is set but blank: put the key into it, or pass api_key=")
 
 
 def _model_id(model: str, base_url: str | None, /) -> str:
@@ -220,7 +220,7 @@ def _model_id(model: str, base_url: str | None, /) -> str:
     provider, slash, rest = model.partition("/")
     if not slash or not rest:
         raise UsageError(
-            f"the model {model!r} does not say whose it is: write `provider:model`, such as 'openai:{model}', "
+            f"the model {model!r} has no provider: write `provider:model`, such as 'openai:{model}', "
             "or give the `base_url` of an OpenAI-compatible server"
         )
     return f"{provider}:{rest}"

@@ -102,7 +102,7 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
         return outcome
     if outcome == "unknown":
         return None
-    raise UsageError(f"outcome={outcome!r} is none: say 'success', 'failure', 'unknown', True or False.")
+    raise UsageError(f"outcome={outcome!r} is not an outcome: use 'success', 'failure', 'unknown', True or False")
 
 
 def _number(reward: object, /) -> float:
@@ -112,7 +112,7 @@ def _number(reward: object, /) -> float:
     except (TypeError, ValueError, OverflowError):
         value = None
     if value is None:
-        raise UsageError(f"reward={reward!r:.80} is no number: give one as in reward=1.0, or one for each run.")
+        raise UsageError(f"reward={reward!r:.80} is not a number: give one as in reward=1.0, or one for each run")
     if not math.isfinite(value):
-        raise UsageError(f"reward={reward!r} is no finite number: leave it out if it is not known.")
+        raise UsageError(f"reward={reward!r} is not a finite number: leave it out if it is not known")
     return value
