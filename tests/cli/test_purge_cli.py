@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def purge(*words: object, cwd: Path, answer: str | None = None, run: Callable[..., Done] = lessonbank_cli) -> Done:
     """Runs it without a terminal, or at one where somebody types `answer`."""
-    command = ("purge", "--bank", "bank.db", "--scope", "t", *words)
+    command = ("purge", "--bank", "bank.db", "--scope", "t", "--by", "Ana", *words)
     if answer is None:
         return lessonbank_cli(*command, cwd=cwd)
     ours, theirs = pty.openpty()
@@ -47,14 +47,14 @@ def purge(*words: object, cwd: Path, answer: str | None = None, run: Callable[..
 
 
 def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
-    done = purge("--trajectory", "run-1", "--reason", "request 17", "--yes", cwd=folder)
+    done = purge("--run", "run-1", "--reason", "request 17", "--yes", cwd=folder)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "erased from t: runs 1, experiences 1, lessons 1" in told
+    assert "erased from t: 1 runs, 1 experiences, 1 lessons, 1 recalls" in told
     assert "Backups and exports made earlier still hold it" in told
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         with pytest.raises(NotFound):
-            bank.trajectory("run-1")
+            bank.runs.get("run-1")
         assert bank.admin.counts().experiences == 2
         assert "parcel 1" not in repr(bank.history.list())
 
@@ -63,10 +63,10 @@ def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folde
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         lesson = bank.lessons.list(limit=10_000)[::-1][0].id
     done = purge("--lesson", lesson, "--reason", "wrong", "--yes", "--json", cwd=folder)
-    entry = json.loads(done.stdout)["entry"]
-    assert (entry["kind"], entry["what"], entry["lessons"]) == ("purge", "lesson", 1)
-    done = purge("--whole-scope", "--reason", "left", "--yes", "--json", cwd=folder)
-    assert json.loads(done.stdout)["entry"]["experiences"] == 3
+    told = json.loads(done.stdout)
+    assert (told["erased"]["lessons"], told["gone"]["lessons"]) == ([lesson], 1)
+    done = purge("--all", "--reason", "left", "--yes", "--json", cwd=folder)
+    assert json.loads(done.stdout)["gone"]["experiences"] == 3
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert not any(bank.admin.counts().model_dump().values())
 
@@ -74,9 +74,8 @@ def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folde
 @pytest.mark.full
 def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
     for words, named in (
-        (("--trajectory", "run-1"), "'Ship parcel 1'"),
-        (("--whole-scope",), "all of t: 3 runs, 3 experiences"),
-        (("--trajectory", "unknown"), "which only the past of t may hold"),
+        (("--run", "run-1"), "Ship parcel 1"),
+        (("--all",), "3 runs, 3 recalls, 3 lessons"),
     ):
         done = purge(*words, "--reason", "x", cwd=folder, answer="n")
         assert (done.returncode, done.stdout.strip()) == (1, "")
@@ -84,7 +83,7 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
         assert "nothing was erased" in done.stderr
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.admin.counts().experiences == 3
-    words = ("--trajectory", "run-1", "--reason", "x")
+    words = ("--run", "run-1", "--reason", "x")
     assert purge(*words, cwd=folder, answer="y", run=lessonbank_process).returncode == 0
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         assert bank.admin.counts().experiences == 2
@@ -94,9 +93,9 @@ def test_it_asks_at_a_terminal_and_names_what_goes(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("--trajectory", "run-1"), 2, "--yes"),
-        ((), 2, "one of --trajectory, --lesson and --whole-scope"),
-        (("--lesson", "x", "--whole-scope", "--yes"), 2, "one of --trajectory, --lesson and --whole-scope"),
+        (("--run", "run-1"), 2, "--yes"),
+        ((), 2, "one of --lesson, --run, --recall, --metadata and --all"),
+        (("--lesson", "x", "--all", "--yes"), 2, "one of --lesson, --run, --recall, --metadata and --all"),
         (("--lesson", "nothing", "--yes"), 1, "[not_found]"),
     ],
 )
@@ -109,4 +108,4 @@ def test_what_is_not_clear_erases_nothing(folder: Path, words: tuple[str, ...], 
 
 
 def test_a_reason_must_be_given(folder: Path) -> None:
-    assert purge("--whole-scope", "--yes", cwd=folder).returncode == 2
+    assert purge("--all", "--yes", cwd=folder).returncode == 2

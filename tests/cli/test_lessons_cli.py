@@ -17,11 +17,21 @@ def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         lesson = bank.learn(RUN, outcome="failure").lessons[0].id
         where = ("--bank", "bank.db", "--scope", "t")
-        assert lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path).returncode == 0
+        assert (
+            lessonbank_cli(
+                "lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path
+            ).returncode
+            == 0
+        )
         assert bank.lessons.get(lesson).retired
-        again = lessonbank_cli("retire", lesson, *where, "--reason", "misleads", cwd=tmp_path)
+        again = lessonbank_cli("lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path)
         assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
-        assert lessonbank_cli("restore", lesson, *where, "--reason", "was right", cwd=tmp_path).returncode == 0
+        assert (
+            lessonbank_cli(
+                "lessons", "restore", lesson, *where, "--by", "Ana", "--reason", "was right", cwd=tmp_path
+            ).returncode
+            == 0
+        )
         assert not bank.lessons.get(lesson).retired
 
 
@@ -36,4 +46,4 @@ def test_looking_at_another_embedder_needs_reindex(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "--reindex" in done.stderr
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
-        assert bank.parts["embedder"].startswith("lexical")
+        assert str(bank.settings["embedder"]).startswith("lexical")
