@@ -50,7 +50,7 @@ def test_a_run_goes_with_what_was_derived_from_it(folder: Path) -> None:
     done = purge("--run", "run-1", "--reason", "request 17", "--yes", cwd=folder)
     assert done.returncode == 0, done.stderr
     told = " ".join(done.stdout.split())
-    assert "erased from t: 1 runs, 1 experiences, 1 lessons, 1 recalls" in told
+    assert "erased from t: 1 runs, 1 experiences, 1 lessons." in told
     assert "Backups and exports made earlier still hold it" in told
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         with pytest.raises(NotFound):
@@ -109,3 +109,59 @@ def test_what_is_not_clear_erases_nothing(folder: Path, words: tuple[str, ...], 
 
 def test_a_reason_must_be_given(folder: Path) -> None:
     assert purge("--all", "--yes", cwd=folder).returncode == 2
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    """Two users' runs and recalls, and one recall of which nothing was learned."""
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        for user in ("u-17", "u-18"):
+            told = {"user": user}
+            recall = bank.retrieve(f"Ship the vase of {user}", metadata=told)
+            step = Step(action="print label", observation="error: no form")
+            run = Trajectory(id=f"run-of-{user}", task=f"Ship the vase of {user}", steps=(step,))
+            bank.learn(run, recall=recall, outcome="failure", metadata=told)
+        bank.retrieve("Where is my vase?", metadata={"user": "u-17"})
+    return tmp_path
+
+
+def test_what_belongs_to_one_person_is_shown_and_erased_and_the_rest_stays(users: Path) -> None:
+    words = ("--metadata", "user=u-17", "--reason", "request 17")
+    shown = purge(*words, "--preview", "--json", cwd=users)
+    wanted = json.loads(shown.stdout)
+    assert (wanted["runs"], len(wanted["recalls"])) == (["run-of-u-17"], 2)
+    refused = purge(*words, cwd=users)
+    assert refused.returncode == 2
+    assert "confirm it with --yes" in refused.stderr
+    assert "its lesson" in refused.stderr
+    assert "Where is my vase?" in refused.stderr
+    with lessonbank.connect(users / "bank.db", scope="t") as bank:
+        assert bank.admin.counts().trajectories == 2
+    done = purge(*words, "--yes", cwd=users)
+    assert done.returncode == 0, done.stderr
+    assert "erased from t: 1 runs, 1 experiences, 1 lessons, 2 recalls" in done.stdout
+    with lessonbank.connect(users / "bank.db", scope="t") as bank:
+        assert [run.trajectory.id for run in bank.runs.list()] == ["run-of-u-18"]
+        assert not bank.runs.list(metadata={"user": "u-17"}) + bank.recalls.list(metadata={"user": "u-17"})
+        assert bank.history.list()[-1].writer == "Ana"
+
+
+def test_a_recall_alone_can_be_erased_by_a_part_of_its_id(users: Path) -> None:
+    with lessonbank.connect(users / "bank.db", scope="t") as bank:
+        recall = bank.recalls.search("Where is my vase")[0].id
+    done = purge("--recall", recall[-8:], "--reason", "x", "--yes", cwd=users)
+    assert "erased from t: 1 recalls" in done.stdout
+
+
+def test_metadata_that_nothing_has_erases_nothing_and_says_how_numbers_are_written(users: Path) -> None:
+    done = purge("--metadata", "user=17", "--reason", "x", "--yes", cwd=users)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "no run and no recall has user=17, so nothing is erased; for a number write user:=17" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["user", "=u-17", "user:=u-17"])
+def test_metadata_that_cannot_be_read_is_one_sentence(users: Path, given: str) -> None:
+    done = purge("--metadata", given, "--reason", "x", "--yes", cwd=users)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr

@@ -70,7 +70,7 @@ def purge(
     if as_json:
         show_json({"erased": erased.model_dump(mode="json"), "gone": gone})
     else:
-        told = ", ".join(f"{count} {what}" for what, count in gone.items())
+        told = ", ".join(f"{count} {what}" for what, count in gone.items()) or "nothing that is counted"
         console.print(f"erased from {scope}: {told}. {_BACKUPS}", markup=False, soft_wrap=True)
 
 
@@ -152,4 +152,5 @@ def _drawn_from(memory: ReasoningBank, runs: frozenset[str]) -> list[Lesson]:
 
 def _gone(before: Counts, after: Counts) -> dict[str, int]:
     names = {"runs": "trajectories", "experiences": "experiences", "lessons": "lessons", "recalls": "recalls"}
-    return {name: getattr(before, field) - getattr(after, field) for name, field in names.items()}
+    gone = {name: getattr(before, field) - getattr(after, field) for name, field in names.items()}
+    return {name: count for name, count in gone.items() if count}
