@@ -229,7 +229,7 @@ class Safety:
     Default: the built-in redactor."""
     admission: Admission | Unset | None = UNSET
     """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: Caps | Unset | None = UNSET
+    caps: Caps | None | Unset = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
