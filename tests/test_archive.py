@@ -149,7 +149,7 @@ def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path
         source.admin.export(tmp_path / "a.jsonl")
         with lessonbank.connect(tmp_path / "to.db", scope="t", **grouped(**OPTIONS)) as copy:
             copy.admin.import_(tmp_path / "a.jsonl")
-            assert copy.trajectory("deep") == source.trajectory("deep")
+            assert copy.runs.get("deep").trajectory == source.runs.get("deep").trajectory
 
 
 def test_a_second_import_adds_nothing(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(t
 def test_an_export_takes_the_place_of_a_file_of_one_byte(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n")
     with filled(":memory:") as source:
-        assert source.export(tmp_path / "a.jsonl") > 0
+        assert source.admin.export(tmp_path / "a.jsonl") > 0
 
 
 def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:
@@ -343,8 +343,8 @@ class Dying:
             yield portion
 
 archive._ADDED, archive._portions = 100, Dying(archive._portions)
-with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", holdout=0.3) as bank:
-    bank.import_(sys.argv[2])
+with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=0.3) as bank:
+    bank.admin.import_(sys.argv[2])
 """
 
 

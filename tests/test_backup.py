@@ -25,7 +25,7 @@ WRITER = """
 import sys, lessonbank
 from lessonbank import Step, Trajectory
 
-with lessonbank.connect(sys.argv[1], scope="t", embedder="hashing", holdout=None) as bank:
+with lessonbank.connect(sys.argv[1], scope="t", embedder="hashing", evidence=lessonbank.Evidence(holdout=None)) as bank:
     for n in range(10_000):
         step = Step(action="print label", observation="error: no form " + "x" * 2000)
         bank.learn(Trajectory(task=f"Ship parcel {n} of {sys.argv[2]}", steps=(step,)), outcome="failure")
@@ -228,11 +228,11 @@ bank = lessonbank.connect(sys.argv[1], scope="t", embedder="hashing")
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
 try:
-    bank.backup(sys.argv[2])
+    bank.admin.backup(sys.argv[2])
 except StoreUnavailable as error:
     print(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-print(bank.counts().experiences)
+print(bank.admin.counts().experiences)
 """
 
 

@@ -190,7 +190,7 @@ class TestActing:
             if (await mine.settled(scope=T)).changes:
                 break
         assert (await lesson(store, "bad")).retired
-        assert (await mine.scoped(T).lift(level=0.95)).lessons[0].standing == "harms"
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
 
     async def test_a_lesson_that_is_shown_to_help_is_trusted_and_preferred(self, store: Store) -> None:
         await keep(store, a_lesson("other"), a_lesson("good"))
@@ -228,7 +228,7 @@ class TestActing:
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
         assert (await mine.settled(scope=T)).changes == []
-        assert (await mine.scoped(T).lift(level=0.95)).lessons[0].standing == "harms"
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].standing == "harms"
         assert not (await lesson(store, "bad")).retired
 
     async def test_what_a_person_showed_again_is_not_taken_back_a_second_time(self, store: Store) -> None:
@@ -373,11 +373,11 @@ class TestReading:
         await played(store, "same", effect=-1, scope="acme")
         mine = ledger(store)
         assert (await mine.settled(scope="acme")).changes != []
-        assert (await mine.scoped(T).lift(level=0.95)).recalls == 0
+        assert (await mine.lift(scope=T, level=0.95)).recalls == 0
         assert (await mine.assign(["same"], recall_id="r", task="x", scope=T)).probability == {"same": 0.1}
         assert not (await lesson(store, "same")).retired
-        assert (await mine.scoped(T).lift(level=0.95)).lessons == ()
-        (same,) = (await mine.scoped("acme").lift(level=0.95)).lessons
+        assert (await mine.lift(scope=T, level=0.95)).lessons == ()
+        (same,) = (await mine.lift(scope="acme", level=0.95)).lessons
         assert same.standing == "harms"
 
     async def test_recalls_are_counted_whether_settled_or_not_and_only_if_they_had_something_to_show(
@@ -388,11 +388,11 @@ class TestReading:
             await store.record(receipt(id, *candidates))
         await settle(store, "r3", "success")
         mine = ledger(store)
-        first = await mine.scoped(T).lift(level=0.95)
+        first = await mine.lift(scope=T, level=0.95)
         await settle(store, "r1", "success")
         await settle(store, "r2", "success")
         await settle(store, "r2", "failure")
-        second, fresh = await mine.scoped(T).lift(level=0.95), await ledger(store).lift(scope=T, level=0.95)
+        second, fresh = await mine.lift(scope=T, level=0.95), await ledger(store).lift(scope=T, level=0.95)
         assert ((first.recalls, first.settled), (second.recalls, second.settled)) == ((2, 0), (2, 2))
         assert rounded(second) == rounded(fresh)
         assert second.success_with == 0.5
@@ -408,9 +408,9 @@ class TestReading:
                 await settle(store, other, "success" if number % 4 else "failure", steps=number)
                 await mine.settled(scope=T)
             if number == 30:
-                await mine.scoped(T).lift(level=0.95)
+                await mine.lift(scope=T, level=0.95)
         await settle(store, "r3", "success", source="judge", judge="j")
-        assert rounded(await mine.scoped(T).lift(level=0.95)) == rounded(await ledger(store).lift(scope=T, level=0.95))
+        assert rounded(await mine.lift(scope=T, level=0.95)) == rounded(await ledger(store).lift(scope=T, level=0.95))
 
     async def test_what_was_shown_of_the_sources_counts_for_the_merged_lesson(self, store: Store) -> None:
         await keep(store, a_lesson("one"))
@@ -435,7 +435,7 @@ class TestReading:
             [Merge(experience=merged, source_lesson_ids=("one",), reason="same")], scope=T, writer="tests"
         )
         mine = ledger(store, act=False)
-        assert [i.lesson_id for i in (await mine.scoped(T).lift(level=0.95)).lessons] == ["both"]
+        assert [i.lesson_id for i in (await mine.lift(scope=T, level=0.95)).lessons] == ["both"]
         await store.apply([Rollback(to=before, reason="no")], scope=T, writer="anna")
         for one in (mine, ledger(store)):
             assert [i.lesson_id for i in (await one.lift(scope=T, level=0.95)).lessons] == ["one"]
@@ -456,24 +456,24 @@ class TestErasing:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1, n=10)
         mine = ledger(store)
-        assert (await mine.scoped(T).lift(level=0.95)).recalls == 10
+        assert (await mine.lift(scope=T, level=0.95)).recalls == 10
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
-        lift = await mine.scoped(T).lift(level=0.95)
+        lift = await mine.lift(scope=T, level=0.95)
         assert (lift.recalls, lift.lessons, lift.series) == (0, (), ())
 
     async def test_a_scope_that_is_purged_before_its_first_outcome_is_forgotten(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await store.record(receipt("r1", drawn("a", withheld=False)))
         mine = ledger(store)
-        assert (await mine.scoped(T).lift(level=0.95)).recalls == 1
+        assert (await mine.lift(scope=T, level=0.95)).recalls == 1
         await store.purge("scope", "", scope=T, writer="anna", reason="erase it")
-        assert (await mine.scoped(T).lift(level=0.95)).recalls == 0
+        assert (await mine.lift(scope=T, level=0.95)).recalls == 0
 
     async def test_a_purged_lesson_bears_no_title_and_is_not_acted_upon(self, store: Store) -> None:
         await keep(store, a_lesson("bad"), a_lesson("other"))
         await played(store, "bad", effect=-1)
         mine = ledger(store, act=False)
-        assert (await mine.scoped(T).lift(level=0.95)).lessons[0].title == "Title of bad"
+        assert (await mine.lift(scope=T, level=0.95)).lessons[0].title == "Title of bad"
         await store.purge("lesson", "bad", scope=T, writer="anna", reason="erase it")
         for one in (mine, ledger(store)):
             lift = await one.lift(scope=T, level=0.95)
@@ -535,26 +535,26 @@ class TestFailing:
         await played(store, "a", effect=1, n=4)
         broken = Failing(store, "recall", StoreUnavailable("busy"))
         mine = ledger(broken)
-        assert (await mine.scoped(T).lift(level=0.95)).settled == 4
+        assert (await mine.lift(scope=T, level=0.95)).settled == 4
         await played(store, "a", effect=1, n=4, name="later")
         with pytest.raises(StoreUnavailable):
-            await mine.scoped(T).lift(level=0.95)
+            await mine.lift(scope=T, level=0.95)
         broken.broken = False
-        assert (await mine.scoped(T).lift(level=0.95)).settled == 8
+        assert (await mine.lift(scope=T, level=0.95)).settled == 8
 
     async def test_no_outcome_is_lost_when_a_review_is_cancelled(self, store: Store) -> None:
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=2)
         held = Held(store, "recall")
         mine = ledger(held)
-        await mine.scoped(T).lift(level=0.95)
+        await mine.lift(scope=T, level=0.95)
         await played(store, "a", effect=1, n=2, name="later")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(lambda: mine.scoped(T).lift(level=0.95))
+            tasks.start_soon(lambda: mine.lift(scope=T, level=0.95))
             await held.reached.wait()
             tasks.cancel_scope.cancel()
         held.open.set()
-        assert (await mine.scoped(T).lift(level=0.95)).settled == 4
+        assert (await mine.lift(scope=T, level=0.95)).settled == 4
 
     async def test_whatever_goes_wrong_in_a_review_never_breaks_a_run(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
@@ -602,7 +602,7 @@ class TestFailing:
         await settle(store, "odd", "success")
         mine = ledger(store)
         assert (await mine.settled(scope=T)).notes == ()
-        assert (await mine.scoped(T).lift(level=0.95)).settled == 31
+        assert (await mine.lift(scope=T, level=0.95)).settled == 31
 
     @pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
     async def test_where_nothing_was_drawn_nothing_is_said(self, store: Store, policy: Any) -> None:
@@ -613,7 +613,7 @@ class TestFailing:
             await store.record(receipt(f"r{number}", found))
             await settle(store, f"r{number}", "success")
             assert (await mine.settled(scope=T)).notes == ()
-        lift = await mine.scoped(T).lift(level=0.95)
+        lift = await mine.lift(scope=T, level=0.95)
         assert (lift.success.value, lift.lessons[0].success.value, lift.lessons[0].shown) == (None, None, 22)
         assert await made_by_itself(store) == []
 
@@ -624,7 +624,7 @@ class TestFailing:
             await settle(store, f"r{number}", "unknown", source="judge")
         mine = ledger(store)
         assert await mine.settled(scope=T) == Acted(changes=[])
-        lift = await mine.scoped(T).lift(level=0.95)
+        lift = await mine.lift(scope=T, level=0.95)
         assert (lift.recalls, lift.settled, lift.missing_with) == (30, 0, None)
 
     async def test_recalls_that_could_not_be_withheld_are_not_missed(self, store: Store) -> None:
@@ -667,9 +667,9 @@ class TestTogether:
         async with anyio.create_task_group() as tasks:
             for _ in range(8):
                 tasks.start_soon(lambda: mine.settled(scope=T))
-                tasks.start_soon(lambda: mine.scoped(T).lift(level=0.95))
+                tasks.start_soon(lambda: mine.lift(scope=T, level=0.95))
         assert len(await made_by_itself(store)) == 1
-        assert (await mine.scoped(T).lift(level=0.95)).settled == 40
+        assert (await mine.lift(scope=T, level=0.95)).settled == 40
 
     def test_two_event_loops_may_share_a_ledger(self, tmp_path: Path) -> None:
         async def fill() -> SqliteStore:
@@ -683,7 +683,7 @@ class TestTogether:
         settled: list[int] = []
 
         async def look() -> None:
-            settled.append((await mine.scoped(T).lift(level=0.95)).settled)
+            settled.append((await mine.lift(scope=T, level=0.95)).settled)
 
         threads = [threading.Thread(target=anyio.run, args=(look,)) for _ in range(3)]
         for thread in threads:

@@ -49,7 +49,7 @@ async def ask(
     recalls: Any,
     agent: Any,
     *,
-    outcome: Any = lambda run: run.answer == "yes",
+    verify: Any = lambda run: run.answer == "yes",
     without: str | None = None,
     with_: str | None = None,
     placebo: str | bool = False,
@@ -62,7 +62,7 @@ async def ask(
         bank._injector,
         recalls,
         agent,
-        outcome=outcome,
+        verify=verify,
         question=question,
         design=Design(**design),
         scope=scope,
@@ -160,7 +160,7 @@ async def test_what_was_withheld_beside_it_stays_withheld_and_the_lesson_itself_
     bank = await bank_of(first, second, holdout=Holdout(0.5, 0.5, seed="s"))
     recalls = await recalls_of(bank, 24)
     world = World()
-    told = await ask(bank, recalls, world, without=first.id, enough=0.0)
+    told = await ask(bank, recalls, world, without=first.id, min_effect=0.0)
     assert told.pairs == 24
     for recall in recalls:
         held = {c.lesson_id for c in recall.candidates if c.withheld}
@@ -200,7 +200,7 @@ async def test_what_was_erased_is_not_shown_again() -> None:
     bank, world = await bank_of(tried, erased), World()
     recalls = await recalls_of(bank, 6)
     await bank.admin.purge(lesson=erased.id, reason="asked for")
-    told = await ask(bank, recalls, world, without=tried.id, enough=0.0)
+    told = await ask(bank, recalls, world, without=tried.id, min_effect=0.0)
     assert told.pairs == 6
     assert not any("Lesson b" in text for text in world.texts)
     assert told.notes[0].startswith("in 6 of 6 recalls neither text is the one that was shown then")
@@ -289,7 +289,7 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
         return Trajectory(task=task, original=({"deep": [{"content": memory}]},))
 
     for agent in (as_step, as_messages, as_original):
-        told = await ask(bank, recalls, agent, outcome=lambda run: 0.5, without=only.id)
+        told = await ask(bank, recalls, agent, verify=lambda run: 0.5, without=only.id)
         assert (told.pairs, told.refused, told.ties) == (2, 0, 2), agent
 
 
@@ -324,11 +324,11 @@ async def test_agent_and_verifier_may_be_async_or_not_and_both_runs_get_the_same
         return Trajectory(task=task, instructions=memory)
 
     recalls = await recalls_of(bank, 4)
-    assert (await ask(bank, recalls, Agent(), outcome=verify, without=only.id)).success_with == 1.0
+    assert (await ask(bank, recalls, Agent(), verify=verify, without=only.id)).success_with == 1.0
     assert seeds[::2] == seeds[1::2]
     assert len(set(seeds)) == 4
-    assert (await ask(bank, recalls, plain, outcome=lambda _: True, without=only.id)).ties == 4
-    told = await ask(bank, recalls, lambda task, memory: Agent()(task, memory), outcome=verify, without=only.id)
+    assert (await ask(bank, recalls, plain, verify=lambda _: True, without=only.id)).ties == 4
+    told = await ask(bank, recalls, lambda task, memory: Agent()(task, memory), verify=verify, without=only.id)
     assert told.pairs == 4
 
 
@@ -339,7 +339,7 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
     def score(run: Trajectory) -> float | str:
         return "unknown" if run.task.endswith("0") else 0.75 if "Lesson a" in run.instructions else 0.5
 
-    told = await ask(bank, await recalls_of(bank, 3), World(), outcome=score, without=only.id)
+    told = await ask(bank, await recalls_of(bank, 3), World(), verify=score, without=only.id)
     assert (told.pairs, told.unknown, told.effect) == (2, 1, 0.25)
 
 
@@ -347,8 +347,8 @@ async def test_an_unknown_outcome_is_left_out_and_a_score_counts_as_it_is() -> N
 async def test_a_verifier_that_says_something_else_is_told_so(wrong: object) -> None:
     only = a_lesson("a")
     bank = await bank_of(only)
-    with pytest.raises(UsageError, match="outcome= gives a bool"):
-        await ask(bank, await recalls_of(bank, 1), World(), outcome=lambda _: wrong, without=only.id)
+    with pytest.raises(UsageError, match="verify= gives a bool"):
+        await ask(bank, await recalls_of(bank, 1), World(), verify=lambda _: wrong, without=only.id)
 
 
 async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_return_is_told() -> None:
@@ -424,7 +424,7 @@ async def test_the_same_seed_gives_the_same_replay_whatever_runs_at_once() -> No
     first = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3)
     assert await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3) == first
     assert await ask(bank, [r.id for r in recalls], World(effects), without=only.id, seed=3, rounds=3) == first
-    wide = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3, at_once=7)
+    wide = await ask(bank, recalls, World(effects), without=only.id, seed=3, rounds=3, concurrency=7)
     assert wide.model_copy(update={"runs": first.runs}) == first
     assert first.runs <= wide.runs < first.runs + 14
     other = await ask(bank, recalls, World(effects), without=only.id, seed=4, rounds=3)
@@ -434,7 +434,7 @@ async def test_the_same_seed_gives_the_same_replay_whatever_runs_at_once() -> No
 async def test_the_budget_is_kept_and_rounds_are_spoken_of() -> None:
     only = a_lesson("a")
     bank, world = await bank_of(only), World()
-    told = await ask(bank, await recalls_of(bank, 3), world, without=only.id, rounds=9, most=7, enough=0.0)
+    told = await ask(bank, await recalls_of(bank, 3), world, without=only.id, rounds=9, max_pairs=7, min_effect=0.0)
     assert (told.pairs, told.runs, len(world.asked), told.stopped) == (7, 14, 14, "nothing left to run")
     assert "each task was done up to 9 times a side" in told.notes[0]
 
@@ -453,7 +453,7 @@ async def test_at_most_so_many_pairs_are_run_at_once() -> None:
         busy -= 1
         return Trajectory(task=task, instructions=memory)
 
-    await ask(bank, await recalls_of(bank, 12), agent, without=only.id, at_once=4)
+    await ask(bank, await recalls_of(bank, 12), agent, without=only.id, concurrency=4)
     assert most == 4
 
 
@@ -500,7 +500,7 @@ async def test_planted_effects_get_their_sign_at_a_fraction_of_what_independent_
     lessons = [a_lesson(name) for name in effects]
     bank = await bank_of(*lessons)
     recalls = await recalls_of(bank, 40)
-    design = {"rounds": 15, "most": 600, "enough": 0.0, "level": 0.8, "at_once": 8}
+    design = {"rounds": 15, "max_pairs": 600, "min_effect": 0.0, "level": 0.8, "concurrency": 8}
     right, used, needed = 0, 0.0, 0.0
     for lesson, effect in zip(lessons, effects.values(), strict=True):
         told = await ask(bank, recalls, World(effects), without=lesson.id, **design)
@@ -517,7 +517,7 @@ async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction
     only = a_lesson("a")
     bank, effects = await bank_of(only), {"a": 0.12}
     recalls = await recalls_of(bank, 40)
-    design = {"rounds": 30, "most": 1200, "enough": 0.0}
+    design = {"rounds": 30, "max_pairs": 1200, "min_effect": 0.0}
     shared = await ask(bank, recalls, World(effects), without=only.id, **design)
     own = await ask(bank, recalls, World(effects, common=False), without=only.id, **design)
     assert (shared.standing, shared.losses) == ("helps", 0)
@@ -528,7 +528,7 @@ async def test_chance_that_both_runs_share_makes_an_effect_visible_in_a_fraction
 async def test_a_lesson_without_an_effect_is_soon_known_to_be_too_small_to_matter() -> None:
     null, other = a_lesson("a"), a_lesson("b")
     bank = await bank_of(null, other)
-    told = await ask(bank, await recalls_of(bank, 40), World({"b": 0.2}), without=null.id, rounds=10, most=400)
+    told = await ask(bank, await recalls_of(bank, 40), World({"b": 0.2}), without=null.id, rounds=10, max_pairs=400)
     assert (told.stopped, told.standing, told.effect) == ("too small to matter", "no evidence yet", 0.0)
 
 

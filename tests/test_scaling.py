@@ -177,7 +177,7 @@ async def test_all_runs_are_under_way_at_once_so_that_the_slowest_says_how_long_
         return run()
 
     with anyio.fail_after(10):
-        scaled = await (await bank_of()).scale(TASK, agent, k=6, outcome=right)
+        scaled = await (await bank_of()).scale(TASK, agent, k=6, verify=right)
     assert len(scaled.attempts) == 6
 
 
@@ -209,7 +209,7 @@ async def test_plain_functions_run_side_by_side_in_threads_of_their_own() -> Non
         barrier.wait()
         return run()
 
-    scaled = await (await bank_of()).scale(TASK, agent, k=5, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, agent, k=5, verify=right)
     assert scaled.pass_at_1 == 1.0
 
 
@@ -224,7 +224,7 @@ async def test_no_more_runs_are_made_at_once_than_asked_for() -> None:
         under_way -= 1
         return run()
 
-    await (await bank_of()).scale(TASK, agent, k=7, at_once=2)
+    await (await bank_of()).scale(TASK, agent, k=7, concurrency=2)
     assert most == 2
 
 
@@ -247,7 +247,7 @@ async def test_an_agent_that_catches_its_own_error_keeps_its_steps() -> None:
 
 
 async def test_an_agent_that_gives_no_run_is_a_failed_attempt_that_says_so() -> None:
-    scaled = await (await bank_of()).scale(TASK, Agent(run(), run()), k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent(run(), run()), k=2, verify=right)
     assert not scaled.notes[0].startswith("the agent")
 
     async def nothing(task: str, memory: str) -> Any:
@@ -270,13 +270,13 @@ async def test_an_agent_that_cancels_itself_is_a_failed_attempt_too(mode: Any) -
 
 async def test_the_same_trajectory_given_twice_counts_as_two_runs() -> None:
     same = run()
-    scaled = await (await bank_of()).scale(TASK, Agent(same, same), k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent(same, same), k=2, verify=right)
     assert len({a.trajectory.id for a in scaled.attempts}) == 2
     assert scaled.pass_at_1 == 1.0
 
 
 async def test_every_run_belongs_to_the_task_whatever_the_agent_calls_it() -> None:
-    scaled = await (await bank_of()).scale(TASK, Agent(run(task="shoes"), run(task="other")), k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent(run(task="shoes"), run(task="other")), k=2, verify=right)
     assert {a.trajectory.task for a in scaled.attempts} == {TASK}
     assert scaled.learned
     assert scaled.learned.experience
@@ -288,7 +288,7 @@ async def test_messages_and_plain_answers_are_runs_too() -> None:
     async def agent(task: str, memory: str) -> Any:
         return answers.pop()
 
-    assert (await (await bank_of()).scale(TASK, agent, k=2, outcome=right)).pass_at_1 == 1.0
+    assert (await (await bank_of()).scale(TASK, agent, k=2, verify=right)).pass_at_1 == 1.0
 
 
 async def test_every_run_gets_its_own_seed() -> None:
@@ -308,11 +308,11 @@ async def test_every_run_gets_its_own_seed() -> None:
 async def test_the_world_beats_the_judge_and_is_asked_once_a_run() -> None:
     model, asked = Model(judge=lambda prompt: "failure"), list[str]()
 
-    def outcome(trajectory: Trajectory) -> bool:
+    def verify(trajectory: Trajectory) -> bool:
         asked.append(trajectory.id)
         return True
 
-    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent("a", "b"), k=2, outcome=outcome)
+    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent("a", "b"), k=2, verify=verify)
     assert {a.verdict.source for a in scaled.attempts} == {"ground_truth"}
     assert len(asked) == 2
     assert not model.of("judge")
@@ -329,17 +329,17 @@ async def test_a_score_is_kept_as_a_reward() -> None:
 async def test_the_judge_decides_where_the_verifier_failed() -> None:
     model = Model()
 
-    async def outcome(trajectory: Trajectory) -> bool:
+    async def verify(trajectory: Trajectory) -> bool:
         raise RuntimeError("the site is down")
 
-    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent("a"), k=1, outcome=outcome)
+    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent("a"), k=1, verify=verify)
     assert scaled.attempts[0].verdict.source == "judge"
     assert "the site is down" in scaled.notes[0]
 
 
 async def test_a_verifier_that_says_what_is_no_outcome_is_told_so_and_no_run_is_lost() -> None:
     bank = await bank_of()
-    with pytest.raises(UsageError, match="outcome= gives a bool"):
+    with pytest.raises(UsageError, match="verify= gives a bool"):
         await bank.scale(TASK, Agent("a"), k=1, verify=lambda trajectory: "good")  # type: ignore[arg-type,return-value]
     assert len(await bank.runs.pending(limit=10_000)) == 1
 
@@ -358,7 +358,7 @@ async def test_runs_without_a_verdict_stay_pending_and_out_of_the_figures() -> N
 @pytest.mark.parametrize(("labels", "shown"), [(True, True), (False, False), (None, True)])
 async def test_the_contrast_is_told_how_runs_ended_or_not(labels: bool | None, shown: bool) -> None:
     model = Model()
-    await (await bank_of(model=model.scripted)).scale(TASK, Agent("12 dollars", "b"), k=2, outcome=right, labels=labels)
+    await (await bank_of(model=model.scripted)).scale(TASK, Agent("12 dollars", "b"), k=2, verify=right, labels=labels)
     prompt = model.of("extract")[0]
     assert ("<<<run 2 (failure)" in prompt) is shown
     assert ("Run 2: failure" in prompt) is shown
@@ -398,7 +398,7 @@ async def test_an_extractor_that_cannot_hide_labels_says_so() -> None:
     async def extractor(attempts: Sequence[Run]) -> Extraction:
         return Extraction()
 
-    scaled = await (await bank_of(extractor=extractor)).scale(TASK, Agent("a", "b"), k=2, outcome=right, labels=False)
+    scaled = await (await bank_of(extractor=extractor)).scale(TASK, Agent("a", "b"), k=2, verify=right, labels=False)
     assert "labels= changed nothing" in scaled.notes[0]
 
 
@@ -413,7 +413,7 @@ async def test_verdicts_choose_where_nobody_is_to_be_asked() -> None:
 
 
 async def test_a_choice_by_the_truth_is_marked_as_such() -> None:
-    scaled = await (await bank_of()).scale(TASK, Agent("a", "12 dollars"), k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent("a", "12 dollars"), k=2, verify=right)
     assert scaled.best_of_n == 1.0
     assert any("best of n is then Pass@n" in note for note in scaled.notes)
 
@@ -434,14 +434,14 @@ async def test_a_run_that_crashed_is_not_shown_to_who_chooses() -> None:
     assert len(set(re.findall(r"<<<run (\d)", model.of("choose")[0]))) == 2
     assert scaled.choice == 2
     alone = Model()
-    await (await bank_of(model=alone.scripted)).scale(TASK, Agent("a", RuntimeError("crash")), k=2, outcome=right)
+    await (await bank_of(model=alone.scripted)).scale(TASK, Agent("a", RuntimeError("crash")), k=2, verify=right)
     assert not alone.of("choose")
 
 
 async def test_secrets_of_a_run_are_not_shown_to_who_chooses() -> None:
     secret = "sk-" + "proj-" + "a1B2c3D4e5F6g7H8" * 2
     model = Model()
-    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent(secret, "b"), k=2, outcome=right)
+    scaled = await (await bank_of(model=model.scripted)).scale(TASK, Agent(secret, "b"), k=2, verify=right)
     assert scaled.attempts[0].trajectory.answer == secret
     assert not [role for role, prompt in model.asked if secret in prompt]
 
@@ -489,11 +489,11 @@ async def test_an_agent_that_takes_the_check_gets_it_apart_from_the_memory() -> 
 
 async def test_a_crash_in_a_re_examination_leaves_the_run_before_to_be_examined() -> None:
     agent = Agent("12 dollars", RuntimeError("crash"), "12 dollars", "12 dollars")
-    scaled = await (await bank_of()).scale(TASK, agent, mode="sequential", k=4, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, agent, mode="sequential", k=4, verify=right)
     assert "search 12 dollars 0" in agent.asked[2][1]
     assert (scaled.choice, scaled.stopped, scaled.best_of_n) == (3, "confirmed", 1.0)
     crashed = Agent("12 dollars", RuntimeError("crash"))
-    scaled = await (await bank_of()).scale(TASK, crashed, mode="sequential", k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, crashed, mode="sequential", k=2, verify=right)
     assert scaled.answer == "12 dollars"
 
 
@@ -611,7 +611,7 @@ async def test_no_run_is_begun_once_the_tokens_are_spent(mode: Any) -> None:
 
 
 async def test_no_run_is_begun_once_the_money_is_spent() -> None:
-    scaled = await (await bank_of()).scale(TASK, spending(cost=0.25), k=9, cost=0.5, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, spending(cost=0.25), k=9, cost=0.5, verify=right)
     assert (len(scaled.attempts), scaled.stopped, scaled.usage.cost) == (2, "cost", 0.5)
 
 
@@ -630,7 +630,7 @@ async def test_under_a_budget_one_run_shows_the_price_and_the_others_run_togethe
         return run(usage=Usage(output_tokens=100))
 
     with anyio.fail_after(10):
-        scaled = await (await bank_of()).scale(TASK, agent, k=4, tokens=1000, outcome=right)
+        scaled = await (await bank_of()).scale(TASK, agent, k=4, tokens=1000, verify=right)
     assert ([a.verdict.outcome for a in scaled.attempts], scaled.stopped) == (["success"] * 4, "all were run")
 
 
@@ -643,7 +643,7 @@ async def test_a_crash_at_the_start_does_not_let_all_others_go_at_once_over_the_
             raise RuntimeError("the site was down")
         return run(usage=Usage(output_tokens=100))
 
-    scaled = await (await bank_of()).scale(TASK, agent, k=9, tokens=100, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, agent, k=9, tokens=100, verify=right)
     assert (begun, scaled.stopped, scaled.usage.output_tokens) == ([0, 1], "tokens", 100)
 
 
@@ -657,7 +657,7 @@ async def test_what_is_under_way_when_the_tokens_are_spent_is_finished() -> None
         await everybody.wait()
         return run(usage=Usage(output_tokens=100))
 
-    scaled = await (await bank_of()).scale(TASK, agent, k=9, tokens=100, at_once=4, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, agent, k=9, tokens=100, concurrency=4, verify=right)
     assert (len(scaled.attempts), scaled.stopped) == (4, "tokens")
     assert not any(a.trajectory.error for a in scaled.attempts)
 
@@ -686,12 +686,12 @@ async def test_a_plain_function_cannot_be_cut_off_and_its_run_counts() -> None:
         over.wait(0.4)  # longer than the budget: nobody sets it
         return run()
 
-    scaled = await (await bank_of()).scale(TASK, agent, k=4, at_once=1, seconds=0.2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, agent, k=4, concurrency=1, seconds=0.2, verify=right)
     assert ([a.trajectory.error for a in scaled.attempts], scaled.stopped) == ([None], "seconds")
 
 
 async def test_a_budget_that_runs_do_not_account_for_is_named() -> None:
-    scaled = await (await bank_of()).scale(TASK, Agent("a", "b"), k=2, cost=1.0, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent("a", "b"), k=2, cost=1.0, verify=right)
     assert any("the budget in money could not be kept" in note for note in scaled.notes)
 
 
@@ -740,7 +740,7 @@ async def test_every_run_says_how_long_it_took_unless_it_says_so_itself() -> Non
 
 
 async def test_the_record_can_be_printed_kept_and_read_again() -> None:
-    scaled = await (await bank_of()).scale(TASK, Agent("\x1b[31mred", "12 dollars"), k=2, outcome=right)
+    scaled = await (await bank_of()).scale(TASK, Agent("\x1b[31mred", "12 dollars"), k=2, verify=right)
     assert Scaled.model_validate_json(scaled.model_dump_json()) == scaled
     told = str(scaled)
     assert "2 of 2 runs" in told
@@ -773,7 +773,7 @@ async def test_a_hook_that_breaks_while_learning_costs_no_run() -> None:
         if isinstance(event, Settled):
             raise RuntimeError("the audit log is full")
 
-    scaled = await (await bank_of(hooks=[hook])).scale(TASK, Agent("a"), k=1, outcome=right)
+    scaled = await (await bank_of(hooks=[hook])).scale(TASK, Agent("a"), k=1, verify=right)
     assert scaled.attempts[0].verdict.outcome == "failure"
     assert any("the audit log is full" in note for note in scaled.notes)
 
@@ -888,7 +888,7 @@ async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later
     [
         ({"k": 0}, "k is how many"),
         ({"limit": 0}, "limit of at least 1"),
-        ({"outcome": "success"}, "outcome= takes a function"),
+        ({"verify": "success"}, "verify= takes a function"),
         ({"progress": 3}, "progress= takes a function"),
         ({"choose": "model"}, "choose='model' needs a bank with a model"),
         ({"mode": "sequential", "examine": "rewrite"}, "examine='rewrite' needs a bank with a model"),

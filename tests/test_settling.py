@@ -154,7 +154,7 @@ async def test_a_correction_needs_no_receipt(bank: AsyncReasoningBank) -> None:
     learned = await bank.learn(trajectory := run(), outcome="success")
     await bank.learn(trajectory, reward=0.2)
     assert learned.experience
-    (kept,) = (await bank.experience(learned.experience.id)).attempts
+    (kept,) = (await bank.store.get(learned.experience.id, scope=bank.scope)).attempts
     assert (kept.verdict.outcome, kept.verdict.reward) == ("failure", 0.2)
     assert (await bank.learn(trajectory)).changes == ()
 
@@ -299,7 +299,8 @@ async def test_a_lesson_says_who_wrote_it_with_which_release_and_from_which_run(
             )
         )
 
-    async with await open_with(judge=judge, extractor=extract, writer="ann") as bank:
+    async with await open_with(judge=judge, extractor=extract) as opened:
+        bank = opened.scoped(writer="ann")
         (lesson,) = (await bank.learn(trajectory := run())).lessons
     source = lesson.provenance
     assert (source.writer, source.method, source.package_version) == ("ann", "mine", lessonbank.__version__)

@@ -272,7 +272,7 @@ def test_a_truth_told_later_is_told_by_the_history_and_undone_by_a_rollback(bank
     )
     assert bank.history.diff(3, 4).replaced[0].before == owner
     bank.history.rollback(to=3, reason="it was not")
-    assert bank.experience(owner.id) == owner
+    assert bank.lessons.experience(owner.lessons[0].id) == owner
     assert kinds(bank.history.list(lesson=lesson.id)) == ["add", "verdict", "rollback"]
     bank.admin.purge(run=RUNS[0].id, reason="request 16")
     assert kinds(bank.history.list())[3] == "erased"
@@ -319,7 +319,8 @@ def test_a_bank_goes_back_and_forward_again(bank: ReasoningBank) -> None:
 def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
     recall = bank.retrieve("Ship parcel a")
     assert recall.shown
-    entry = bank.admin.purge(run=RUNS[0].id, reason="request 17")
+    assert bank.admin.purge(run=RUNS[0].id, reason="request 17").runs == (RUNS[0].id,)
+    entry = bank.history.list()[-1]
     assert isinstance(entry.entry, Purge)
     assert (entry.entry.experiences, entry.entry.recalls) == (1, 1)
     assert "parcel a" not in repr(
@@ -327,14 +328,14 @@ def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
     )
     with pytest.raises(NotFound):
         bank.admin.purge(run=RUNS[0].id, reason="again")
-    lesson = bank.lessons.list(limit=10_000)[::-1][0]
+    lesson = bank.lessons.list()[-1]
     bank.admin.purge(lesson=lesson.id, reason="request 18")
     assert lesson.id not in {i.id for i in bank.lessons.list(retired=True, limit=10_000)[::-1]}
     bank.admin.purge(all=True, reason="the customer left")
     assert not any(bank.admin.counts().model_dump().values())
     assert kinds(bank.history.list())[-1] == "purge"
-    for wrong in ({}, {"lesson": "x", "trajectory": "y"}, {"lesson": "x", "scope_wide": True}):
-        with pytest.raises(UsageError, match="purge takes one"):
+    for wrong in ({}, {"lesson": "x", "run": "y"}, {"lesson": "x", "all": True}):
+        with pytest.raises(UsageError, match="purge takes exactly one"):
             bank.admin.purge(**wrong, reason="?")
 
 

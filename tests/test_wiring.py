@@ -18,7 +18,7 @@ BASE: dict[str, Any] = {"scope": "t"}
 
 def embedder_of(path: Path, **more: Any) -> str:
     with lessonbank.connect(path, **grouped(**BASE, **more)) as bank:
-        return bank.parts["embedder"]
+        return bank.settings["embedder"]
 
 
 def test_a_new_bank_without_anything_is_searched_by_words_and_says_why(tmp_path: Path) -> None:
@@ -82,12 +82,11 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
     [
         ({"holdout": 1.0}, "holdout is a probability"),
         ({"holdout": -0.1}, "holdout is a probability"),
-        ({"limit": 0}, "limit of at least 1"),
-        ({"budget": 5}, "budget of at least 100"),
+        ({"limit": 0}, r"limit=\) is a whole number of at least 1"),
+        ({"budget": 5}, r"budget=\) is a whole number of at least 100"),
         ({"profile": "papre"}, "no profile 'papre'"),
         ({"domain": "wbe"}, "no domain 'wbe'"),
         ({"model": {"jugde": len}}, "no role 'jugde'"),
-        ({"base_url": "http://127.0.0.1:1/v1"}, "base_url needs a model"),
         ({"consolidation": "apend"}, "consolidation"),
         ({"model": 7}, "a model is"),
     ],
@@ -109,4 +108,4 @@ def test_the_paper_profile_withholds_nothing_and_the_default_a_tenth() -> None:
         lessonbank.connect(":memory:", profile="paper", **grouped(**BASE)) as paper,
         lessonbank.connect(":memory:", **grouped(**BASE)) as default,
     ):
-        assert (paper.parts["holdout"], default.parts["holdout"]) == ("off", "adaptive, from 0.1")
+        assert (paper.settings["holdout"], default.settings["holdout"]) == ("off", "adaptive, from 0.1")

@@ -6,37 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import anyio
-from anyio.lowlevel import RunVar
 
-from .errors import NotFound, UsageError
+from .errors import NotFound
 
 T = TypeVar("T")
-
-
-class Turn:
-    """`async with turn`: one task after another. A lock for each event loop, because a lock belongs to one."""
-
-    def __init__(self) -> None:
-        self._locks: RunVar[anyio.Lock] = RunVar("turn")
-
-    async def __aenter__(self) -> None:
-        try:
-            await self._lock().acquire()
-        except RuntimeError as error:  # the lock is held by this very task
-            raise UsageError(
-                "a consolidator called `learn` or `consolidate` of its own bank: it decides only"
-            ) from error
-
-    async def __aexit__(self, *_: object) -> None:
-        self._lock().release()
-
-    def _lock(self) -> anyio.Lock:
-        try:
-            return self._locks.get()
-        except LookupError:
-            lock = anyio.Lock()
-            self._locks.set(lock)
-            return lock
 
 
 async def if_there(found: Awaitable[T], /) -> T | None:

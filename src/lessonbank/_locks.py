@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 import anyio
 from anyio.lowlevel import RunVar
 
 from .errors import UsageError
+
+_DECIDING: ContextVar[tuple[tuple[ScopeLocks, str], ...]] = ContextVar("deciding", default=())
+"""Inside of whose consolidators this task is, and for which scopes."""
 
 
 class ScopeLocks:
@@ -20,16 +24,20 @@ class ScopeLocks:
 
     @asynccontextmanager
     async def of(self, scope: str, /) -> AsyncGenerator[None]:
-        """Hold the lock of `scope`. Raises UsageError where this very task holds it already."""
-        lock = self._lock(scope)
-        try:
-            await lock.acquire()
-        except RuntimeError as error:
-            raise UsageError("a consolidator may not call `learn` or `consolidate` of its own bank") from error
+        """Hold the lock of `scope`."""
+        async with self._lock(scope):
+            yield
+
+    @contextmanager
+    def deciding(self, scope: str, /) -> Generator[None]:
+        """A consolidator decides for `scope` within. Raises UsageError where it does so already, without end."""
+        if (self, scope) in _DECIDING.get():
+            raise UsageError("a consolidator may not call `learn` or `consolidate` of its own bank: it decides only")
+        token = _DECIDING.set((*_DECIDING.get(), (self, scope)))
         try:
             yield
         finally:
-            lock.release()
+            _DECIDING.reset(token)
 
     def _lock(self, scope: str) -> anyio.Lock:
         try:

@@ -48,7 +48,7 @@ def check_calls(agent: object, /, **others: object) -> None:
         if function is not None and not callable(function):
             raise UsageError(f"{name}= takes a function, not {type(function).__name__}")
     if not callable(agent):
-        raise UsageError(f"scale takes the agent as a function of (task, memory), not as {type(agent).__name__}")
+        raise UsageError(f"the agent must be a function of (task, memory); got {type(agent).__name__}")
     try:
         signature = inspect.signature(agent)
     except (TypeError, ValueError):
@@ -56,7 +56,7 @@ def check_calls(agent: object, /, **others: object) -> None:
     try:
         signature.bind("task", "memory", **dict.fromkeys(taken(agent, "seed", "check", "previous")))
     except TypeError as error:
-        raise UsageError(f"scale calls the agent as agent(task, memory), and this one cannot be: {error}") from error
+        raise UsageError(f"the agent is called as agent(task, memory), and this one does not accept that: {error}") from error
 
 
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:
@@ -85,5 +85,5 @@ def stated(told: object, /) -> tuple[Outcome | None, float | None]:
         value = -1.0
     if not 0.0 <= value <= 1.0:
         got = quoted(repr(told), limit=80)
-        raise UsageError(f"outcome= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {got}")
+        raise UsageError(f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {got}")
     return None, value

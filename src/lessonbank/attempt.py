@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, cast
 
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
+from .messages import trajectory_from
 from .types import SECONDS, Action, Json, Learned, Lesson, Observation, Outcome, Recall, Step, Trajectory
+from .types.ids import new_id
 
 log = logging.getLogger("lessonbank")
 _NO_TASK = "(no task was given)"
@@ -49,8 +51,6 @@ class Loop(Protocol):
         metadata: Mapping[str, Json] | None = None,
     ) -> tuple[str, ...]: ...
 
-    async def keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None: ...
-
 
 class AsyncAttempt:
     """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
@@ -62,13 +62,21 @@ class AsyncAttempt:
     """What `finish` (or a crash) taught, once there; `None` while a submitted run is learned in the background."""
 
     def __init__(
-        self, bank: Loop, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        bank: Loop,
+        task: str,
+        /,
+        *,
+        keep: Callable[[Trajectory, Recall | None, Mapping[str, Json] | None], Awaitable[None]],
+        limit: int | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        self._bank, self._limit, self._metadata = bank, limit, metadata
+        self._bank, self._keep, self._limit, self._metadata = bank, keep, limit, metadata
         self._recall: Recall | None = None
+        self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
         self._is_finished = False
-        self._began = monotonic()
+        self._run_id, self._began = new_id(), monotonic()
         self.task = task
         self.steps: list[Step] = []
 
@@ -98,7 +106,10 @@ class AsyncAttempt:
 
     def step(self, action: Action | str, observation: Observation | str | None = None, *, thought: str = "") -> None:
         """Note one turn as it happens, so that a crash leaves what led to it."""
-        self.steps.append(Step(thought=thought, action=action, observation=observation))
+        try:
+            self.steps.append(Step(thought=thought, action=action, observation=observation))
+        except UsageError as problem:
+            self._failed("a step was not noted", problem)
 
     async def finish(
         self,
@@ -114,24 +125,31 @@ class AsyncAttempt:
 
         `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
         lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
-        where `outcome` or `reward` is given.
+        where `outcome` or `reward` is given. After an argument that cannot be, such as `outcome="sucess"`, call again.
+
+        Raises:
+            UsageError: the block was not entered.
         """
+        _ = self.recall
         if self._is_finished:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
-        self._is_finished = True
-        whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+        self._is_finished, whole = True, source
         call = self._bank.learn if wait else self._bank.submit
         try:
+            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
+        except UsageError as problem:
+            self._is_finished, self._refused_run = False, self._readable(whole)
+            return self._refused(self._failed("nothing was learned from this run", problem))
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the run goes on
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
+        return await self._learned_anyway(answer, outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -150,17 +168,19 @@ class AsyncAttempt:
         self._is_finished = True
         try:
             if error is None:
-                await self._bank.keep_unfinished(self._timed_run(self._trajectory()), self._receipt)
-                self._problems.append("the block ended without finish(): the run is kept as unfinished")
+                run = self._refused_run or self._timed_run(self._trajectory())
+                await self._keep(run, self._receipt, self._metadata)
+                self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")
                 self._done(await self._bank.learn(self._timed_run(crashed), **self._told(None, None)))
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
-    async def _learned_anyway(self, run: Trajectory, outcome: Outcome | None, reward: float | None) -> Learned:
+    async def _learned_anyway(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
+            run = self._trajectory(answer=answer)
             return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
@@ -178,7 +198,7 @@ class AsyncAttempt:
         if isinstance(result, Learned):
             self.learned = result
             return result
-        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else ())
+        return Learned(notes=(f"kept, to be learned in the background: {', '.join(result)}",) if result else self.notes)
 
     def _refused(self, note: str) -> Learned:
         self._note(note)
@@ -206,7 +226,15 @@ class AsyncAttempt:
         return self._recall if self._recall and self._recall.kept else None
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
-        return Trajectory(task=self._named_task or _NO_TASK, steps=tuple(self.steps), answer=answer, error=error)
+        task = self._named_task or _NO_TASK
+        return Trajectory(id=self._run_id, task=task, steps=tuple(self.steps), answer=answer, error=error)
+
+    def _readable(self, source: object) -> Trajectory | None:
+        """The one run that `source` is, where it can be read."""
+        try:
+            return self._timed_run(trajectory_from(source, task=self._named_task))
+        except UsageError:
+            return None
 
     def _timed(self, source: object) -> object:
         return self._timed_run(source) if isinstance(source, Trajectory) else source

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
@@ -15,6 +15,7 @@ from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
 from .attempt import AsyncAttempt
+from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, ReadOnly, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
@@ -70,7 +71,6 @@ from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRu
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
-OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
@@ -172,7 +172,17 @@ class AsyncReasoningBank:
         receipt = receipt or prior.recall
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
+        return await self._learn_new(prior, receipt, truths, graded, metadata)
 
+    async def _learn_new(
+        self,
+        prior: PriorRuns,
+        receipt: Recall | None,
+        truths: Verdicts,
+        graded: tuple[str, ...] = (),
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Learned:
+        """Keep the runs, judge them, extract lessons, consolidate these into the bank, and review the evidence."""
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
@@ -208,13 +218,13 @@ class AsyncReasoningBank:
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
         a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
         """
-        if self._off:
+        if self._handle.skips("submit"):
             return ()
         receipt = await receipt_of(self.store, recall, scope=self.scope)
         runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        told = submitted(recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        kept = with_metadata(await self._intake.runs(runs), {**(metadata or {}), SUBMITTED: told})
+        told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
         self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
@@ -225,24 +235,36 @@ class AsyncReasoningBank:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
         run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
+        if self._off and truth is None:
+            return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
         return (await self._judged(run, truth)).verdict
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+        if self._off:
+            return Extraction(notes=(OFF,))
         return await self._drawn(await self._intake.attempts(attempts), shown="")
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
-        """Decide how the bank changes, and change it; with `dry_run`, decide only. Raises Conflict, StoreError."""
+        """Decide how the bank changes, and change it; with `dry_run`, decide only.
+
+        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        """
+        if experience.scope != self.scope:
+            raise UsageError(
+                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                "call it on `scoped()` of that scope"
+            )
+        if self._handle.skips("consolidate"):
+            return ()
         experience = await self._intake.experience(experience)
         if dry_run:
             return tuple(await self._consolidator(experience))
 
-        async def once(policy: Consolidator) -> tuple[Change, ...]:
-            changes = await self._commit(policy, experience, costs=[])
-            return changes[0]
-
-        changes, notes = await retry_on_conflict(once, self._consolidator)
-        self._tell(Consolidated(experience=experience, changes=changes), notes=notes)
+        (changes, _, unembedded), notes = await retry_on_conflict(
+            lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
+        )
+        self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
 
     def attempt(
@@ -252,7 +274,7 @@ class AsyncReasoningBank:
 
         Memory never breaks the block: what goes wrong with it stands in `attempt.notes` and in one warning.
         """
-        return AsyncAttempt(self, task, limit=limit, metadata=metadata)
+        return AsyncAttempt(self, task, limit=limit, metadata=metadata, keep=self._keep_unfinished)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
@@ -266,7 +288,8 @@ class AsyncReasoningBank:
             raise UsageError(
                 f"level is the confidence of an interval, from 0.5 to below 1, such as 0.95; got {level!r}"
             )
-        return await self._ledger.lift(scope=self.scope, level=level)
+        found = await self._ledger.lift(scope=self.scope, level=level)
+        return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 
     async def trial(
         self,
@@ -315,7 +338,7 @@ class AsyncReasoningBank:
             self._injector,
             recalls,
             agent,
-            outcome=verify,
+            verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
                 max_pairs=max_pairs,
@@ -404,10 +427,11 @@ class AsyncReasoningBank:
             seed=seed,
         )
         checked_question(task, 1 if limit is None else limit)
-        check_calls(agent, outcome=verify, progress=progress)
+        check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
-            raise UsageError(f"{design.asks_model} needs a bank with a model: connect it with model=")
+            raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
         bank, notes = self._labelled(labels)
+        notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
         return await scaling.run(task, agent, verifier=verify, progress=progress)
 
@@ -421,6 +445,7 @@ class AsyncReasoningBank:
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         bank.writer = self.writer if writer is None else writer
+        bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
 
@@ -489,12 +514,15 @@ class AsyncReasoningBank:
                 return result.already_learned(known), None, None
             earlier = await self.store.holding(result.ids, scope=self.scope)
             experience = result.experience(earlier, writer=self.writer)
-            _, others = await earlier_settlement(
-                self.store, result.receipt, result.prior, result.truths, besides=result.attempts
-            )
-            settlement = result.settlement(experience.id, others)
-            changes, notes = await self._commit(
-                policy, experience, costs=costs, earlier=earlier, settlement=settlement, unlearned=result.ids
+
+            async def settle() -> Settlement | None:
+                _, others = await earlier_settlement(
+                    self.store, result.receipt, result.prior, result.truths, besides=result.attempts
+                )
+                return result.settlement(experience.id, others)
+
+            changes, settlement, notes = await self._commit(
+                policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
             )
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
@@ -511,35 +539,40 @@ class AsyncReasoningBank:
         *,
         costs: list[Usage],
         earlier: Experience | None = None,
-        settlement: Settlement | None = None,
+        settle: Callable[[], Awaitable[Settlement | None]] | None = None,
         unlearned: Sequence[str] = (),
-    ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-        """Decide and apply; what was applied, and what a reader should know."""
+    ) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+        """Decide and apply; what was applied, how the receipt is settled, and what a reader should know.
+
+        `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
+        """
 
         async def decided() -> tuple[Change, ...]:
-            told = await decide(policy, experience)
+            with self._locks.deciding(experience.scope):
+                told = await decide(policy, experience)
             costs.append(spent(told))
             return replacing(earlier, told)
 
-        async def applied(changes: tuple[Change, ...]) -> tuple[str, ...]:
+        async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
+            kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
+            settlement = await settle() if settle else None
             await self.store.apply(
                 changes,
                 scope=experience.scope,
                 writer=self.writer,
-                vectors=vectors,
+                vectors={id: vector for id, vector in vectors.items() if id in kept},
                 space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return notes
+            return changes, settlement, notes
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
-                changes = await decided()
-                return changes, await applied(changes)
+                return await applied(await decided())
         for left in reversed(range(_STALE_TRIES)):
             seen = self._commits[experience.scope]
             changes = await decided()
@@ -547,7 +580,7 @@ class AsyncReasoningBank:
             async with self._locks.of(experience.scope):
                 if left and self._commits[experience.scope] != seen:
                     continue
-                return changes, await applied(changes)
+                return await applied(changes)
         raise Conflict("the scope changed during every decision")  # pragma: no cover - the last try is never stale
 
     async def _correct(
@@ -555,9 +588,10 @@ class AsyncReasoningBank:
     ) -> Learned:
         """A truth that is told later: it corrects the verdict of a learned run, and its receipt."""
         changes = corrected(prior.experience, truths)
-        earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
-        settlement = changed_settlement(earlier, receipt, prior.experience, counted)
-        await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
+        async with self._locks.of(self.scope):
+            earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
+            settlement = changed_settlement(earlier, receipt, prior.experience, counted)
+            await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
         notes = (*graded, *prior.contradictions(truths))
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
@@ -591,25 +625,28 @@ class AsyncReasoningBank:
             return _noted(recall.model_copy(update={"kept": False}), (note,))
         return recall
 
-    async def keep_unfinished(self, run: Trajectory, recall: Recall | None, /) -> None:
+    async def _keep_unfinished(
+        self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
+    ) -> None:
         """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
-        told: dict[str, Json] = {UNFINISHED: True, **({RECALL: recall.id} if recall and recall.kept else {})}
+        named: dict[str, Json] = {RECALL: recall.id} if recall and recall.kept else {}
+        told = {**(metadata or {}), **named, UNFINISHED: True}
         if not self._off:
             await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
-    async def correct(self, run: Trajectory, verdict: Verdict, /) -> Learned:
+    async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior = await find_prior_runs(self.store, [run], scope=self.scope)
         if prior.new:
-            return await self.learn(run, recall=prior.recall, outcome=verdict.outcome)
+            return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
         async def logged() -> None:
             try:
                 await learning()
-            except LessonbankError as error:
-                log.warning("a submitted run stays pending: %s", quoted(str(error)))
+            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
+                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(str(error)))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)
@@ -640,8 +677,9 @@ class AsyncReasoningBank:
             intake=self._intake,
             limit=self.limit,
             learn=self.learn,
-            correct=self.correct,
+            correct=self._corrected,
             is_scoped=self._is_scoped,
+            off=self._off,
         )
 
 

@@ -43,6 +43,8 @@ class Unset(Enum):
         return "UNSET"
 
 
+OFF: Final = "memory is switched off (LESSONBANK_OFF): nothing is recalled, learned or written"
+"""What every call of a bank says where the environment variable `LESSONBANK_OFF` is set."""
 UNSET: Final = Unset.UNSET
 """The value of a setting that is left to the profile."""
 
@@ -72,8 +74,8 @@ class Model:
     name: str | LanguageModel | Callable[..., Any] | Mapping[str, Any]
     """`provider:model`; the name of a model on `base_url`; a function from a prompt to a text; a `LanguageModel`; or a
     mapping of the roles `judge`, `extractor` and `contrast` to any of these."""
-    base_url: str | None = None
-    """An OpenAI-compatible server."""
+    base_url: str | None = field(default=None, repr=False)
+    """An OpenAI-compatible server. It is not shown, because a URL can hold a key."""
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
     """Seconds for one call, above 0."""
@@ -114,16 +116,17 @@ class Retrieval:
 
     def __post_init__(self) -> None:
         if self.by not in (UNSET, None, "dense", "lexical", "hybrid"):
-            raise UsageError(f"retrieval is by 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
+            raise UsageError(f"Retrieval(by=) is 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
         if self.level not in ("experience", "lesson"):
-            raise UsageError(f"retrieval is of level 'experience' or 'lesson'; got {self.level!r}")
+            raise UsageError(f"Retrieval(level=) is 'experience' or 'lesson'; got {self.level!r}")
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
             raise UsageError(
-                f"level='lesson' searches by 'dense' only, because words are kept of tasks; got {self.by!r}"
+                f"level='lesson' works with by='dense' only, because the word index holds tasks; got {self.by!r}"
             )
         _whole("Retrieval(limit=)", self.limit, least=1)
         _whole("Retrieval(budget=)", self.budget, least=100)
-        _share("Retrieval(floor=)", self.floor)
+        if self.floor is not None:
+            _share("Retrieval(floor=)", self.floor)
         _share("Retrieval(diversity=)", self.diversity)
         if self.preface not in (UNSET, "silent", "cite") and not _is_text(self.preface):
             raise UsageError(f"preface is 'silent', 'cite' or a text of at least two words; got {self.preface!r}")
@@ -290,7 +293,7 @@ def _whole(name: str, value: object, *, least: int) -> None:
 
 
 def _share(name: str, value: object) -> None:
-    if value is None or isinstance(value, Unset):
+    if isinstance(value, Unset):
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
         raise UsageError(f"{name} goes from 0 to 1; got {value!r}")

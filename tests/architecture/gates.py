@@ -10,16 +10,21 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 ROOT = Path(__file__).parents[2]
 
 MAX_FILE_LINES = 600
-LONG_FILES: dict[str, str] = {}
+LONG_FILES: dict[str, str] = {
+    "src/lessonbank/bank.py": "the loop from top to bottom; half of it is what its methods promise",
+}
 """Files that may be longer, each with its reason: one idea that is easier to read in one piece."""
 MAX_PUBLIC_NAMES = 30
+MAX_PARAMETERS = 10
+"""Of `connect`: what belongs together goes into a settings object."""
 MAX_MODULES = 260
 MAX_FILE_BYTES = 1_000_000
 
@@ -28,7 +33,7 @@ HEAVY_FOR_HELP = ("numpy", "pydantic_ai", "openai", "anthropic", "httpx2")
 RECORD_HEADINGS = ("Context", "Decision", "Consequences", "What would change our mind")
 MAX_RECORD_WORDS = 600
 
-_CODE = ("src", "tests", "examples", "bench")
+_CODE = ("src", "tests", "examples", "bench", ".ci")
 _SOURCES = ("src", "bench/src")
 _SKIPPED = {".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".hypothesis", "dist", "build", "site"}
 
@@ -40,6 +45,10 @@ _FORBIDDEN_TEXT = {
     r"|\bhf_\w{30,}|\bxox[abp]-[\w-]{20,}|-----BEGIN [A-Z ]*PRIVATE KE[Y]",
 }
 _FORBIDDEN_CODE = {"a mock": r"unittest[.]m[o]ck|from unittest import m[o]ck|\b(Magic|Async)M[o]ck\b|pytest_m[o]ck"}
+
+
+Finding: TypeAlias = tuple[Path, int, str, str]
+"""File, line, rule, message."""
 
 
 # --- tools -----------------------------------------------------------------------------------------------------------
@@ -72,19 +81,32 @@ TYPED = ("src", "examples", "tests/typing")
 def types(root: Path, places: tuple[str, ...] = TYPED) -> list[str]:
     """Type errors under basedpyright's strict mode, and deliberate errors that it failed to see.
 
-    A line that ends in `# expect: rule` must get that finding; findings on other lines are problems. Reads all of
-    `places`, so callers run it once.
+    A line that ends in `# expect: rule, code` must get the finding `rule`; findings on other lines are problems. Reads
+    all of `places`, so callers run it once.
     """
     found = _type_findings(root, places)
     files = _typing_tests(root) if "tests/typing" in places else []
-    expected = {(path, line, rule) for path in files for line, rule in _expectations(path)}
+    return _unexpected(root, found, {(path, n, rule) for path in files for n, rule, _ in _expectations(path)})
+
+
+def user_types(root: Path) -> list[str]:
+    """What mypy's strict mode finds in the code of a user, and deliberate errors that it failed to see.
+
+    Only `tests/typing` is judged: the library itself keeps to basedpyright. `code` of `# expect: rule, code` is mypy's.
+    """
+    found = _mypy_findings(root)
+    expected = {(path, n, code) for path in _typing_tests(root) for n, _, code in _expectations(path) if code}
+    return _unexpected(root, found, expected)
+
+
+def _unexpected(root: Path, found: list[Finding], expected: set[tuple[Path, int, str]]) -> list[str]:
     marked = {(path, line) for path, line, _ in expected}
     unseen = expected - {(path, line, rule) for path, line, rule, _ in found}
     problems = [f"{_name(root, p)}:{n}: {text} ({rule})" for p, n, rule, text in found if (p, n) not in marked]
     return problems + [f"{_name(root, p)}:{n}: nothing found, expected {rule}" for p, n, rule in sorted(unseen)]
 
 
-def _type_findings(root: Path, places: tuple[str, ...]) -> list[tuple[Path, int, str, str]]:
+def _type_findings(root: Path, places: tuple[str, ...]) -> list[Finding]:
     present = _present(root, places)
     done = _tool(root, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable, *present)
     try:
@@ -100,14 +122,26 @@ def _type_findings(root: Path, places: tuple[str, ...]) -> list[tuple[Path, int,
     ]
 
 
+def _mypy_findings(root: Path) -> list[Finding]:
+    """The library is read for its types alone, as where it is installed."""
+    cache = Path(tempfile.gettempdir()) / "lessonbank-tests-mypy"
+    run = ("-m", "mypy", "--strict", "--follow-imports=silent", "--output=json", f"--cache-dir={cache}")
+    done = _tool(root, *run, "tests/typing", MYPYPATH=str(root / "src"))
+    if done.returncode > 1 or (done.returncode and not done.stdout):
+        raise RuntimeError(f"mypy did not run: {done.stdout}{done.stderr}")
+    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return [(root / d["file"], d["line"], d["code"], d["message"]) for d in told if d["severity"] == "error"]
+
+
 def _typing_tests(root: Path) -> list[Path]:
     return sorted((root / "tests" / "typing").glob("*.py"))
 
 
-def _expectations(path: Path) -> Iterator[tuple[int, str]]:
+def _expectations(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, basedpyright's rule, mypy's code."""
     for number, line in enumerate(_read(path).splitlines(), start=1):
-        if mark := re.search(r"# expect: (\w+)$", line):
-            yield number, mark[1]
+        if mark := re.search(r"# expect: (\w+)(?:, ([\w-]+))?$", line):
+            yield number, mark[1], mark[2] or ""
 
 
 def imports(root: Path) -> list[str]:
@@ -185,7 +219,7 @@ def public_names(root: Path) -> list[str]:
     names = [line for line in now if line.startswith("name ")]
     if len(names) > MAX_PUBLIC_NAMES:
         problems.append(f"lessonbank.__all__ has {len(names)} names, at most {MAX_PUBLIC_NAMES}")
-    return problems + _unpaired(now)
+    return problems + _unpaired(now) + _too_many_parameters(now)
 
 
 def describe_api(root: Path) -> list[str]:
@@ -195,10 +229,24 @@ def describe_api(root: Path) -> list[str]:
 
 def _unpaired(api: list[str]) -> list[str]:
     def methods(owner: str) -> set[str]:
-        return {found[1] for line in api if (found := re.match(rf"method {owner}\.(\w+)", line))}
+        found = (re.match(rf"method {owner}\.([\w.]+)\(", line) for line in api)
+        return {one[1] for one in found if one}
 
     waiting, awaited = methods("ReasoningBank"), methods("AsyncReasoningBank")
     return [f"only one of ReasoningBank and AsyncReasoningBank has {name!r}" for name in sorted(waiting ^ awaited)]
+
+
+def _too_many_parameters(api: list[str]) -> list[str]:
+    counts = {
+        found[1]: len(re.findall(r"[(,] ?\w+: ['\"]", line))
+        for line in api
+        if (found := re.match(r"function (connect\w*)\(", line))
+    }
+    return [
+        f"{name} has {count} parameters, at most {MAX_PARAMETERS}"
+        for name, count in counts.items()
+        if count > MAX_PARAMETERS
+    ]
 
 
 def import_cost(root: Path) -> list[str]:
@@ -246,7 +294,7 @@ def decision_records(root: Path) -> list[str]:
 
 
 def commands(root: Path) -> list[str]:
-    """README, CONTRIBUTING and .ci/run have one test command, the same; .ci/run then runs what `just test-all` does."""
+    """README, CONTRIBUTING, .ci/run and the workflow have one test command; .ci/run also runs `just test-all`."""
     run = next((line for line in _read(root / ".ci" / "run").splitlines() if "/pytest" in line), "")
     if not run:
         return [".ci/run: runs no pytest"]
@@ -254,6 +302,12 @@ def commands(root: Path) -> list[str]:
         f"{name}: no fenced block has the command of .ci/run: {run}"
         for name in ("README.md", "CONTRIBUTING.md")
         if run not in _fenced_lines(_read(root / name))
+    ]
+    workflow = _read(root / ".github" / "workflows" / "ci.yml")
+    problems += [
+        f".github/workflows/ci.yml: no step runs {command}"
+        for command in (run, "bash .ci/run")
+        if f"- run: {command}" not in workflow
     ]
     recipe = re.search(r"^test-all .*?/pytest ([^{\n]*?) *\{\{", _read(root / "justfile"), re.MULTILINE | re.DOTALL)
     if recipe and recipe[1] not in _read(root / ".ci" / "run"):
@@ -271,12 +325,13 @@ def _fenced_lines(markdown: str) -> list[str]:
 # --- plumbing --------------------------------------------------------------------------------------------------------
 
 
-def _tool(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _tool(root: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run this interpreter in `root`, so that a copy of the project is read instead of the installed one."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(str(root / place) for place in _SOURCES),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUTF8": "1",
+        **variables,
     }
     return subprocess.run(
         [sys.executable, *arguments],

@@ -106,6 +106,27 @@ def test_a_type_error_is_caught_and_so_is_a_misuse_that_passes(tmp_path: Path) -
     assert not one_that_names(problems, "misuse.py")
 
 
+def test_mypy_finds_a_wrong_call_of_a_user_and_a_misuse_that_passes(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        "__init__.py",
+        '"""Small, so that checking it is quick."""\n\n\ndef half(n: int) -> int:\n    return n // 2\n',
+    )
+    plant(tmp_path, "py.typed", "")
+    typing = tmp_path / "tests" / "typing"
+    typing.mkdir(parents=True)
+    use = "import lessonbank\n\nlessonbank.half({})  # expect: reportArgumentType, arg-type\n"
+    (typing / "misuse.py").write_text(use.format('"4"'), encoding="utf-8")
+    (typing / "passes.py").write_text(use.format("4"), encoding="utf-8")
+    (typing / "usage.py").write_text('import lessonbank\n\nlessonbank.half("4")\n', encoding="utf-8")
+
+    problems = gates.user_types(tmp_path)
+
+    assert one_that_names(problems, "usage.py:3", "arg-type")
+    assert one_that_names(problems, "passes.py:3", "nothing found")
+    assert not one_that_names(problems, "misuse.py")
+
+
 # --- imports ---------------------------------------------------------------------------------------------------------
 
 
@@ -195,6 +216,20 @@ def test_more_than_thirty_public_names_are_caught(copy: Path) -> None:
 def test_a_method_that_only_one_bank_has_is_caught(copy: Path) -> None:
     plant(copy, "bank.py", "\n\nasync def _extra(self: object) -> None: ...\n\n\nAsyncReasoningBank.extra = _extra\n")
     check(gates.public_names, copy, "only one of", "'extra'")
+
+
+def test_a_method_that_only_one_kind_of_views_has_is_caught(copy: Path) -> None:
+    plant(copy, "views/runs.py", "\n\nasync def _extra(self: object) -> None: ...\n\n\nAsyncRuns.extra = _extra\n")
+    check(gates.public_names, copy, "only one of", "'runs.extra'")
+
+
+def test_an_eleventh_parameter_of_connect_is_caught(copy: Path) -> None:
+    wiring = copy / PACKAGE / "wiring" / "__init__.py"
+    told = wiring.read_text(encoding="utf-8").replace(
+        "    profile: Profile = ", "    extra: int = 0,\n    profile: Profile = "
+    )
+    wiring.write_text(told, encoding="utf-8")
+    check(gates.public_names, copy, "connect has 11 parameters, at most 10")
 
 
 def test_an_eager_import_of_numpy_is_caught(copy: Path) -> None:

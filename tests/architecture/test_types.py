@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -68,6 +69,14 @@ def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Pa
     assert len(seen) == 1 + 5 * 2
 
 
-def test_the_misuse_file_expects_something() -> None:
+@pytest.mark.full
+def test_mypy_sees_the_public_api_as_a_user_needs_it() -> None:
+    problems = gates.user_types(gates.ROOT)
+    assert not problems, "\n".join(problems)
+
+
+def test_each_mistake_in_the_misuse_file_is_expected_of_both_checkers() -> None:
     misuse = (gates.ROOT / "tests" / "typing" / "misuse.py").read_text(encoding="utf-8")
-    assert misuse.count("# expect: ") >= 8
+    assert misuse.count("# expect: ") >= 50
+    marked = re.findall(r"# expect: (\w+), ([\w-]+)$", misuse, re.MULTILINE)
+    assert len(marked) == misuse.count("# expect: ")

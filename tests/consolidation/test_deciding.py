@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lessonbank.learning.consolidation.decision import TRIES, Deciding
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.errors import Conflict, ModelError, NotFound
 from lessonbank.events import Event, FellBack
 from lessonbank.learning.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
+from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.retrieving import LexicalRetriever
 from lessonbank.stores.memory import MemoryStore
@@ -110,7 +110,7 @@ async def test_a_bank_that_never_holds_still_gets_the_experience_appended_with_a
         learned = await mine.learn(trajectory := run(), outcome="success")
         assert [type(change) for change in learned.changes] == [Add]
         assert held.asked == TRIES
-        assert "added as it is, because the bank changed during each of 3 decisions" in learned.notes[0]
+        assert "appended without consolidation, because the bank changed during each of 3 decisions" in learned.notes[0]
         assert learned.usage.requests == TRIES, "every decision was paid for"
         assert learned.lessons[0] in (await theirs.lessons.list(limit=10_000))[::-1]
         assert await mine.runs.pending(limit=10_000) == ()
@@ -131,7 +131,7 @@ async def test_consolidating_by_hand_meets_a_changed_bank_too_and_tells_the_hook
         again = new.model_copy(update={"id": "again", "lessons": ()})
         assert [c.kind for c in await mine.consolidate(again)] == ["add"]
         assert stubborn.asked == TRIES
-        assert any(isinstance(e, FellBack) and "added as it is" in e.why for e in events)
+        assert any(isinstance(e, FellBack) and "appended without consolidation" in e.why for e in events)
         with pytest.raises(Conflict):
             await mine.consolidate(again)
 
@@ -184,7 +184,7 @@ async def test_what_happened_to_an_experience_meanwhile_is_not_overwritten(tmp_p
         assert [type(change) for change in second.changes] == [Replace]
         assert held.asked == 3
         assert first.experience
-        kept = await theirs.experience(first.experience.id)
+        kept = await theirs.lessons.experience(first.lessons[0].id)
         assert [lesson.retired for lesson in kept.lessons] == [True, False]
 
 
@@ -281,21 +281,20 @@ async def test_other_failures_are_not_tried_again() -> None:
     async def broken(new: Experience, /) -> Sequence[Change]:
         raise ModelError("down")
 
-    deciding = Deciding(broken)
     asked: list[int] = []
 
-    async def kept(by: Deciding) -> object:
+    async def kept(by: Consolidator) -> object:
         asked.append(1)
-        return await by(Experience(scope="t", task="x"))
+        return await decide(by, Experience(scope="t", task="x"))
 
     with pytest.raises(ModelError):
-        await deciding.until(kept)
+        await retry_on_conflict(kept, broken)
     assert len(asked) == 1
 
 
 async def test_what_is_refused_even_by_itself_is_raised() -> None:
-    async def kept(by: Deciding) -> object:
+    async def kept(by: Consolidator) -> object:
         raise NotFound("no recall 'r' in this scope")
 
     with pytest.raises(NotFound, match="no recall"):
-        await Deciding(append).until(kept)
+        await retry_on_conflict(kept, append)

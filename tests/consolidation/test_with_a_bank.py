@@ -55,7 +55,7 @@ async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_pa
         merge = next(c for c in learned.changes if isinstance(c, Merge))
         assert [i.content for i in (await bank.lessons.list(limit=10_000))[::-1]] == [BOTH]
 
-        made = await bank.experience(merge.experience.id)
+        made = await bank.store.get(merge.experience.id, scope="t")
         await _is_embedded_anew(bank, made)
         await bank.store.apply(unmerge(made), scope="t", writer="tests")
 
@@ -63,10 +63,10 @@ async def test_unmerging_brings_the_sources_back_byte_for_byte(kept: str, tmp_pa
         assert lessons[0].model_dump_json() == old
         assert lessons[1] == next(i for i in learned.lessons if i.content == NEAR)
         assert first.lessons == lessons[:1]
-        assert not (await bank.experience(made.id)).active_lessons
+        assert not (await bank.store.get(made.id, scope="t")).active_lessons
         assert await bank.admin.verify() == ()
         with pytest.raises(UsageError, match="is retired"):
-            unmerge(await bank.experience(made.id))
+            unmerge(await bank.store.get(made.id, scope="t"))
         with pytest.raises(Conflict):
             await bank.store.apply(unmerge(made), scope="t", writer="tests")
 
@@ -96,7 +96,7 @@ async def test_a_merge_of_a_merge_is_undone_from_its_end() -> None:
             merges += [c.experience.id for c in learned.changes if isinstance(c, Merge)]
         assert len(merges) == 2
         for made, state in zip(reversed(merges), reversed(before), strict=False):
-            await bank.store.apply(unmerge(await bank.experience(made)), scope="t", writer="tests")
+            await bank.store.apply(unmerge(await bank.store.get(made, scope="t")), scope="t", writer="tests")
             assert set(state) <= {i.model_dump_json() for i in (await bank.lessons.list(limit=10_000))[::-1]}
 
 

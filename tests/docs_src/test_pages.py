@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +53,29 @@ def test_the_reference_names_every_public_name() -> None:
 def test_the_reference_names_every_method_of_both_banks() -> None:
     told = pages.first_cells(pages.section(REFERENCE, "The bank"))
     assert sorted(told) == sorted(_members(lessonbank.ReasoningBank) - {"aio"})
-    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {"scope", "parts"}
+    assert {name for name in told if not hasattr(lessonbank.AsyncReasoningBank, name)} <= {
+        "scope",
+        "settings",
+        "writer",
+    }
 
 
-@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Learned", "Lesson", "Verdict", "Experience"])
+@pytest.mark.parametrize("view", ["lessons", "runs", "recalls", "history", "admin"])
+def test_the_reference_names_every_method_of_a_view(view: str) -> None:
+    told = pages.first_cells(pages.section(REFERENCE, f"bank.{view}"))
+    with lessonbank.connect(":memory:", scope="docs", embedder="lexical") as bank:
+        members = _members(type(getattr(bank, view)))
+    assert sorted(told) == sorted(members - {"aio"})
+
+
+@pytest.mark.parametrize("name", ["File", "Model", "Retrieval", "Learning", "Evidence", "Safety", "Parts", "Server"])
+def test_the_reference_names_every_setting(name: str) -> None:
+    rows = pages.section(REFERENCE, "Settings").splitlines()
+    told = next(row for row in rows if row.startswith(f"| `{name}` |"))
+    assert {field.name for field in dataclasses.fields(getattr(lessonbank, name))} <= set(re.findall(r"`(\w+)`", told))
+
+
+@pytest.mark.parametrize("heading", ["Trajectory", "Recall", "Run", "Learned", "Lesson", "Verdict", "Experience"])
 def test_the_reference_names_every_field_of_a_record(heading: str) -> None:
     record: Any = getattr(lessonbank, heading)
     told = pages.first_cells(pages.section(REFERENCE, heading))
@@ -73,9 +94,8 @@ def test_the_reference_names_every_error_code() -> None:
     assert sorted(told) == sorted(e.code for e in defined if e is not errors.LessonbankError)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guides/recorded-runs.md"])
-def test_every_format_is_named(page: str) -> None:
-    told = pages.first_cells((pages.ROOT / page).read_text(encoding="utf-8"))
+def test_every_format_is_named() -> None:
+    told = pages.first_cells((pages.ROOT / "docs/guides/recorded-runs.md").read_text(encoding="utf-8"))
     assert {name for name, _ in importers.FORMATS} <= set(told)
 
 

@@ -74,7 +74,15 @@ def test_one_thing_is_compared_at_a_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"most": 0}, {"rounds": 1.5}, {"at_once": True}, {"enough": 1.0}, {"enough": -0.1}, {"level": 1.0}]
+    "wrong",
+    [
+        {"max_pairs": 0},
+        {"rounds": 1.5},
+        {"concurrency": True},
+        {"min_effect": 1.0},
+        {"min_effect": -0.1},
+        {"level": 1.0},
+    ],
 )
 def test_a_design_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
@@ -85,15 +93,15 @@ def test_a_design_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
 
 
 def test_every_round_does_every_task_once_in_an_order_of_its_own() -> None:
-    pairs = [one.recall_id for one in plan(IDS, Design(rounds=3, most=1000))]
+    pairs = [one.recall_id for one in plan(IDS, Design(rounds=3, max_pairs=1000))]
     rounds = [pairs[:20], pairs[20:40], pairs[40:]]
     assert all(sorted(one) == IDS for one in rounds)
     assert len({tuple(one) for one in rounds}) == 3
 
 
 def test_a_plan_ends_with_its_budget_or_its_tasks() -> None:
-    assert len(list(plan(IDS, Design(rounds=3, most=45)))) == 45
-    assert len(list(plan(IDS, Design(most=45)))) == 20
+    assert len(list(plan(IDS, Design(rounds=3, max_pairs=45)))) == 45
+    assert len(list(plan(IDS, Design(max_pairs=45)))) == 20
 
 
 def test_the_same_seed_plans_the_same_and_another_seed_otherwise() -> None:
@@ -105,7 +113,7 @@ def test_the_same_seed_plans_the_same_and_another_seed_otherwise() -> None:
 
 
 def test_which_side_goes_first_is_a_coin() -> None:
-    firsts = Counter(one.first for one in plan(IDS, Design(rounds=50, most=1000)))
+    firsts = Counter(one.first for one in plan(IDS, Design(rounds=50, max_pairs=1000)))
     assert abs(firsts["with"] - 500) < 60
 
 
@@ -209,7 +217,7 @@ def test_a_trial_stops_when_whatever_there_is_would_be_too_small() -> None:
     assert (told.stopped, told.standing, told.effect) == ("too small to matter", "no evidence yet", 0.0)
     assert told.pairs < 150
     assert "No effect that matters" in str(told)
-    assert played(*[row(1, 1)] * 400, design=Design(enough=0.0)).pairs == 400
+    assert played(*[row(1, 1)] * 400, design=Design(min_effect=0.0)).pairs == 400
 
 
 def test_a_trial_that_runs_out_says_that_there_is_no_evidence_yet() -> None:

@@ -315,8 +315,8 @@ async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one
         safety=lessonbank.Safety(redact=lambda text: text.replace("Acme", "[customer]")),
     ) as bank:
         await bank.learn(Trajectory(id="r", task="Call Acme", answer="Acme, jane@example.org"), outcome="success")
-        kept = await bank.trajectory("r")
-        assert bank.parts["redactor"] == "<lambda>"
+        kept = (await bank.runs.get("r")).trajectory
+        assert bank.settings["redactor"] == "<lambda>"
     assert (kept.task, kept.answer) == ("Call [customer]", "[customer], jane@example.org")
 
 
@@ -325,13 +325,13 @@ async def test_none_keeps_every_text_and_a_task_that_is_all_secret_is_still_a_ta
         ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=None)
     ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
-        assert (await bank.trajectory("r")).task == KEY
-        assert bank.parts["redactor"] == "off"
+        assert (await bank.runs.get("r")).trajectory.task == KEY
+        assert bank.settings["redactor"] == "off"
     async with await lessonbank.connect_async(
         ":memory:", scope="t", embedder="lexical", safety=lessonbank.Safety(redact=lambda _: "")
     ) as bank:
         await bank.learn(Trajectory(id="r", task=KEY), outcome="success")
-        assert (await bank.trajectory("r")).task == "[removed]"
+        assert (await bank.runs.get("r")).trajectory.task == "[removed]"
         assert (await bank.retrieve(KEY)).task == "[removed]"
 
 
@@ -367,7 +367,7 @@ async def test_a_run_that_waits_is_learned_from_as_it_was_kept() -> None:
         assert waiting == redacted(run(), redact)
         learned = await bank.learn(waiting, outcome="success")
         assert learned.experience
-        assert await bank.trajectory("r1") == waiting
+        assert (await bank.runs.get("r1")).trajectory == waiting
 
 
 # --- presidio --------------------------------------------------------------------------------------------------------

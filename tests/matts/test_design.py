@@ -23,7 +23,7 @@ from lessonbank.matts.design import Design, Meter
         ({"choose": "best"}, "choose is one of"),
         ({"examine": "think"}, "examine is one of 'act', 'rewrite'"),
         ({"confirm": 0}, "confirm is how many"),
-        ({"at_once": 0}, "at_once is how many"),
+        ({"concurrency": 0}, "concurrency is how many"),
         ({"tokens": 0}, "tokens is what the runs may take"),
         ({"cost": -1.0}, "cost is what the runs may take"),
         ({"cost": float("nan")}, "cost is what the runs may take"),
@@ -40,11 +40,11 @@ def test_an_argument_that_cannot_be_is_named_in_one_sentence(wrong: dict[str, An
 
 
 def test_all_runs_are_made_at_once_unless_the_caller_says_how_many() -> None:
-    assert Design(k=5).runs_at_once == 5
-    assert Design(k=5, at_once=2).runs_at_once == 2
-    assert Design(k=2, at_once=9).runs_at_once == 2
-    assert Design(k=5, seconds=60).runs_at_once == 5
-    assert meter(k=5, seconds=60)[0].wave() == meter(k=5, tokens=9, at_once=3)[0].wave() == 5
+    assert Design(k=5).concurrent_runs == 5
+    assert Design(k=5, concurrency=2).concurrent_runs == 2
+    assert Design(k=2, concurrency=9).concurrent_runs == 2
+    assert Design(k=5, seconds=60).concurrent_runs == 5
+    assert meter(k=5, seconds=60)[0].wave() == meter(k=5, tokens=9, concurrency=3)[0].wave() == 5
 
 
 def test_under_a_budget_one_run_goes_first_and_then_as_many_as_it_holds() -> None:
@@ -118,7 +118,7 @@ def test_what_a_verifier_says_is_an_outcome_or_a_reward() -> None:
     assert stated("failure") == ("failure", None)
     assert stated(0.4) == (None, 0.4)
     for wrong in ("yes", 2, -0.1, None, float("nan"), 10**400):
-        with pytest.raises(UsageError, match="outcome= gives a bool"):
+        with pytest.raises(UsageError, match="verify= gives a bool"):
             stated(wrong)
 
 

@@ -21,6 +21,7 @@ from claiming import (
 
 import lessonbank
 from lessonbank import Trajectory
+from lessonbank.config import UNSET
 from lessonbank.errors import LessonbankError, ModelError
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -271,7 +272,7 @@ def test_what_is_no_lesson_is_turned_away_by_the_default_only() -> None:
     reply["items"][0] |= {"title": "Be careful", "content": "Always be careful and double-check everything."}
     kept, _ = extract("paper", reply=json.dumps(reply))
     assert [i.title for i in kept.lessons] == ["Be careful"]
-    refused, _ = extract("default", reply=json.dumps(reply), admission="default")
+    refused, _ = extract("default", reply=json.dumps(reply), admission=UNSET)
     assert refused.lessons == ()
     assert refused.experience and [r.rule for r in refused.experience.rejected] == ["vague"]
 
@@ -282,9 +283,9 @@ def test_task_run_and_lessons_are_kept(profile: Profile) -> None:
     with bank(profile, model=ScriptedModel([some_lessons(2)])) as memory:
         learned = memory.learn(RUN, outcome="success")
         assert learned.experience
-        kept = memory.experience(learned.experience.id)
+        kept = memory.lessons.experience(learned.lessons[0].id)
         assert (kept.task, len(kept.lessons)) == (RUN.task, 2)
-        assert memory.trajectory(kept.attempts[0].trajectory_id) == RUN
+        assert memory.runs.get(kept.attempts[0].trajectory_id).trajectory == RUN
 
 
 @claim("kept-as-json")

@@ -208,7 +208,7 @@ def test_without_an_embedder_words_are_compared_and_that_is_said(profile: Profil
         assert memory.retrieve("Find red shoes").shown
         unlike = memory.retrieve("Cancel everything")
         assert (unlike.lessons, unlike.retriever, unlike.space) == ((), name, None)
-        assert memory.parts["embedder"].startswith("lexical")
+        assert memory.settings["embedder"].startswith("lexical")
 
 
 @claim("no-floor")

@@ -9,9 +9,8 @@ import pytest
 from listed import listed
 
 import lessonbank
-from lessonbank import Lesson, Step, Trajectory
+from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.errors import UsageError
-from lessonbank.retrieving import Retrieval
 from lessonbank.testing.settings import grouped
 
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
@@ -53,7 +52,7 @@ def run(task: str) -> Trajectory:
 def test_the_parts_asked_for_are_on_every_recall(retrieval: Any, embedder: str, name: str) -> None:
     with lessonbank.connect(":memory:", embedder=embedder, **grouped(retrieval=retrieval, **OPTIONS)) as bank:
         bank.learn(run("save the invoice"), outcome="success")
-        assert bank.parts["retriever"] == name
+        assert bank.settings["retriever"] == name
         assert bank.retrieve("save the receipt").retriever == name
 
 
@@ -63,7 +62,7 @@ def test_every_way_to_search_finds_what_was_learned(retrieval: Any) -> None:
         bank.learn(run("save the invoice"), outcome="success")
         bank.learn(run("water the plants"), outcome="success")
         recall = bank.retrieve("save an invoice")
-        assert bank.experience(recall.candidates[0].experience_id).task == "save the invoice"
+        assert bank.lessons.experience(recall.candidates[0].lesson_id).task == "save the invoice"
 
 
 def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
@@ -72,7 +71,7 @@ def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
         bank.learn(run("save the invoice"), outcome="success")
         bank.learn(run("save the receipt"), outcome="success")
         recall = bank.retrieve("Save the invoice")
-        assert {bank.experience(c.experience_id).task for c in recall.candidates} == {"save the receipt"}
+        assert {bank.lessons.experience(c.lesson_id).task for c in recall.candidates} == {"save the receipt"}
         assert recall.notes == ("left out by same task: 1",)
 
 
@@ -100,9 +99,9 @@ def test_a_bank_searched_by_words_so_far_is_embedded_when_it_turns_hybrid(tmp_pa
     ("options", "message"),
     [
         ({"retrieval": "telepathy"}, "'telepathy'"),
-        ({"retrieval": "hybrid"}, "embedder='hashing' will do"),
+        ({"retrieval": "hybrid"}, "pass embedder='hashing'"),
         ({"retrieval": "dense"}, "needs an embedder"),
-        ({"retrieval": "lexical", "retriever": listed()}, "either retrieval= or a retriever="),
+        ({"retrieval": "lexical", "retriever": listed()}, "takes limit, budget and preface only"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(options: dict[str, Any], message: str) -> None:

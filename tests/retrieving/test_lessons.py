@@ -9,7 +9,7 @@ import pytest
 from listed import SCOPE
 
 import lessonbank
-from lessonbank import Lesson, Step, Trajectory
+from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.protocols import Vectors
@@ -21,7 +21,6 @@ from lessonbank.retrieving import (
     LeaveOut,
     LessonRetriever,
     LexicalRetriever,
-    Retrieval,
     same_task,
     same_template,
 )
@@ -228,7 +227,7 @@ def filled(**options: Any) -> lessonbank.ReasoningBank:
 
 def test_a_bank_shows_the_found_lessons_alone_and_its_receipt_names_them() -> None:
     with filled(limit=2) as bank:
-        assert bank.parts["retriever"] == "lesson/dense"
+        assert bank.settings["retriever"] == "lesson/dense"
         recall = bank.retrieve("press save")
         assert {i.content for i in recall.shown} == {"press save once", "press save twice"}
         assert "the map" not in recall.text
@@ -306,7 +305,7 @@ def test_duplicates_are_still_found_by_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        ({"level": "lesson"}, {"embedder": "lexical"}, "level='lesson' needs an embedder"),
+        ({"level": "lesson"}, {"embedder": "lexical"}, r"level='lesson'\) needs an embedder"),
         ({"level": "lesson", "by": "hybrid"}, {}, "'dense' only"),
         ({"level": "lesson", "by": "lexical"}, {}, "'dense' only"),
         ({"level": "word"}, {}, "'experience' or 'lesson'"),

@@ -8,8 +8,8 @@ import pytest
 from listed import listed
 
 import lessonbank
-from lessonbank import ReasoningBank, Step, Trajectory
-from lessonbank.retrieving import Retrieval, default_floor, overlap
+from lessonbank import ReasoningBank, Retrieval, Step, Trajectory
+from lessonbank.retrieving import default_floor, overlap
 from lessonbank.testing.settings import grouped
 
 CANCEL = "Cancel the pending order #W{}"
@@ -192,5 +192,5 @@ def test_a_text_that_is_there_needs_no_reason_and_the_reason_is_on_the_kept_rece
 def test_a_retriever_of_ones_own_takes_a_preface_and_no_other_setting_of_retrieval() -> None:
     with bank_of(retriever=listed(), retrieval=Retrieval(preface="cite")) as bank:
         assert bank.retrieve("Cancel the order").retriever == "experience/listed"
-    with pytest.raises(lessonbank.errors.UsageError, match="either retrieval= or a retriever="):
+    with pytest.raises(lessonbank.errors.UsageError, match="takes limit, budget and preface only"):
         bank_of(retriever=listed(), retrieval=Retrieval(floor=0.5, preface="cite"))

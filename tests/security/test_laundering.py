@@ -63,12 +63,14 @@ class Victim:
     def __init__(self, bank: AsyncReasoningBank, extractor: Fooled, case: Case) -> None:
         self.bank, self.case, self._extractor = bank, case, extractor
 
-    async def read(self, turn: Case, *, task: str = "", writer: str = "mallory", **more: Any) -> Learned:
+    async def read(
+        self, turn: Case, *, task: str = "", writer: str = "mallory", scope: str = ALICE, **more: Any
+    ) -> Learned:
         """A run that reads the hostile text, and what the extractor makes of it."""
         self._extractor.lesson = {name: named(self.case, text) for name, text in turn["lesson"].items()}
         seen = Step(action="read", observation=named(self.case, turn["text"]))
         run = Trajectory(task=task or named(self.case, turn["task"]), steps=(seen,), answer="Done.")
-        return await self.bank.scoped(writer=writer).learn(run, outcome="success", **more)
+        return await self.bank.scoped(scope, writer=writer).learn(run, outcome="success", **more)
 
     async def marked(self) -> list[Lesson]:
         """Every lesson that came of the case, those taken back too."""

@@ -179,7 +179,7 @@ async def test_no_secret_reaches_a_model_an_embedder_a_hook_a_log_or_the_disk(
         await bank.consolidate(Experience(scope="t", task=cases[1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
         await bank.admin.export(tmp_path / "bank.jsonl")
-        kept = (await bank.trajectory("another")).model_dump_json()
+        kept = (await bank.runs.get("another")).trajectory.model_dump_json()
         assert watching.model.calls
     told = "\n".join([*watching.seen, caplog.text, repr(learned), repr(recall), kept, everything_in(path)])
     assert found_in(told, cases) == []

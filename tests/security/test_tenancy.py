@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 from attacks import Case, cases, spelled
 from doors import DOORS, Ids
-from sharing import NOBODYS, OURS, STORES, THEIRS, folder, furnished, methods, opened, state
+from sharing import NOBODYS, OURS, STORES, THEIRS, folder, furnished, methods, opened, state, views
 from tenants import collected, plain, refusal
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
-from lessonbank.errors import LessonbankError, UsageError
+from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard import check_scope
 from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.types import Recall, Trajectory
+from lessonbank.types import Experience, Lesson, Recall, Trajectory
+
+_RUN = Trajectory(id="r", task="a task", answer="a")
 
 
 @pytest.fixture
@@ -44,64 +46,66 @@ def test_a_name_that_cannot_be_a_scope_opens_no_bank() -> None:
     assert wrong == []
 
 
-async def attempted(bank: AsyncReasoningBank, scope: Any) -> None:
-    async with bank.scoped(scope).attempt("a task"):
-        pass
-
-
-_RUN = Trajectory(id="r", task="a task", answer="a")
-_OTHER_ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
-    "retrieve": (("a task",), {}),
-    "learn": ((_RUN,), {"outcome": "failure"}),
-    "attempt": (("a task",), {}),
-    "explain": (("own-recall",), {}),
-    "scale": (("a task", str), {"outcome": bool}),
-    "replay": ((["own-recall"], str), {"outcome": bool, "without": "own-lesson"}),
-    "get": (("own-lesson",), {}),
-    "experience": (("own",), {}),
-    "trajectory": (("own-run",), {}),
-    "retire": (("own-lesson",), {"reason": "r"}),
-    "restore": (("own-lesson",), {"reason": "r"}),
-    "approve": (("own-lesson",), {"by": "ana"}),
-    "quarantine": (("own-lesson",), {"reason": "r"}),
-    "as_of": ((0,), {}),
-    "diff": ((0, 0), {}),
-    "retrieve_as_of": (("a task",), {"when": 0}),
-    "rollback": ((), {"to": 0, "reason": "r"}),
-    "purge": ((), {"scope_wide": True, "reason": "r"}),
-    "lineage": (("own-lesson",), {}),
-    "export": (("/dev/null/nowhere",), {}),
-    "import_": (("/dev/null/nowhere",), {}),
-}
-
-
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", STORES)
-async def test_every_call_of_a_bank_refuses_a_name_that_cannot_be_a_scope(kind: str, quick: Path) -> None:
-    scoped = [
-        n
-        for n in methods(AsyncReasoningBank)
-        if "scope" in inspect.signature(getattr(AsyncReasoningBank, n)).parameters
-    ]
+async def test_no_handle_is_given_for_a_name_that_cannot_be_a_scope(kind: str, quick: Path) -> None:
     bad = [spelled(case["scope"]) for case in cases("tenancy", "bad_scope") if case["scope"] is not None]
     wrong: list[str] = []
     async with opened(kind, quick) as bank:
         await furnished(bank.store, bank.scope)
         before = await state(bank.store, bank.scope)
-        for name in scoped:
-            given, named = _OTHER_ARGUMENTS.get(name, ((), {}))
-            for scope in bad:
-                try:
-                    if name == "attempt":
-                        await attempted(bank, scope)
-                    else:
-                        await getattr(bank, name)(*given, **named, scope=scope)
-                    wrong.append(f"{name}: {str(scope)[:80]!r}")
-                except UsageError as error:
-                    wrong += [] if "cannot be a scope" in str(error) else [f"{name}: {error}"]
+        for scope in bad:
+            try:
+                bank.scoped(scope)
+                wrong.append(f"{str(scope)[:80]!r}")
+            except UsageError as error:
+                wrong += [] if "cannot be a scope" in str(error) else [str(error)]
         assert await bank.admin.scopes() == (bank.scope,)
         assert await state(bank.store, bank.scope) == before
     assert wrong == []
+
+
+_TELLS_ITS_SCOPE = {"scoped"}
+
+
+def test_a_handle_is_the_only_way_to_name_a_scope() -> None:
+    calls = [(of, name) for of in (AsyncReasoningBank, *views().values()) for name in methods(of)]
+    takes = {name for of, name in calls if "scope" in inspect.signature(getattr(of, name)).parameters}
+    assert takes == _TELLS_ITS_SCOPE
+
+
+@pytest.mark.anyio
+async def test_a_tenants_handle_does_not_act_on_the_whole_file(quick: Path) -> None:
+    async with opened("sqlite", quick) as bank:
+        await furnished(bank.store, THEIRS)
+        for handle in (bank.scoped(OURS), bank.scoped(bank.scope), bank.scoped(writer="u-17"), bank.scoped().scoped()):
+            admin = handle.admin
+            for call in (admin.scopes, admin.verify, admin.rebuild, lambda a=admin: a.backup(quick / "copy.db")):
+                with pytest.raises(UsageError, match="whole file"):
+                    await call()
+    assert not (quick / "copy.db").exists()
+
+
+@pytest.mark.anyio
+async def test_a_handle_tells_its_own_scope_and_writer_and_no_other() -> None:
+    async with opened("memory", Path()) as bank:
+        handle = bank.scoped(OURS, writer="u-17")
+        assert (handle.scope, handle.writer, handle.settings["scope"]) == (OURS, "u-17", OURS)
+        assert bank.scope not in repr(handle.settings)
+        assert (bank.scope, bank.settings["scope"]) == ("nobody/else", "nobody/else")
+        assert (handle.scoped(THEIRS).scope, handle.scoped(THEIRS).writer) == (THEIRS, "u-17")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_a_handle_consolidates_no_experience_of_another_scope(dry_run: bool) -> None:
+    lesson = Lesson(title="Ask first", content="Ask the customer before the order is cancelled.")
+    async with opened("memory", Path()) as bank:
+        with pytest.raises(UsageError, match="scope"):
+            await bank.scoped(OURS).consolidate(
+                Experience(scope=THEIRS, task="a task", lessons=(lesson,)), dry_run=dry_run
+            )
+        assert await bank.admin.scopes() == ()
 
 
 async def glance(store: Store, scope: str) -> Any:
@@ -198,6 +202,46 @@ async def test_what_is_somebody_elses_is_answered_exactly_as_what_does_not_exist
             assert await bank.admin.verify() == ()
     assert wrong == []
     assert {case["door"] for case in cases("tenancy", "door")} == DOORS.keys()
+
+
+_ANSWERED_WITHOUT_ERROR = {
+    # What asks for many, or for what follows from an id, has an empty answer.
+    "store.settlement",
+    "store.holding",
+    "store.learned",
+    "store.search_without",
+    "store.nearest_without",
+    "store.unlearned",
+    "store.list_recalls_of",
+    "store.journal_since",
+    "store.journal_of_kinds",
+    "recalls.list_of",
+    "history.list_lesson",
+    "history.list_experience",
+    "history.lineage",
+    # An id that somebody else uses is free here.
+    "bank.learn_known_run",
+}
+_OTHER_REFUSALS = {"store.unchanged": Conflict, "bank.trial_lesson": UsageError, "bank.trial_with": UsageError}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("kind", STORES)
+async def test_every_call_with_an_id_of_another_tenant_says_there_is_none(kind: str) -> None:
+    wrong: list[str] = []
+    with folder() as where:
+        async with opened(kind, where) as bank:
+            await furnished(bank.store, OURS)
+            foreign = await furnished(bank.store, THEIRS, "foreign-")
+            theirs = await glance(bank.store, THEIRS)
+            for name in DOORS.keys() - _ANSWERED_WITHOUT_ERROR:
+                expected = _OTHER_REFUSALS.get(name, NotFound)
+                try:
+                    wrong.append(f"{name} answered {await DOORS[name].knock(bank, OURS, foreign)!r}"[:300])
+                except LessonbankError as error:
+                    wrong += [] if type(error) is expected else [f"{name}: {type(error).__name__}: {error}"]
+            assert await glance(bank.store, THEIRS) == theirs
+    assert wrong == []
 
 
 @pytest.mark.anyio

@@ -229,7 +229,7 @@ def test_an_agent_that_streams_has_its_run_learned_from() -> None:
                 break
         learned = bank.learn(messages, recall=recall, outcome="success")
         assert learned.experience
-        kept = bank.trajectory(learned.experience.attempts[0].trajectory_id)
+        kept = bank.runs.get(learned.experience.attempts[0].trajectory_id).trajectory
     assert [item.title for item in learned.lessons] == ["Look the order up"]
     assert served.server.requests[1].body["messages"][-1]["content"] == "shipped"
     assert any(call.name == "state_of" for step in kept.steps for call in step.action.calls)

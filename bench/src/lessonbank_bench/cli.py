@@ -239,15 +239,13 @@ def _check_names(experiment: Experiment) -> None:
 
 
 def _model(experiment: Experiment) -> LanguageModel | None:
-    from lessonbank import wiring
+    from lessonbank import Model, wiring
     from lessonbank_bench.arms import PATIENCE
 
     if not experiment.model:
         return None
-    roles = wiring.resolve_models(
-        experiment.model, base_url=experiment.base_url or None, api_key=None, timeout=PATIENCE
-    )
-    return roles.extractor
+    model = Model(experiment.model, base_url=experiment.base_url or None, timeout=PATIENCE)
+    return wiring.resolve_models(model).extractor
 
 
 def _refuse_in_vain(experiment: Experiment, *, anyway: bool) -> None:

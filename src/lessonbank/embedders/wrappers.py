@@ -80,7 +80,7 @@ class Chunked:
 
     def __init__(self, embedder: Embedder, /, *, window: int, count: Callable[[str], int] = len) -> None:
         if window < 8:
-            raise UsageError(f"a window below 8 holds no text, got {window}")
+            raise UsageError(f"a window of {window} tokens is too small: use at least 8")
         self._embedder = embedder
         self._window = window
         self._count = count

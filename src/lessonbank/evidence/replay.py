@@ -56,7 +56,7 @@ async def replay(
     agent: AnyAgent,
     /,
     *,
-    outcome: Verifier,
+    verify: Verifier,
     question: Question,
     design: Design,
     scope: str,
@@ -68,7 +68,7 @@ async def replay(
             compare, or the agent or the verifier gave what they should not. What these raise reaches the caller.
         NotFound: a recall that this scope does not have.
     """
-    _check(agent=agent, outcome=outcome)
+    _check(agent=agent, verify=verify)
     receipts = await _receipts(store, recalls, scope)
     lessons = _Lessons(store, scope)
     target = await _target(lessons, question)
@@ -79,7 +79,7 @@ async def replay(
             f"there is nothing to compare in these recalls: {next(m.why for m in made if isinstance(m, _Left))}"
         )
     trial = Trial(design)
-    stopped, runs = await _play(_Runner(agent, outcome, threads=design.concurrency), arms, trial, design)
+    stopped, runs = await _play(_Runner(agent, verify, threads=design.concurrency), arms, trial, design)
     about = Replay(
         scope=scope,
         way=question.way,
@@ -250,8 +250,8 @@ def _notes(made: Sequence[_Arms | _Left], design: Design) -> Iterator[str]:
 class _Runner:
     """The caller's agent and verifier, held to what they promise."""
 
-    def __init__(self, agent: AnyAgent, outcome: Verifier, /, *, threads: int) -> None:
-        self._agent, self._outcome = called(agent, threads=threads), called(outcome, threads=threads)
+    def __init__(self, agent: AnyAgent, verify: Verifier, /, *, threads: int) -> None:
+        self._agent, self._verify = called(agent, threads=threads), called(verify, threads=threads)
         self._seeded = bool(taken(agent, "seed"))
 
     async def pair(self, planned: Planned, arms: _Arms, /) -> tuple[ReplayedPair, int]:
@@ -265,7 +265,7 @@ class _Runner:
             if refused:
                 refused = f"the run {arm} it of recall {arms.recall_id} {refused}"
                 break
-            outcomes[arm] = _success(await self._outcome(run))
+            outcomes[arm] = _success(await self._verify(run))
         row = ReplayedPair(
             recall_id=arms.recall_id,
             seed=planned.seed,

@@ -63,12 +63,12 @@ def asked(*, without: str | None, with_: str | None, placebo: str | bool) -> Que
     given: dict[Way, str | bool | None] = {"without": without, "with": with_, "placebo": placebo or None}
     named: list[tuple[Way, str | bool]] = [(way, what) for way, what in given.items() if what is not None]
     if len(named) != 1:
-        raise UsageError("replay compares one thing: give one of without=id, with_=id, placebo=True or placebo=id")
+        raise UsageError("trial compares one thing: give one of without=id, with_=id, placebo=True or placebo=id")
     way, what = named[0]
     if way == "placebo" and what is True:
         return Question("placebo")
     if not isinstance(what, str) or not what:
-        raise UsageError(f"replay takes the id of a lesson, such as `bank.items()[0].id`; got {what!r}")
+        raise UsageError(f"trial takes the id of a lesson, such as `bank.lessons.list()[0].id`; got {what!r}")
     return Question(way, what)
 
 

@@ -10,7 +10,8 @@ from typing import Final
 
 from anyio import to_thread
 
-from lessonbank._concurrency import Turn, if_there
+from lessonbank._concurrency import if_there
+from lessonbank._locks import ScopeLocks
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Store
@@ -72,7 +73,7 @@ class StoredLedger:
 
     def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, alpha: float = ALPHA) -> None:
         self.policy = policy
-        self._store, self._act, self._alpha, self._turn = store, act, alpha, Turn()
+        self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
         self._kept: dict[str, _Kept] = {}
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
@@ -90,20 +91,20 @@ class StoredLedger:
         assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
         odds = (assigned.control_probability, *assigned.probability.values())
         if not all(0.0 <= odd <= 1.0 for odd in odds):
-            raise UsageError("the policy of holdout= drew with a probability that is not from 0 to 1: mend the policy")
+            raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
 
     async def settled(self, *, scope: str) -> Acted:
         """See `Ledger.settled`."""
         try:
-            async with self._turn:
+            async with self._locks.of(scope):
                 return await self._review(scope) if await self._due(scope) else Acted()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in looking at it: the run was learned
             return Acted(notes=(f"the evidence was not reviewed: {quoted(str(error))}",))
 
     async def lift(self, *, scope: str, level: float) -> Lift:
         """See `Ledger.lift`."""
-        async with self._turn:
+        async with self._locks.of(scope):
             kept = await self._read(scope)
             unsettled = [recall async for recall in self._store.receipts(scope=scope, settled=False)]
             with self._lock:

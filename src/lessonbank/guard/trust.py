@@ -29,7 +29,7 @@ def check_person(by: object, /, *, call: str, of: str) -> None:
         UsageError: `by` is no name.
     """
     if not isinstance(by, str) or not by.strip():
-        raise UsageError(f"{call} takes the name of the person who vouches for {of}")
+        raise UsageError(f"{call} takes the name of the person who is responsible for {of}")
 
 
 def showable(experience: Experience, states: Iterable[TrustState], /) -> Experience:

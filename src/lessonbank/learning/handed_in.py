@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import TypeAdapter
 
@@ -90,7 +91,7 @@ def _unstated(outcome: object) -> bool:
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | Verdict) or not isinstance(value, Iterable):
         return [value] * count
     several = list(cast("Iterable[Any]", value))
     if len(several) != count:
@@ -98,13 +99,17 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     return several
 
 
-SUBMITTED = "submitted"
+SUBMITTED: Final = "lessonbank_submitted"
 """Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
-def submitted(*, recall_id: str | None, outcome: Outcome | None, reward: float | None) -> dict[str, Json]:
-    """What a later call of `learn` needs to know of a submitted run."""
+def submitted(
+    runs: Sequence[Trajectory], /, *, recall_id: str | None, outcome: Outcome | None, reward: float | None
+) -> dict[str, Json]:
+    """What a later call of `learn` needs to know of submitted runs; those of one call belong together."""
     told: dict[str, Json] = {"recall": recall_id, "outcome": outcome, "reward": reward}
+    if len(runs) > 1:
+        told["runs"] = [run.id for run in runs]
     return {key: value for key, value in told.items() if value is not None}
 
 
@@ -115,9 +120,11 @@ def checked_metadata(metadata: Mapping[str, Json] | None, /) -> dict[str, Json]:
         UsageError: no mapping from text to what JSON can hold.
     """
     try:
-        return _METADATA.validate_python(dict(metadata or {}), strict=True)
+        told = _METADATA.validate_python(dict(metadata or {}), strict=True)
+        json.dumps(told, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"metadata= takes a mapping from text to JSON values; got {metadata!r:.80}") from error
+    return told
 
 
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
@@ -18,8 +19,12 @@ from lessonbank.types import (
     Trajectory,
     Usage,
     Verdict,
+    VerdictSource,
     numbers_cited,
 )
+
+_AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
+"""Whose word counts more, the weakest first."""
 
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
@@ -93,5 +98,7 @@ def corrected(experience: Experience | None, truths: Mapping[str, Verdict | None
 
 
 def _differs(ref: RunRef, id: str, truth: Verdict) -> bool:
-    said = (ref.verdict.outcome, ref.verdict.reward)
-    return ref.trajectory_id == id and said != (truth.outcome, truth.reward)
+    """Whether `truth` says something else of the run, or the same on better authority."""
+    known = ref.verdict
+    better = _AUTHORITY.index(truth.source) > _AUTHORITY.index(known.source)
+    return ref.trajectory_id == id and (better or (known.outcome, known.reward) != (truth.outcome, truth.reward))

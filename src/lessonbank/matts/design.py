@@ -49,9 +49,9 @@ class Design:
         for name in get_args(Spent):
             _positive(name, getattr(self, name))
         if self.labels is not None and not self.contrasts:
-            raise UsageError("labels= is about the contrast of several runs, and here none is made: leave it out")
+            raise UsageError("labels= has no effect here, because no contrast of several runs is made: leave it out")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"seed is a whole number that the agent's luck follows from; got {self.seed!r}")
+            raise UsageError(f"seed is a whole number; got {self.seed!r}")
 
     @property
     def learns(self) -> bool:
@@ -158,4 +158,4 @@ def _positive(name: str, value: object) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise UsageError(f"{name} is what the runs may take together, a number above 0; got {value!r:.80}")
+        raise UsageError(f"{name} is a budget for all runs together, a number above 0; got {value!r:.80}")

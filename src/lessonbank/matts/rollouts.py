@@ -223,7 +223,7 @@ class Rollouts:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a verifier raises: the run is there, and can be judged
             self.notes.append(
-                f"outcome= failed on a run, the judge decides: {type(problem).__name__}: {quoted(str(problem))}"
+                f"verify= failed on a run, the judge decides: {type(problem).__name__}: {quoted(str(problem))}"
             )
             return None, None
         return stated(told)

@@ -79,7 +79,8 @@ class PydanticAIModel:
 
     def __init__(self, model: str | Model, /, *, base_url: str | None = None, api_key: str | None = None) -> None:
         if base_url is not None and not base_url.startswith(("http://", "https://")):
-            raise UsageError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+            shown = base_url.split("@")[-1].split("?")[0]  # without a name, a password or a key
+            raise UsageError(f"`base_url` must begin with http:// or https://, got {shown!r}")
         if api_key is not None and not api_key.strip():
             raise UsageError("api_key is blank: pass the key, or leave api_key out to use the environment's")
         self._source = _model_id(model, base_url) if isinstance(model, str) else model
@@ -204,7 +205,7 @@ def _check_environment(provider: str, /) -> None:
     family = provider.removesuffix("-chat").removesuffix("-responses")
     variable = f"{family.upper().replace('-', '_')}_API_KEY"
     if variable in os.environ and not os.environ[variable].strip():
-        raise UsageError(f"{variable} is set and blank: put the key into it, or pass api_key=")
+        raise UsageError(f"{variable} is set but blank: put the key into it, or pass api_key=")
 
 
 def _model_id(model: str, base_url: str | None, /) -> str:
@@ -219,7 +220,7 @@ def _model_id(model: str, base_url: str | None, /) -> str:
     provider, slash, rest = model.partition("/")
     if not slash or not rest:
         raise UsageError(
-            f"the model {model!r} does not say whose it is: write `provider:model`, such as 'openai:{model}', "
+            f"the model {model!r} has no provider: write `provider:model`, such as 'openai:{model}', "
             "or give the `base_url` of an OpenAI-compatible server"
         )
     return f"{provider}:{rest}"

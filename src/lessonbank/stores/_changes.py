@@ -98,7 +98,7 @@ class Draft:
                 self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
             case Rollback():
-                raise UsageError("a rollback goes alone: other changes, vectors and settlements before or after it")
+                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})
@@ -129,11 +129,11 @@ class Draft:
                 before is None and lesson.state == "active"
             ):
                 raise UsageError(
-                    f"the lesson {lesson.id!r} says of itself how far it is trusted: only a Trust change does"
+                    f"the lesson {lesson.id!r} already has a state: a new lesson is on probation, and only a Trust change moves it"
                 )
             if before and before.state == "active" and before.text != lesson.text:
                 raise UsageError(
-                    f"the lesson {lesson.id!r} is trusted for what it says: other words make another lesson"
+                    f"the lesson {lesson.id!r} is trusted, so its words cannot be replaced: add a new lesson, or edit it as a person"
                 )
 
     def _put(self, experience: Experience) -> None:

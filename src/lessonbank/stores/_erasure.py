@@ -199,7 +199,7 @@ _LETTERS: Final = str.maketrans("0123456789", "ghijklmnop")
 def check_erasures(these: Sequence[tuple[Erasure, str]], /) -> Sequence[tuple[Erasure, str]]:
     """Each of these once. Raises UsageError for a scope, which goes alone."""
     if any(what == "scope" for what, _ in these):
-        raise UsageError("a scope is purged alone: nothing else of it is left then")
+        raise UsageError("a whole scope cannot be purged together with single records: purge the scope alone")
     return list(dict.fromkeys(these))
 
 

@@ -56,7 +56,7 @@ def checked_limit(limit: int, /) -> int:
 
 def no_such(kind: str, after: str, /) -> NotFound:
     """The error for a page that follows a record which is not there."""
-    return NotFound(f"no {kind} {after!r} in this scope: begin the list anew")
+    return NotFound(f"no {kind} {after!r} in this scope: start the list again")
 
 
 def tags(metadata: Mapping[str, Json], /) -> frozenset[bytes]:

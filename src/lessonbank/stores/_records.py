@@ -32,7 +32,7 @@ def checked_scope(scope: str, /) -> str:
         UsageError: the scope cannot be written as UTF-8.
     """
     if encodable(scope) != scope:
-        raise UsageError(f"the scope {scope!r} holds a lone surrogate and cannot be kept: use plain text")
+        raise UsageError(f"the scope {scope!r} contains a lone surrogate: use plain text")
     return scope
 
 

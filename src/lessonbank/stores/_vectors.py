@@ -43,7 +43,7 @@ def unit(vector: Any, /, *, what: str) -> Floats:
     if not np.isfinite(largest):
         raise UsageError(f"the vector of {what} holds NaN or infinity: the embedder is broken")
     if largest == 0.0:
-        raise UsageError(f"the vector of {what} is all zeros and points nowhere: the embedder is broken")
+        raise UsageError(f"the vector of {what} is all zeros: the embedder is broken")
     row = row / largest
     return (row / np.linalg.norm(row)).astype(np.float32)
 
@@ -64,7 +64,7 @@ def placeable(
         SpaceMismatch: a vector has another dimension than the space.
     """
     if not space:
-        raise UsageError("vectors need the name of their space")
+        raise UsageError("these vectors come without the name of their space: pass space=")
     rows = _packed_together(list(vectors.values()))
     if rows is None or dimensions not in (None, rows[0].shape[1]):
         rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from lessonbank.errors import UsageError
 
 from .ids import mended
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
+_SHOWN: Final = 80
+
+
+class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
+    """A record was made with a field that does not exist, is missing or has a wrong value."""
 
 
 class Record(BaseModel):
@@ -27,7 +35,7 @@ class Record(BaseModel):
                 self.__pydantic_validator__.validate_python(data, self_instance=self)
             except ValidationError as error:
                 if not _of_surrogates(error):
-                    raise
+                    raise InvalidRecord(_said(type(self), error)) from error
                 self.__pydantic_validator__.validate_python(mended(data), self_instance=self)
 
         # Records inside of a record are then read by pydantic itself: a call of this for each would take twice as long.
@@ -42,6 +50,26 @@ class Record(BaseModel):
             if not _of_surrogates(error):
                 raise
             return super().model_validate(mended(obj), **options)
+
+
+def _said(kind: type[BaseModel], error: ValidationError) -> str:
+    """What is wrong, in one sentence: first a field that does not exist, which may be a missing one mistyped."""
+    problems = error.errors(include_url=False)
+    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+        near = get_close_matches(place, kind.model_fields, n=1)
+        return f"{kind.__name__} has no field {place!r}" + (f": did you mean {near[0]!r}?" if near else "")
+    if first["type"] == "missing":
+        return f"{kind.__name__} needs {place}="
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{kind.__name__}({place}=) is wrong: {reason}; got {_short(first['input'])}"
+
+
+def _short(value: object) -> str:
+    """A value as a short text of one line."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
 
 
 def _of_surrogates(error: ValidationError) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
-from lessonbank.types import Counts, Erasure, Forgotten, Json, Record
+from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
 from .audit import differences
@@ -50,6 +51,8 @@ class AsyncAdmin:
 
         Raises UsageError, StoreUnavailable.
         """
+        if self._of.skips("export"):
+            return 0
         return await archive.write(self._of.store, Path(path).expanduser(), scope=self._of.scope)
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
@@ -58,6 +61,8 @@ class AsyncAdmin:
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
         who vouches for those that were trusted where the file was written. Raises UsageError, FormatError, Conflict.
         """
+        if self._of.skips("import_"):
+            return 0
         source = Path(path).expanduser()
         return await archive.read(
             self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
@@ -92,6 +97,8 @@ class AsyncAdmin:
         A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
         journal. `preview` erases nothing and says what would go. Raises UsageError, NotFound, StoreUnavailable.
         """
+        if self._of.skips("purge"):
+            return Erasing()
         wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         writer = self._of.writer if by is None else person(by)
         if preview or wanted.empty:
@@ -100,7 +107,7 @@ class AsyncAdmin:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
         these: Sequence[tuple[Erasure, str]] = [
-            *(("lesson", id) for id in wanted.lessons),
+            *(("lesson", id) for id in wanted.lessons if not wanted.runs),  # those of a run go with it
             *(("trajectory", id) for id in wanted.runs),
             *(("recall", id) for id in wanted.recalls),
         ]
@@ -112,9 +119,11 @@ class AsyncAdmin:
 
         `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
         """
-        if not days > 0:
+        if not isinstance(cast("object", days), int | float) or isinstance(days, bool) or not days > 0:
             raise UsageError(f"days is a number above 0; got {days!r}")
         before = datetime.now(UTC) - timedelta(days=days)
+        if self._of.skips("forget"):
+            return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
 
     async def scopes(self) -> tuple[str, ...]:
@@ -132,7 +141,8 @@ class AsyncAdmin:
             StoreUnavailable: the copy cannot be written, or the bank is damaged.
         """
         self._of.whole_file("backup")
-        await self._of.store.backup(Path(path).expanduser())
+        if not self._of.skips("backup"):
+            await self._of.store.backup(Path(path).expanduser())
 
     async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
         """What is wrong with the stored records, one sentence each; empty when all is sound.
@@ -171,9 +181,22 @@ class AsyncAdmin:
                 whole_scope=all,
             )
             await self._check_there(one)
-            return one
+            return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        return Erasing(runs=runs, recalls=recalls)
+        return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
+
+    async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
+        """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""
+        gone, found = set(runs), list[str]()
+        if not gone:
+            return ()
+        experiences = self._of.store.scan(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+            async for one in every:
+                attempts = {ref.trajectory_id for ref in one.attempts}
+                whole = bool(attempts) and attempts <= gone
+                found += [i.id for i in one.lessons if whole or gone.intersection(i.provenance.trajectory_ids)]
+        return tuple(found)
 
     async def _check_there(self, wanted: Erasing) -> None:
         """Refuse ids that are not there, in a preview too."""

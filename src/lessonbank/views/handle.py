@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from lessonbank.config import OFF
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
@@ -13,6 +15,8 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import check_person
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned
+
+log: Final = logging.getLogger("lessonbank")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +34,20 @@ class Handle:
     correct: Callable[..., Awaitable[Learned]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
+    off: bool = False
+    """Whether memory is switched off: nothing is written, and nothing is there."""
+
+    def skips(self, call: str, /) -> bool:
+        """Whether memory is switched off, so that `call` does nothing. The log says so."""
+        if self.off:
+            log.warning("%s did nothing: %s", call, OFF)
+        return self.off
 
     async def apply(self, *changes: Change, by: str | None = None, **more: Any) -> tuple[JournalEntry, ...]:
         """Apply changes in the scope. `by`: the person who makes them. Raises UsageError, NotFound, Conflict."""
         writer = self.writer if by is None else person(by)
+        if self.skips("a change"):
+            return ()
         return tuple(await self.store.apply(changes, scope=self.scope, writer=writer, **more))
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:

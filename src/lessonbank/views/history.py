@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 
 from anyio import to_thread
 
+from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
 from lessonbank.types import Experience, Found, JournalEntry, Match, Rollback
@@ -44,7 +45,7 @@ class AsyncHistory:
         Raises UsageError for a lesson and an experience at once.
         """
         if lesson is not None and experience is not None:
-            raise UsageError("history is of a lesson or of an experience: name one of them")
+            raise UsageError("history takes a lesson or an experience, not both: name one of them")
         if limit is not None and limit < 1:
             raise UsageError(f"limit is a whole number of at least 1; got {limit!r}")
         if lesson is None and experience is None:
@@ -82,6 +83,8 @@ class AsyncHistory:
         target = _checked(to)
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
+        if self._of.off:
+            raise UsageError(OFF)
         return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
 
     async def lineage(self, lesson_id: str, /) -> Lineage:
@@ -120,7 +123,7 @@ class AsyncHistory:
 
 def _check_question(task: object, limit: object) -> None:
     if not isinstance(task, str) or not task.strip():
-        raise UsageError("a search needs the text of a task that is not blank")
+        raise UsageError("the task of this search is blank: pass its text")
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise UsageError(f"limit is a number of experiences, 1 or more; got {limit!r}")
 
@@ -146,7 +149,7 @@ def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[M
 
 def _checked(when: object, /) -> Moment:
     if isinstance(when, datetime) and when.tzinfo is None:
-        raise UsageError("a moment needs its time zone, as in datetime.now(UTC)")
+        raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
     if isinstance(when, datetime) or (isinstance(when, int) and not isinstance(when, bool) and when >= 0):
         return when
     raise UsageError(f"a moment is the number of a change, from 0, or a datetime; got {when!r}")

@@ -103,6 +103,7 @@ class AsyncLessons:
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
         when not. `by`: the person's name. Raises UsageError.
         """
+        _check_text(title=title, content=content, task=task)
         writer = person(by)
         lesson = Lesson(
             title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
@@ -110,14 +111,14 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        await self._of.apply(
+        applied = await self._of.apply(
             Add(experience=new),
             _approval((lesson.id,), writer, ""),
             by=by,
             vectors=vectors,
             space=self._of.retriever.space,
         )
-        return await self.get(lesson.id)
+        return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
         self,
@@ -134,9 +135,12 @@ class AsyncLessons:
 
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
+        _check_text(**{name: text for name, text in (("title", title), ("content", content)) if text is not None})
         owner = await self._of.store.owner(id, scope=self._of.scope)
         lesson = _lesson(owner, id)
         told = {"title": title, "content": content, "description": when}
+        if blank := [name for name in ("title", "content") if told[name] is not None and not str(told[name]).strip()]:
+            raise UsageError(f"the {blank[0]} of a lesson cannot be blank: retire the lesson instead")
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
         safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
@@ -174,6 +178,13 @@ class AsyncLessons:
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         return await self._of.apply(Restore(lesson_ids=_named(ids), reason=reason), by=by)
+
+
+def _check_text(**texts: object) -> None:
+    """Refuse blank texts. Raises UsageError."""
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"{name} is a text that is not blank; got {text!r}")
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:

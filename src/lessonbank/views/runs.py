@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lessonbank._concurrency import if_there
+from lessonbank.errors import UsageError
 from lessonbank.learning.handed_in import SUBMITTED
 from lessonbank.types import Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
@@ -78,10 +80,23 @@ class AsyncRuns:
         for run in waiting:
             if run.id in done:
                 continue
-            result = await self._of.learn(run, **_submitted(run))
+            runs, told = await self._as_submitted(run)
+            result = await self._of.learn(runs, **told)
+            done.update(one.id for one in runs)
             done.update(ref.trajectory_id for ref in result.experience.attempts) if result.experience else None
             learned.append(result)
         return tuple(learned)
+
+    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], dict[str, Any]]:
+        """The runs that were submitted together with `run`, and what was said of them then."""
+        told = run.metadata.get(SUBMITTED)
+        said = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+        store, scope = self._of.store, self._of.scope
+        others = [id for id in said.get("runs", ()) if id != run.id]
+        siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
+        arguments = {name: said[name] for name in ("outcome", "reward") if name in said}
+        recall = await if_there(store.recall(said["recall"], scope=scope)) if "recall" in said else None
+        return [run, *siblings], {**arguments, "recall": recall}
 
     async def correct(self, id: str, /, *, outcome: Outcome, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
@@ -93,15 +108,14 @@ class AsyncRuns:
         return await self._of.correct(await self._of.store.trajectory(id, scope=self._of.scope), verdict)
 
     async def audit(self, count: int = 20, /, *, seed: int | None = None) -> tuple[Run, ...]:
-        """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`."""
+        """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`.
+
+        A run that a person has confirmed or corrected is not drawn again. Raises UsageError.
+        """
+        if not isinstance(cast("object", count), int) or isinstance(count, bool) or count < 1:
+            raise UsageError(f"count is a whole number of at least 1; got {count!r}")
         judged, after = list[Run](), None
         while page := await self.list(status="learned", limit=_PAGE, after=after):
             judged += [run for run in page if run.verdict.source == "judge" and run.verdict.outcome != "unknown"]
             after = page[-1].trajectory.id
         return tuple(random.Random(seed).sample(judged, min(count, len(judged))))
-
-
-def _submitted(run: Trajectory) -> dict[str, Any]:
-    """What was said when the run was submitted."""
-    told = run.metadata.get(SUBMITTED)
-    return dict(cast("Mapping[str, Any]", told)) if isinstance(told, dict) else {}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
-from lessonbank.bank import OFF, AsyncReasoningBank
+from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
+    OFF,
     Evidence,
     File,
     Learning,
@@ -45,7 +46,7 @@ from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import resolve as resolve_models
 from ._retrieval import choose as choose_retrieval
-from ._stores import open_store
+from ._stores import open_store, switched_off
 from ._trust import rationed, trusting
 
 if TYPE_CHECKING:
@@ -110,11 +111,11 @@ async def connect_async(
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
     off = _is_off()
-    where, model, embedder = (":memory:", None, "lexical") if off else (where, model, embedder)
+    model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
     intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
-    store = await open_store(where)
+    store = switched_off() if off else await open_store(where)
     try:
         keys = Keys(model.base_url, model.api_key) if model else Keys()
         found = await choose_embedder(embedder, store=store, model=model.name if model else None, keys=keys)
@@ -176,11 +177,16 @@ async def connect_async(
 
 
 def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> Callable[P, ReasoningBank]:
+    signature = inspect.signature(make).replace(return_annotation=ReasoningBank)
+
     def connect(*args: P.args, **kwargs: P.kwargs) -> ReasoningBank:
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"connect(): {error}") from None
         return ReasoningBank(run_sync(make(*args, **kwargs)))
 
-    connect.__doc__ = make.__doc__
-    signature = inspect.signature(make).replace(return_annotation="ReasoningBank")
+    connect.__doc__, connect.__qualname__ = make.__doc__, "connect"
     connect.__signature__ = signature  # type: ignore[attr-defined]  # help() shows the parameters and the right result
     return connect
 

@@ -67,5 +67,5 @@ def abstaining(judge: Judge, below: object, /) -> Judge:
         UsageError: no threshold from 0 to 1.
     """
     if isinstance(below, bool) or not isinstance(below, int | float) or not 0.0 <= below <= 1.0:
-        raise UsageError(f"abstain is the confidence below which a judge says nothing, from 0 to 1; got {below!r}")
+        raise UsageError(f"abstain is the confidence below which a judge says `unknown`, from 0 to 1; got {below!r}")
     return Abstaining(judge, float(below)) if below else judge

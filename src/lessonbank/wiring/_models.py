@@ -46,9 +46,9 @@ def resolve(model: Model | None, /) -> Roles:
     if isinstance(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
-            raise UsageError(f"there is no role {unknown[0]!r}: the roles are judge, extractor and contrast")
+            raise UsageError(f"there is no model role {unknown[0]!r}: use judge, extractor and contrast")
         if not {"judge", "extractor"} & set(named):
-            raise UsageError("a mapping of models names a judge, an extractor, or both (and a contrast if it likes)")
+            raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast is optional")
         made = {role: _one(one, model) for role, one in named.items()}
         made.setdefault("contrast", made["extractor"]) if "extractor" in made else None
         return Roles(**made)
@@ -69,7 +69,7 @@ def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> Langua
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
     if hasattr(choice, "generate"):
         if not isinstance(getattr(choice, "name", None), str):
-            raise UsageError(f"the model {type(choice).__name__} needs a `name` (text), which its lessons will carry")
+            raise UsageError(f"the model {type(choice).__name__} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel

@@ -39,7 +39,7 @@ def choose(
     if asked.level == "lesson":
         floor = chosen(asked.floor, None)
         # Duplicates come from like tasks; the words of tasks are there, while vectors of tasks would be a second space.
-        found = LessonRetriever(store, _needed(embedder, "level='lesson'"))
+        found = LessonRetriever(store, _needed(embedder, "Retrieval(level='lesson')"))
         return _guarded(asked, Floor(found, floor) if floor else found), LexicalRetriever(store)
     bare = _searching(asked, store, embedder, _Floors())
     return _guarded(asked, _searching(asked, store, embedder, _floors(asked, embedder, profile))), bare
@@ -69,7 +69,7 @@ def _searching(asked: Retrieval, store: Store, embedder: Embedder | None, floors
     lexical = WordFloor(LexicalRetriever(store), floors.words) if floors.words else LexicalRetriever(store)
     if _by(asked) == "lexical" or (_by(asked) is None and embedder is None):
         return lexical
-    dense = DenseRetriever(store, _needed(embedder, repr(_by(asked))), floors.vectors, lexical)
+    dense = DenseRetriever(store, _needed(embedder, f"retrieval={_by(asked)!r}"), floors.vectors, lexical)
     return HybridRetriever(dense, lexical) if _by(asked) == "hybrid" else dense
 
 
@@ -79,9 +79,7 @@ def _by(asked: Retrieval) -> Search | None:
 
 def _needed(embedder: Embedder | None, by: str) -> Embedder:
     if embedder is None:
-        raise UsageError(
-            f"retrieval={by} needs an embedder, and this bank has none: pass embedder='hashing' or another one"
-        )
+        raise UsageError(f"{by} needs an embedder, and this bank has none: pass embedder='hashing' or another one")
     return embedder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -83,46 +84,60 @@ class BankTenant:
         id = f"r{chance.randrange(5)}"
         return Trajectory(id=id, task=_TASKS[int(id[1]) % 4], steps=(step,), answer=f"as {self.mark} did")
 
+    @property
+    def handle(self) -> AsyncReasoningBank:
+        """The bank in the scope of this call."""
+        return self.bank.scoped(self.scope, writer=self.mark)
+
     async def lesson(self, chance: random.Random, *, retired: bool = False) -> str:
-        known = (await self.bank.scoped(self.scope).lessons.list(retired=True, limit=10_000))[::-1]
+        known = (await self.handle.lessons.list(retired=True, limit=10_000))[::-1]
         fit = [i.id for i in known if i.retired is retired]
         return chance.choice(fit) if fit and chance.random() < 0.9 else "nothing"
 
     async def of(self, chance: random.Random) -> str:
-        entries = await self.bank.scoped(self.scope).history.list()
+        entries = await self.handle.history.list()
         ids = [e.entry.experience.id for e in entries if e.entry.kind in ("add", "replace")]  # type: ignore[union-attr]
         return chance.choice(ids) if ids else "nothing"
+
+    async def receipt(self, chance: random.Random) -> str:
+        known = (await self.handle.recalls.list(limit=10_000))[::-1]
+        return chance.choice(known).id if known and chance.random() < 0.9 else "nothing"
+
+    def page(self, chance: random.Random) -> dict[str, Any]:
+        text = chance.choice((None, "order", "boots", "catch"))
+        return {"text": text, "limit": chance.choice((1, 9))}
 
 
 async def _learn(t: BankTenant, chance: random.Random) -> Any:
     recall = None
     if chance.random() < 0.3:
-        recall = await t.bank.scoped(t.scope).retrieve(chance.choice(_TASKS))
+        recall = await t.handle.retrieve(chance.choice(_TASKS))
     outcome = chance.choice(("success", "failure", None))
-    return await t.bank.scoped(t.scope).learn(t.run(chance), outcome=outcome, recall=recall)  # type: ignore[arg-type]
+    return await t.handle.learn(t.run(chance), outcome=outcome, recall=recall)  # type: ignore[arg-type]
 
 
 async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
     run = t.run(chance)
     ref = RunRef(trajectory_id=run.id, verdict=Verdict(outcome="success"))
     new = Experience(scope=t.scope, task=run.task, lessons=(Lesson(title="By hand", content=t.mark),), attempts=(ref,))
-    return await t.bank.consolidate(new, dry_run=chance.random() < 0.3)
+    return await t.handle.consolidate(new, dry_run=chance.random() < 0.3)
 
 
 async def _attempt(t: BankTenant, chance: random.Random) -> Any:
-    async with t.bank.scoped(t.scope).attempt(chance.choice(_TASKS)) as attempt:
+    async with t.handle.attempt(chance.choice(_TASKS)) as attempt:
         attempt.step("look", f"as {t.mark} saw it")
-        await attempt.finish(outcome=chance.choice(("success", "failure")))
+        if chance.random() < 0.8:
+            await attempt.finish(outcome=chance.choice(("success", "failure")))
     return attempt.text, attempt.learned
 
 
 async def _purge(t: BankTenant, chance: random.Random) -> Any:
     what = chance.randrange(5)
     if what == 0:
-        return await t.bank.scoped(t.scope).admin.purge(all=True, reason=t.mark)
+        return await t.handle.admin.purge(all=True, reason=t.mark)
     if what < 3:
-        return await t.bank.scoped(t.scope).admin.purge(run=t.run(chance).id, reason=t.mark)
-    return await t.bank.scoped(t.scope).admin.purge(lesson=await t.lesson(chance), reason=t.mark)
+        return await t.handle.admin.purge(run=t.run(chance).id, reason=t.mark)
+    return await t.handle.admin.purge(lesson=await t.lesson(chance), reason=t.mark)
 
 
 async def _history(t: BankTenant, chance: random.Random) -> Any:
@@ -130,40 +145,49 @@ async def _history(t: BankTenant, chance: random.Random) -> Any:
     named = (
         {"lesson": await t.lesson(chance)} if what == "lesson" else {"experience": await t.of(chance)} if what else {}
     )
-    return await t.bank.scoped(t.scope).history.list(after=chance.choice((0, 2)), **named)
+    return await t.handle.history.list(after=chance.choice((0, 2)), **named)
 
 
 async def _export(t: BankTenant, chance: random.Random) -> Any:
     path = t.folder / f"{t.mark}.jsonl"
-    written = await t.bank.scoped(t.scope).admin.export(path)
+    written = await t.handle.admin.export(path)
     return written, path.read_text("utf-8").splitlines()[1:-1]
 
 
 async def _import(t: BankTenant, chance: random.Random) -> Any:
-    return await t.bank.scoped(t.scope).admin.import_(t.folder / f"{t.mark}.jsonl")
+    return await t.handle.admin.import_(t.folder / f"{t.mark}.jsonl")
 
 
 async def _backup(t: BankTenant, chance: random.Random) -> Any:
     return await t.bank.admin.backup(t.folder / f"{t.mark}.backup")
 
 
+async def _submit(t: BankTenant, chance: random.Random) -> Any:
+    """What a submitted run teaches is there once another call of the bank has waited for it."""
+    ids = await t.handle.submit(t.run(chance), outcome="success")
+    while waiting := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        await asyncio.wait(waiting)
+    return ids
+
+
+async def _add(t: BankTenant, chance: random.Random) -> Any:
+    return await t.handle.lessons.add(
+        title="By hand", content=f"What {t.mark} know.", task=chance.choice(_TASKS), by=t.mark
+    )
+
+
 async def _close(t: BankTenant, chance: random.Random) -> Any:
     await t.bank.close()
-    return await t.bank.scoped(t.scope).admin.counts()
+    return await t.handle.admin.counts()
 
 
 async def _scopes(t: BankTenant, chance: random.Random) -> Any:
     return t.scope in await t.bank.admin.scopes()
 
 
-async def _receipt(t: BankTenant, chance: random.Random) -> str:
-    known = [recall.id async for recall in t.bank.store.receipts(scope=t.scope)]
-    return chance.choice(known) if known and chance.random() < 0.9 else "nothing"
-
-
-async def _replay(t: BankTenant, chance: random.Random) -> Any:
-    receipt, lesson = await _receipt(t, chance), await t.lesson(chance)
-    return await t.bank.scoped(t.scope).trial(
+async def _trial(t: BankTenant, chance: random.Random) -> Any:
+    receipt, lesson = await t.receipt(chance), await t.lesson(chance)
+    return await t.handle.trial(
         [receipt],
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
         verify=lambda run: bool(run.answer),
@@ -180,7 +204,7 @@ async def _scale(t: BankTenant, chance: random.Random) -> Any:
         step = Step(action="look", observation=Observation(text="it is locked"))
         return Trajectory(id=f"s{start + next(runs)}", task=task, steps=(step,), answer=f"as {t.mark} did")
 
-    told = await t.bank.scoped(t.scope).scale(
+    told = await t.handle.scale(
         chance.choice(_TASKS), agent, k=2, verify=lambda run: bool(run.answer), choose="verdicts", concurrency=1
     )
     return told.pass_at_k, told.recall_id, told.learned
@@ -191,51 +215,75 @@ def _at(chance: random.Random) -> int:
 
 
 CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
-    "retrieve": lambda t, c: t.bank.scoped(t.scope).retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
+    "retrieve": lambda t, c: t.handle.retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
     "learn": _learn,
-    "judge": lambda t, c: t.bank.judge(t.run(c)),
-    "extract": lambda t, c: t.bank.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
+    "submit": _submit,
+    "judge": lambda t, c: t.handle.judge(t.run(c)),
+    "extract": lambda t, c: t.handle.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
     "consolidate": _consolidate,
     "attempt": _attempt,
-    "lift": lambda t, c: t.bank.scoped(t.scope).lift(),
-    "explain": lambda t, c: _with(_receipt(t, c), lambda id: t.bank.scoped(t.scope).recalls.explain(id)),
-    "replay": _replay,
+    "lift": lambda t, c: t.handle.lift(),
+    "trial": _trial,
     "scale": _scale,
-    "items": lambda t, c: t.bank.scoped(t.scope).lessons.list(retired=c.random() < 0.5, limit=10_000)[::-1],
-    "get": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.get(id)),
-    "experience": lambda t, c: _with(t.of(c), lambda id: t.bank.experience(id, scope=t.scope)),
-    "trajectory": lambda t, c: t.bank.trajectory(t.run(c).id, scope=t.scope),
-    "pending": lambda t, c: t.bank.scoped(t.scope).runs.pending(limit=10_000),
-    "counts": lambda t, c: t.bank.scoped(t.scope).admin.counts(),
-    "scopes": _scopes,
-    "verify": lambda t, c: t.bank.admin.verify(),
-    "retire": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.retire(id, reason=t.mark)),
-    "restore": lambda t, c: _with(
-        t.lesson(c, retired=True), lambda id: t.bank.scoped(t.scope).lessons.restore(id, reason=t.mark)
-    ),
-    "approve": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.approve(id, by=t.mark)),
-    "quarantine": lambda t, c: _with(
-        t.lesson(c), lambda id: t.bank.scoped(t.scope).lessons.quarantine(id, reason=t.mark)
-    ),
-    "signed_by": lambda t, c: t.bank.scoped(writer=t.mark).scoped(t.scope).learn(t.run(c), outcome="success"),
-    "history": _history,
-    "as_of": lambda t, c: t.bank.scoped(t.scope).history.state(_at(c)),
-    "diff": lambda t, c: t.bank.scoped(t.scope).history.diff(_at(c), _at(c)),
-    "retrieve_as_of": lambda t, c: t.bank.scoped(t.scope).history.search(c.choice(_TASKS), at=_at(c), limit=3),
-    "lineage": lambda t, c: _with(t.lesson(c), lambda id: t.bank.scoped(t.scope).history.lineage(id)),
-    "rollback": lambda t, c: t.bank.scoped(t.scope).history.rollback(to=_at(c), reason=t.mark),
-    "purge": _purge,
-    "rebuild": lambda t, c: t.bank.admin.rebuild(),
-    "backup": _backup,
-    "export": _export,
-    "import_": _import,
-    "reindex": lambda t, c: t.bank.scoped(t.scope).admin.reindex(),
+    "scoped": lambda t, c: t.bank.scoped(writer=t.mark).scoped(t.scope).learn(t.run(c), outcome="success"),
     "close": _close,
+    "lessons.list": lambda t, c: t.handle.lessons.list(retired=c.random() < 0.5, **t.page(c)),
+    "lessons.search": lambda t, c: t.handle.lessons.search(c.choice(("catch", "spring")), limit=c.choice((1, 9))),
+    "lessons.get": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.get(id)),
+    "lessons.experience": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.experience(id)),
+    "lessons.add": _add,
+    "lessons.edit": lambda t, c: _with(
+        t.lesson(c), lambda id: t.handle.lessons.edit(id, title=f"As {t.mark} say", by=t.mark)
+    ),
+    "lessons.retire": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.retire(id, reason=t.mark)),
+    "lessons.restore": lambda t, c: _with(
+        t.lesson(c, retired=True), lambda id: t.handle.lessons.restore(id, reason=t.mark)
+    ),
+    "lessons.approve": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.approve(id, by=t.mark)),
+    "lessons.quarantine": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.quarantine(id, reason=t.mark)),
+    "runs.list": lambda t, c: t.handle.runs.list(status=c.choice((None, "learned", "pending")), **t.page(c)),
+    "runs.search": lambda t, c: t.handle.runs.search("order", limit=c.choice((1, 9))),
+    "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
+    "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
+    "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
+    "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
+    "runs.audit": lambda t, c: t.handle.runs.audit(2, seed=1),
+    "recalls.list": lambda t, c: t.handle.recalls.list(settled=c.choice((None, True)), **t.page(c)),
+    "recalls.search": lambda t, c: t.handle.recalls.search("order", limit=c.choice((1, 9))),
+    "recalls.get": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.get(id)),
+    "recalls.explain": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.explain(id)),
+    "history.list": _history,
+    "history.state": lambda t, c: t.handle.history.state(_at(c)),
+    "history.diff": lambda t, c: t.handle.history.diff(_at(c), _at(c)),
+    "history.search": lambda t, c: t.handle.history.search(c.choice(_TASKS), at=_at(c), limit=3),
+    "history.lineage": lambda t, c: _with(t.lesson(c), lambda id: t.handle.history.lineage(id)),
+    "history.rollback": lambda t, c: t.handle.history.rollback(to=_at(c), reason=t.mark),
+    "admin.counts": lambda t, c: t.handle.admin.counts(),
+    "admin.export": _export,
+    "admin.import_": _import,
+    "admin.reindex": lambda t, c: t.handle.admin.reindex(),
+    "admin.purge": _purge,
+    "admin.forget": lambda t, c: t.handle.admin.forget(days=c.choice((1e-10, 1.0))),
+    # What acts on the whole file is its owner's: a tenant's own handle refuses it.
+    "admin.scopes": _scopes,
+    "admin.verify": lambda t, c: t.bank.admin.verify(),
+    "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
+    "admin.backup": _backup,
 }
-"""A call of every public method of a bank."""
+"""A call of every public method of a bank and of its views."""
 
 MOVES = (*("learn",) * 14, *("attempt",) * 3, *("retrieve",) * 3, *(name for name in CALLS if name != "close"))
-LOOKS = ("items", "history", "counts", "pending", "export", "verify", "scopes")
+LOOKS = (
+    "lessons.list",
+    "runs.list",
+    "recalls.list",
+    "history.list",
+    "admin.counts",
+    "runs.pending",
+    "admin.export",
+    "admin.verify",
+    "admin.scopes",
+)
 
 
 async def _with(found: Awaitable[str], call: Callable[[str], Awaitable[Any]]) -> Any:

@@ -11,9 +11,11 @@ from tenants import collected
 from lessonbank import AsyncReasoningBank
 from lessonbank.testing._store_samples import START, towards
 from lessonbank.types import (
+    Edit,
     Experience,
     Lesson,
     Merge,
+    Recall,
     Rejudge,
     Replace,
     Restore,
@@ -115,33 +117,73 @@ DOORS: dict[str, Door] = {
     "store.journal_of_kinds": Door(
         "last", lambda b, s, i: collected(b.store.journal(scope=s, since=i.last, kinds={"add", "settle"}))
     ),
-    "bank.explain": Door("recall", lambda b, s, i: b.scoped(s).recalls.explain(i.recall)),
-    "bank.replay": Door(
-        "recall", lambda b, s, i: b.scoped(s).trial([i.recall], str, verify=bool, without="own-lesson")
+    "store.get_run": Door("run", lambda b, s, i: b.store.get_run(i.run, scope=s)),
+    "store.edit": _apply(
+        "lesson", lambda s, i: Edit(lesson_id=i.lesson, title="t", description="d", content="c", by="ana")
     ),
-    "bank.replay_lesson": Door("lesson", lambda b, s, i: b.scoped(s).trial(["q"], str, verify=bool, without=i.lesson)),
-    "bank.get": Door("lesson", lambda b, s, i: b.scoped(s).lessons.get(i.lesson)),
-    "bank.experience": Door("experience", lambda b, s, i: b.experience(i.experience, scope=s)),
-    "bank.trajectory": Door("run", lambda b, s, i: b.trajectory(i.run, scope=s)),
-    "bank.retire": Door("lesson", lambda b, s, i: b.scoped(s).lessons.retire("own-lesson", i.lesson, reason="r")),
-    "bank.restore": Door("lesson", lambda b, s, i: b.scoped(s).lessons.restore(i.lesson, reason="r")),
-    "bank.approve": Door("lesson", lambda b, s, i: b.scoped(s).lessons.approve("own-lesson", i.lesson, by="ana")),
-    "bank.quarantine": Door(
+    "store.list_runs_after": Door("run", lambda b, s, i: b.store.list_runs(scope=s, after=i.run)),
+    "store.pending_after": Door("run", lambda b, s, i: b.store.pending(scope=s, after=i.run)),
+    "store.list_lessons_after": Door("lesson", lambda b, s, i: b.store.list_lessons(scope=s, after=i.lesson)),
+    "store.list_recalls_after": Door("recall", lambda b, s, i: b.store.list_recalls(scope=s, after=i.recall)),
+    "store.list_recalls_of": Door("lesson", lambda b, s, i: b.store.list_recalls(scope=s, lesson=i.lesson)),
+    "store.purge_recall": Door(
+        "recall", lambda b, s, i: b.store.purge("recall", i.recall, scope=s, writer="w", reason="r")
+    ),
+    "store.purge_many": Door(
+        "run",
+        lambda b, s, i: b.store.purge_many(
+            [("lesson", "own-lesson"), ("trajectory", i.run)], scope=s, writer="w", reason="r"
+        ),
+    ),
+    "lessons.get": Door("lesson", lambda b, s, i: b.scoped(s).lessons.get(i.lesson)),
+    "lessons.experience": Door("lesson", lambda b, s, i: b.scoped(s).lessons.experience(i.lesson)),
+    "lessons.list_after": Door("lesson", lambda b, s, i: b.scoped(s).lessons.list(after=i.lesson)),
+    "lessons.search_after": Door("lesson", lambda b, s, i: b.scoped(s).lessons.search("order", after=i.lesson)),
+    "lessons.edit": Door("lesson", lambda b, s, i: b.scoped(s).lessons.edit(i.lesson, title="Ours now", by="ana")),
+    "lessons.retire": Door("lesson", lambda b, s, i: b.scoped(s).lessons.retire("own-lesson", i.lesson, reason="r")),
+    "lessons.restore": Door("lesson", lambda b, s, i: b.scoped(s).lessons.restore(i.lesson, reason="r")),
+    "lessons.approve": Door("lesson", lambda b, s, i: b.scoped(s).lessons.approve(i.lesson, by="ana")),
+    "lessons.quarantine": Door(
         "lesson", lambda b, s, i: b.scoped(s).lessons.quarantine("own-lesson", i.lesson, reason="r")
     ),
-    "bank.history_lesson": Door("lesson", lambda b, s, i: b.scoped(s).history.list(lesson=i.lesson)),
-    "bank.history_experience": Door("experience", lambda b, s, i: b.scoped(s).history.list(experience=i.experience)),
-    "bank.lineage": Door("lesson", lambda b, s, i: b.scoped(s).history.lineage(i.lesson)),
-    "bank.purge_lesson": Door("lesson", lambda b, s, i: b.scoped(s).admin.purge(lesson=i.lesson, reason="r")),
-    "bank.purge_trajectory": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r")),
+    "runs.get": Door("run", lambda b, s, i: b.scoped(s).runs.get(i.run)),
+    "runs.list_after": Door("run", lambda b, s, i: b.scoped(s).runs.list(after=i.run)),
+    "runs.search_after": Door("run", lambda b, s, i: b.scoped(s).runs.search("order", after=i.run)),
+    "runs.pending_after": Door("run", lambda b, s, i: b.scoped(s).runs.pending(after=i.run)),
+    "runs.correct": Door("run", lambda b, s, i: b.scoped(s).runs.correct(i.run, outcome="failure", by="ana")),
+    "recalls.get": Door("recall", lambda b, s, i: b.scoped(s).recalls.get(i.recall)),
+    "recalls.list_after": Door("recall", lambda b, s, i: b.scoped(s).recalls.list(after=i.recall)),
+    "recalls.list_of": Door("lesson", lambda b, s, i: b.scoped(s).recalls.list(lesson=i.lesson)),
+    "recalls.search_after": Door("recall", lambda b, s, i: b.scoped(s).recalls.search("order", after=i.recall)),
+    "recalls.explain": Door("recall", lambda b, s, i: b.scoped(s).recalls.explain(i.recall)),
+    "recalls.explain_record": Door(
+        "recall", lambda b, s, i: b.scoped(s).recalls.explain(Recall(id=i.recall, scope=s, task="t"))
+    ),
+    "history.list_lesson": Door("lesson", lambda b, s, i: b.scoped(s).history.list(lesson=i.lesson)),
+    "history.list_experience": Door("experience", lambda b, s, i: b.scoped(s).history.list(experience=i.experience)),
+    "history.lineage": Door("lesson", lambda b, s, i: b.scoped(s).history.lineage(i.lesson)),
+    "history.state": Door("last", lambda b, s, i: b.scoped(s).history.state(i.last)),
+    "history.diff": Door("last", lambda b, s, i: b.scoped(s).history.diff(0, i.last)),
+    "history.search": Door("last", lambda b, s, i: b.scoped(s).history.search("the order", at=i.last)),
+    "history.rollback": Door("last", lambda b, s, i: b.scoped(s).history.rollback(to=i.last, reason="r")),
+    "admin.purge_lesson": Door("lesson", lambda b, s, i: b.scoped(s).admin.purge(lesson=i.lesson, reason="r")),
+    "admin.purge_run": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r")),
+    "admin.purge_recall": Door("recall", lambda b, s, i: b.scoped(s).admin.purge(recall=i.recall, reason="r")),
+    "admin.purge_preview": Door("run", lambda b, s, i: b.scoped(s).admin.purge(run=i.run, reason="r", preview=True)),
+    "bank.trial": Door("recall", lambda b, s, i: b.scoped(s).trial([i.recall], str, verify=bool, without="own-lesson")),
+    "bank.trial_lesson": Door(
+        "lesson", lambda b, s, i: b.scoped(s).trial(["own-recall"], str, verify=bool, without=i.lesson)
+    ),
+    "bank.trial_with": Door(
+        "lesson", lambda b, s, i: b.scoped(s).trial(["own-recall"], str, verify=bool, with_=i.lesson)
+    ),
     "bank.learn_recall": Door(
         "recall", lambda b, s, i: b.scoped(s).learn(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure")
     ),
+    "bank.submit_recall": Door(
+        "recall", lambda b, s, i: b.scoped(s).submit(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure")
+    ),
     "bank.learn_known_run": Door("run", lambda b, s, i: _learn_again(b, s, i.run)),
-    "bank.as_of": Door("last", lambda b, s, i: b.scoped(s).history.state(i.last)),
-    "bank.diff": Door("last", lambda b, s, i: b.scoped(s).history.diff(0, i.last)),
-    "bank.retrieve_as_of": Door("last", lambda b, s, i: b.scoped(s).history.search("the order", at=i.last)),
-    "bank.rollback": Door("last", lambda b, s, i: b.scoped(s).history.rollback(to=i.last, reason="r")),
 }
 
 

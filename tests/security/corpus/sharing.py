@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import bank_tenants
 from doors import Ids
@@ -87,3 +87,18 @@ async def furnished(store: Store, scope: str, mark: str = "") -> Ids:
 
 def methods(of: type, /) -> list[str]:
     return [name for name, member in inspect.getmembers(of, callable) if not name.startswith("_")]
+
+
+def views(of: type = AsyncReasoningBank, /) -> dict[str, type]:
+    """The views of a bank by name, as its properties promise them."""
+    kinds = {
+        name: get_type_hints(member.fget)["return"]
+        for name, member in inspect.getmembers(of, lambda member: isinstance(member, property))
+        if not name.startswith("_")
+    }
+    return {name: kind for name, kind in kinds.items() if getattr(kind, "__module__", "").startswith("lessonbank.")}
+
+
+def every_call(of: type = AsyncReasoningBank, /) -> set[str]:
+    """The names of all public methods of a bank and of its views, such as `learn` and `lessons.edit`."""
+    return {*methods(of), *(f"{name}.{method}" for name, view in views(of).items() for method in methods(view))}

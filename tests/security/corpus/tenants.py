@@ -208,18 +208,50 @@ async def _purge(t: Tenant, chance: random.Random) -> Any:
 
 
 async def _purge_many(t: Tenant, chance: random.Random) -> Any:
-    these = [("lesson", t.lesson_id(chance)), ("recall", t.id("q", chance))]
-    return await t.store.purge_many(these, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
-
-
-async def _import_records(t: Tenant, chance: random.Random) -> Any:
-    portion = Imported(runs=(t.run(chance),), experiences=(t.experience(chance),))
-    return await t.store.import_records(lambda: [portion], scope=t.scope, writer=t.mark)
+    these = [("lesson", t.lesson_id(chance)), ("trajectory", t.id("r", chance)), ("recall", t.id("q", chance))]
+    chosen = chance.sample(these, chance.choice((1, 1, 2)))
+    return await t.store.purge_many(chosen, scope=t.scope, writer=t.mark, reason=t.mark)  # type: ignore[arg-type]
 
 
 async def _forget(t: Tenant, chance: random.Random) -> Any:
-    before = START + timedelta(minutes=chance.randrange(3))
+    before = START + timedelta(days=chance.choice((-1, 36_500)))
     return await t.store.forget(scope=t.scope, before=before, writer=t.mark)
+
+
+async def _list_runs(t: Tenant, chance: random.Random) -> Any:
+    return await t.store.list_runs(
+        scope=t.scope,
+        outcome=chance.choice((None, "success")),
+        text=chance.choice((None, *_WORDS)),
+        limit=chance.choice((1, 9)),
+        after=chance.choice((None, t.id("r", chance))),
+    )
+
+
+async def _list_lessons(t: Tenant, chance: random.Random) -> Any:
+    return await t.store.list_lessons(
+        scope=t.scope,
+        state=chance.choice((None, "active", "quarantined", "retired")),
+        text=chance.choice((None, *_WORDS)),
+        retired=chance.random() < 0.5,
+        limit=chance.choice((1, 9)),
+        after=chance.choice((None, t.lesson_id(chance))),
+    )
+
+
+async def _list_recalls(t: Tenant, chance: random.Random) -> Any:
+    return await t.store.list_recalls(
+        scope=t.scope,
+        text=chance.choice((None, *_WORDS)),
+        settled=chance.choice((None, True, False)),
+        limit=chance.choice((1, 9)),
+        after=chance.choice((None, t.id("q", chance))),
+    )
+
+
+async def _import(t: Tenant, chance: random.Random) -> Any:
+    brought = Imported(runs=[t.run(chance)], experiences=[t.experience(chance)])
+    return await t.store.import_records(lambda: [brought], scope=t.scope, writer=t.mark)
 
 
 async def _setting(t: Tenant, chance: random.Random) -> Any:
@@ -241,7 +273,7 @@ async def _backup(t: Tenant, chance: random.Random) -> Any:
     await t.store.backup(path)
     copy = await SqliteStore.open(path)
     try:
-        return await copy.scoped(t.scope).admin.counts(), await collected(copy.scan(scope=t.scope))
+        return await copy.counts(scope=t.scope), await collected(copy.scan(scope=t.scope))
     finally:
         await copy.close()
 
@@ -256,7 +288,14 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "keep": lambda t, c: t.store.keep([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
     "learned": lambda t, c: t.store.learned([f"r{n}" for n in _IDS], scope=t.scope),
     "holding": lambda t, c: t.store.holding([t.id("r", c)], scope=t.scope),
-    "pending": lambda t, c: t.store.pending(scope=t.scope, limit=c.choice((None, 1))),
+    "pending": lambda t, c: t.store.pending(
+        scope=t.scope, limit=c.choice((None, 1)), after=c.choice((None, None, t.id("r", c)))
+    ),
+    "get_run": lambda t, c: t.store.get_run(t.id("r", c), scope=t.scope),
+    "list_runs": _list_runs,
+    "list_lessons": _list_lessons,
+    "list_recalls": _list_recalls,
+    "import_records": _import,
     "trajectory": lambda t, c: t.store.trajectory(t.id("r", c), scope=t.scope),
     "apply": _apply,
     "get": lambda t, c: t.store.get(t.id("e", c), scope=t.scope),
@@ -273,16 +312,11 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "settlement": lambda t, c: t.store.settlement(t.id("q", c), scope=t.scope),
     "journal": lambda t, c: collected(t.store.journal(scope=t.scope, since=c.choice((0, 0, 2)))),
     "counts": lambda t, c: t.store.counts(scope=t.scope),
-    "get_run": lambda t, c: t.store.get_run(t.id("r", c), scope=t.scope),
-    "list_runs": lambda t, c: t.store.list_runs(scope=t.scope, text=c.choice((None, "order")), limit=c.choice((1, 9))),
-    "list_recalls": lambda t, c: t.store.list_recalls(scope=t.scope, lesson=c.choice((None, t.lesson_id(c)))),
-    "list_lessons": lambda t, c: t.store.list_lessons(scope=t.scope, text=c.choice((None, "order")), retired=True),
     "scopes": _scopes,
     "setting": _setting,
     "set_setting": _set_setting,
     "purge": _purge,
     "purge_many": _purge_many,
-    "import_records": _import_records,
     "forget": _forget,
     "rebuild": lambda t, c: t.store.rebuild(),
     "verify": lambda t, c: t.store.verify(),
@@ -292,12 +326,24 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
 """A call of every method of the port."""
 
 MOVES = (
-    *("apply",) * 12,
-    *("keep",) * 3,
+    *("apply",) * 20,
+    *("keep",) * 4,
     *("record",) * 4,
-    "purge",
-    "purge",
+    "owner",
+    "owner",
     *(name for name in CALLS if name != "close"),
 )
 """What a walk draws from: more writes than a draw by name would give. Closing comes last."""
-LOOKS = ("scan", "journal", "counts", "receipts", "pending", "learned", "verify", "scopes")
+LOOKS = (
+    "scan",
+    "list_runs",
+    "list_lessons",
+    "list_recalls",
+    "journal",
+    "counts",
+    "receipts",
+    "pending",
+    "learned",
+    "verify",
+    "scopes",
+)

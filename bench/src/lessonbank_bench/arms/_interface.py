@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from lessonbank.config import Domain
 from lessonbank.demo import PATIENCE as PATIENCE
 from lessonbank.demo import Memory as Memory
 from lessonbank.protocols import LanguageModel
@@ -23,7 +24,7 @@ class Setting:
     model: LanguageModel | None = None
     truth: Callable[[str], str] | None = None
     """What a perfect memory would say for a goal. Only the oracle asks; `None` where nobody knows."""
-    domain: str = "general"
+    domain: Domain = "general"
     """What runs are about, for judging and distilling, where an arm does not say."""
 
 

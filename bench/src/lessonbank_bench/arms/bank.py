@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lessonbank
+from lessonbank.config import UNSET
 from lessonbank.demo import PATIENCE, KeptBank
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Extractor, LanguageModel
@@ -30,12 +31,12 @@ class BankMemory(KeptBank):
             scope=setting.scope,
             embedder=chosen.space,
             profile=chosen.profile,
-            retrieval=lessonbank.Retrieval(chosen.search, budget=chosen.budget),
-            parts=lessonbank.Parts(consolidator=chosen.consolidation, extractor=extractor),
-            learning=lessonbank.Learning(domain=chosen.domain or setting.domain),
-            safety=lessonbank.Safety(admission=None if extractor else "default"),
+            retrieval=chosen.search,
+            parts=lessonbank.Parts(extractor=extractor),
+            learning=lessonbank.Learning(domain=chosen.domain or setting.domain, consolidation=chosen.consolidation),
+            safety=lessonbank.Safety(admission=None if extractor else UNSET),
             evidence=lessonbank.Evidence(holdout=None),
-            model=lessonbank.Model(_model(chosen, setting.model), timeout=PATIENCE),
+            model=_model(chosen, setting.model),
         )
         super().__init__(bank, limit=chosen.limit or setting.limit)
         self._failures = chosen.failures
@@ -53,8 +54,10 @@ class BankMemory(KeptBank):
         return super().learn(run, success=success)
 
 
-def _model(options: Options, model: LanguageModel | None) -> LanguageModel | dict[str, LanguageModel] | None:
+def _model(options: Options, model: LanguageModel | None) -> lessonbank.Model | None:
     """Who judges and distils: with `extractive` the model judges only."""
     if model is None and options.extractor == "llm":
         raise UsageError("an arm with extractor='llm' needs a model: give the experiment one")
-    return {"judge": model} if model and options.extractor == "extractive" else model
+    if model is None:
+        return None
+    return lessonbank.Model({"judge": model} if options.extractor == "extractive" else model, timeout=PATIENCE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from lessonbank.config import UNSET, Consolidation, Domain, Level, Profile, Retrieval, Search
 from lessonbank.errors import UsageError
-from lessonbank.retrieving import Retrieval, RetrievalName
 
 ExtractorName = Literal["extractive", "llm"]
 _CHOICES = {
@@ -35,8 +35,8 @@ class Options:
         UsageError: a value that cannot be; the sentence names the key.
     """
 
-    retrieval: RetrievalName | None = None
-    level: Literal["experience", "lesson"] = "experience"
+    retrieval: Search | None = None
+    level: Level = "experience"
     floor: float | None = None
     diversity: float = 0.0
     preface: str | None = None
@@ -47,9 +47,9 @@ class Options:
     """`None`: by words, or `hashing` where the search needs vectors."""
     extractor: ExtractorName | None = None
     """`None`: `llm` where the experiment has a model, else `extractive`."""
-    consolidation: Literal["append", "skip_duplicates", "merge_similar"] = "append"
-    profile: Literal["default", "paper"] = "default"
-    domain: str | None = None
+    consolidation: Consolidation = "append"
+    profile: Profile = "default"
+    domain: Domain | None = None
     """`None`: what the environment says."""
     limit: int | None = None
     """Experiences per recall (k); `None`: what the experiment says."""
@@ -73,7 +73,15 @@ class Options:
     @property
     def search(self) -> Retrieval:
         """What the bank is asked to search by."""
-        return Retrieval(self.retrieval, self.floor, self.diversity, self.exclude, self.level, self.preface)
+        return Retrieval(
+            by=self.retrieval,
+            budget=self.budget,
+            floor=self.floor,
+            preface=UNSET if self.preface is None else self.preface,
+            diversity=self.diversity,
+            exclude=self.exclude,
+            level=self.level,
+        )
 
     @property
     def space(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from lessonbank.config import Domain
 from lessonbank.errors import ModelError
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.wiring import recorded
@@ -30,11 +31,12 @@ class ArmMemories:
         /,
         *,
         truth: Callable[[int, str], str] | None = None,
-        domain: str = "general",
+        domain: Domain = "general",
     ) -> None:
         self.live = True
         self.failure: ModelError | None = None
-        self._place, self._model, self._truth, self._domain = place, model, truth, domain
+        self._place, self._model, self._truth = place, model, truth
+        self._domain: Domain = domain
 
     def make(self, name: str, seed: int, /, *, limit: int, answers: Path | None = None) -> Memory:
         """See `Memories.make`."""

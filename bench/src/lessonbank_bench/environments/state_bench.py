@@ -44,7 +44,7 @@ class Learnings:
         """At most `top_k` lessons for `query`, best first, each as the text of one learning."""
         if not query.strip():
             return []
-        return [_text(item) for item in self._bank.retrieve(query, limit=top_k).shown[:top_k]]
+        return [_text(lesson) for lesson in self._bank.retrieve(query, limit=top_k).shown[:top_k]]
 
     def close(self) -> None:
         """Closes the bank. Closing twice is fine."""
@@ -134,10 +134,10 @@ def _messages(turns: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _call(made: dict[str, Any], id: str) -> Iterator[dict[str, Any]]:
-    arguments = json.dumps(made.lessons.get("arguments") or {}, ensure_ascii=False)
+    arguments = json.dumps(made.get("arguments") or {}, ensure_ascii=False)
     function = {"name": str(made["name"]), "arguments": arguments}
     yield {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
-    result = made.lessons.get("result")
+    result = made.get("result")
     text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
     yield {"role": "tool", "tool_call_id": id, "name": str(made["name"]), "content": text}
 
@@ -154,8 +154,8 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
     )
 
 
-def _text(item: Lesson) -> str:
+def _text(lesson: Lesson) -> str:
     """A lesson as one learning: its fields are untrusted, so they are in the one form that memories have."""
-    when = canonical_line(item.description)
-    title = f"{item.kind}: {canonical_line(item.title)}"
-    return "\n".join(part for part in (title, when and f"when: {when}", canonical(item.content).strip()) if part)
+    when = canonical_line(lesson.description)
+    title = f"{lesson.kind}: {canonical_line(lesson.title)}"
+    return "\n".join(part for part in (title, when and f"when: {when}", canonical(lesson.content).strip()) if part)

@@ -20,15 +20,17 @@ _ROUNDING = 1e-9
 
 
 def truth_verdict(
-    *, outcome: Outcome | bool | None = None, reward: float | None = None, success_at: float = SUCCESS_AT
+    *, outcome: Outcome | bool | Verdict | None = None, reward: float | None = None, success_at: float = SUCCESS_AT
 ) -> Verdict | None:
     """The caller's own verdict, or `None` where the caller gave none (an outcome of `unknown` is none either).
 
-    A reward of at least `success_at` is a success, any other a failure.
+    A verdict, such as a person's, stands as it is. A reward of at least `success_at` is a success, any other a failure.
 
     Raises:
         UsageError: an outcome that is none, a reward that is no number, or the two contradict each other.
     """
+    if isinstance(outcome, Verdict):
+        return outcome
     stated = _stated(outcome)
     if reward is None:
         return Verdict(outcome=stated, source="ground_truth") if stated else None
@@ -100,7 +102,7 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
         return outcome
     if outcome == "unknown":
         return None
-    raise UsageError(f"outcome={outcome!r} is none: say 'success', 'failure', 'unknown', True or False.")
+    raise UsageError(f"outcome={outcome!r} is not an outcome: use 'success', 'failure', 'unknown', True or False")
 
 
 def _number(reward: object, /) -> float:
@@ -110,7 +112,7 @@ def _number(reward: object, /) -> float:
     except (TypeError, ValueError, OverflowError):
         value = None
     if value is None:
-        raise UsageError(f"reward={reward!r:.80} is no number: give one as in reward=1.0, or one for each run.")
+        raise UsageError(f"reward={reward!r:.80} is not a number: give one as in reward=1.0, or one for each run")
     if not math.isfinite(value):
-        raise UsageError(f"reward={reward!r} is no finite number: leave it out if it is not known.")
+        raise UsageError(f"reward={reward!r} is not a finite number: leave it out if it is not known")
     return value

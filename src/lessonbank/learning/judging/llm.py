@@ -59,7 +59,7 @@ class LLMJudge:
                 f"A judge's prompt has the slots run and check; {self.prompt.id} has {self.prompt.slots}."
             )
         if not 0 <= self.min_confidence <= 1:
-            raise UsageError(f"min_confidence lies between 0 and 1, not at {self.min_confidence}.")
+            raise UsageError(f"min_confidence goes from 0 to 1; got {self.min_confidence}")
 
     async def __call__(self, trajectory: Trajectory, /) -> Verdict:
         """The model's verdict on `trajectory`, or `unknown` and why."""

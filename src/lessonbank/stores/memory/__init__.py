@@ -376,7 +376,7 @@ class MemoryStore:
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`. There is no file to copy."""
         self._check_open()
-        raise UsageError("this bank is not in a file and cannot be copied: export its scopes instead")
+        raise UsageError("this bank is in memory, so there is no file to copy: export its scopes instead")
 
     async def close(self) -> None:
         """See `Store.close`. What it held is gone."""

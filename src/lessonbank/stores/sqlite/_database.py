@@ -90,7 +90,7 @@ class Database:
 
     def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
         if str(path) in {"", ":memory:"}:
-            raise UsageError("a bank file needs a path; for a bank that is not kept use the memory store")
+            raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
         self._log = self.path.with_name(f"{self.path.name}-wal")

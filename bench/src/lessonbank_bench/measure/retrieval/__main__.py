@@ -48,6 +48,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lessonbank
+from lessonbank import Retrieval
 from lessonbank.demo import attempt
 from lessonbank.protocols import Embedder, Retriever, Store
 from lessonbank.retrieving import (
@@ -56,7 +57,6 @@ from lessonbank.retrieving import (
     LeaveOut,
     LessonRetriever,
     LexicalRetriever,
-    Retrieval,
     same_task,
 )
 from lessonbank.stores.memory import MemoryStore
@@ -207,7 +207,7 @@ async def measure(sets: Sequence[Collection], ways: Mapping[str, Searcher]) -> l
         for name, draws in results.items():
             rows.append(row(collection.variant, label, name, draws, results["lexical"]))
             kept[collection.variant][name].append(draws)
-    for variant, results in kept.lessons.list(limit=10_000)[::-1]:
+    for variant, results in kept.items():
         means = {name: np.mean(draws, axis=0) for name, draws in results.items()}
         rows += [row(variant, "mean", name, draws, means["lexical"]) for name, draws in means.items()]
     return rows

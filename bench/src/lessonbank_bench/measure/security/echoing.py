@@ -11,6 +11,7 @@ from typing import Any
 
 import lessonbank
 from lessonbank import AsyncReasoningBank
+from lessonbank.config import UNSET
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Extraction, Lesson, Recall, Run, Step, Trajectory
 
@@ -71,7 +72,7 @@ async def simulated(episodes: int, *, guarded: bool = True) -> ReviewSnapshot:
     async def draws(attempts: Sequence[Run], /) -> Extraction:
         return Extraction(lessons=(now["lesson"],))
 
-    options: dict[str, Any] = {"admission": "default" if guarded else None}
+    options: dict[str, Any] = {"admission": UNSET if guarded else None}
     async with await lessonbank.connect_async(
         ":memory:", scope="s", embedder="lexical", **grouped(holdout=None, limit=2, extractor=draws, **options)
     ) as bank:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import lessonbank
+from lessonbank.config import UNSET
 from lessonbank.types import Experience, Lesson, Run, Verdict
 
 from .places import TESTS
@@ -72,7 +73,7 @@ async def _met(
         embedder=watching,
         parts=lessonbank.Parts(hooks=[watching.hook]),
         evidence=lessonbank.Evidence(holdout=None),
-        safety=lessonbank.Safety(redact="default" if protected else None),
+        safety=lessonbank.Safety(redact=UNSET if protected else None),
     ) as bank:
         run = test_secrets.run_of(cases)
         await bank.judge(run)
@@ -82,4 +83,4 @@ async def _met(
         await bank.consolidate(Experience(scope="t", task=cases[-1].text, lessons=(lesson,)))
         recall = await bank.retrieve("\n".join(case.text for case in cases))
         await bank.admin.export(path.with_name("bank.jsonl"))
-        return [repr(learned), repr(recall), (await bank.trajectory("another")).model_dump_json()]
+        return [repr(learned), repr(recall), (await bank.runs.get("another")).trajectory.model_dump_json()]

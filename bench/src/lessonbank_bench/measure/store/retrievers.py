@@ -66,13 +66,13 @@ async def _ways(store: Store, embedder: Embedder) -> tuple[dict[str, Retriever],
 
 
 async def _lesson_level(store: Store, embedder: Embedder) -> tuple[Retriever | None, str]:
-    make = getattr(lessonbank.retrieving, "ItemRetriever", None)
+    make = getattr(lessonbank.retrieving, "LessonRetriever", None)
     if make is None:
-        return None, "lessonbank.retrieving has no ItemRetriever"
+        return None, "lessonbank.retrieving has no LessonRetriever"
     try:
         retriever: Retriever = make(store, embedder)
     except TypeError as error:
-        return None, f"ItemRetriever(store, embedder) cannot be made: {error}"
+        return None, f"LessonRetriever(store, embedder) cannot be made: {error}"
     while await retriever.catch_up(scope=SCOPE, most=_PART):
         pass
     return retriever, ""

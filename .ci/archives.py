@@ -1,0 +1,108 @@
+"""Checks what built archives hold and what an extra brings: the part of `.ci/release-check` that is Python."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+
+MAX_BYTES = 1_000_000
+"""The largest file in an archive."""
+WHEEL_NEEDS = (
+    "lessonbank/__init__.py",
+    "lessonbank/py.typed",
+    "lessonbank/stores/sqlite/schema.sql",
+    "lessonbank/guard/gate/phrases.toml",
+    "lessonbank/guard/gate/ordinary_words.txt",
+    "lessonbank/guard/gate/platitudes.txt",
+    "lessonbank/guard/redact/rules.toml",
+    "lessonbank/demo/cassettes/desk.jsonl",
+    "lessonbank/demo/cassettes/desk.settings.json",
+    "lessonbank/prompts/general/judge.md",
+    "lessonbank/prompts/paper/judge_web.md",
+)
+NEVER = ("/tests/", "__pycache__", ".pyc", ".db", ".venv/", ".git/")
+EXTRAS = {
+    "models": ("pydantic_ai", "lessonbank.models.pydantic_ai"),
+    "openai": ("openai", "lessonbank.models.pydantic_ai"),
+    "anthropic": ("anthropic", "lessonbank.models.pydantic_ai"),
+    "google": ("google.genai", "lessonbank.models.pydantic_ai"),
+    "local": ("fastembed", "lessonbank.embedders.fastembed"),
+}
+"""What can be imported once an extra is installed."""
+
+
+def problems(folder: Path, source: Path) -> list[str]:
+    """What is wrong with the archives in `folder`; `source` is the package as it is in the project."""
+    found: list[str] = []
+    for path in sorted(folder.iterdir()):
+        files = _files(path)
+        print(f"{path.name}: {len(files)} files, {sum(files.values()):,} bytes unpacked")
+        found += [f"{path.name}: {name} has {size} bytes" for name, size in files.items() if size > MAX_BYTES]
+        if path.suffix == ".whl":
+            found += [f"{path.name}: holds {name}" for name in files if any(part in f"/{name}" for part in NEVER)]
+        if not any(name.endswith("LICENSE") for name in files):
+            found.append(f"{path.name}: no LICENSE")
+        if path.name.startswith("lessonbank-") and path.suffix == ".whl":
+            _tell_rooms(files)
+            found += [f"{path.name}: no {name}" for name in (*WHEEL_NEEDS, *_present(source)) if name not in files]
+            found += [
+                f"{path.name}: {name} is not of the package" for name in files if not name.startswith("lessonbank")
+            ]
+    return found
+
+
+def _files(path: Path) -> dict[str, int]:
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return {one.filename: one.file_size for one in wheel.infolist() if not one.is_dir()}
+    with tarfile.open(path) as sdist:
+        return {one.name: one.size for one in sdist if one.isfile()}
+
+
+def _present(source: Path) -> list[str]:
+    """Every file of the package in the project, as the wheel should name it."""
+    paths = (path for path in sorted(source.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+    return [path.relative_to(source.parent).as_posix() for path in paths]
+
+
+def _tell_rooms(files: dict[str, int]) -> None:
+    rooms = Counter[str]()
+    for name, size in files.items():
+        room = name.split("/")
+        rooms["/".join(room[:2]) if len(room) > 2 else room[0]] += size
+    for room, size in rooms.most_common():
+        print(f"  {size:>9,}  {room}")
+    print(
+        "  not Python:",
+        ", ".join(sorted(name for name in files if not name.endswith(".py") and "/prompts/" not in name)),
+    )
+    print("  prompts:", sum("/prompts/" in name and name.endswith(".md") for name in files))
+
+
+def main() -> int:
+    """Print what was found; 1 where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("place", type=Path, nargs="?", help="the folder of archives")
+    parser.add_argument("--extras", type=Path, help="print the names of the extras in this pyproject.toml")
+    parser.add_argument("--import", dest="extra", help="import what this extra brings")
+    told = parser.parse_args()
+    if told.extras:
+        print("\n".join(tomllib.loads(told.extras.read_text(encoding="utf-8"))["project"]["optional-dependencies"]))
+        return 0
+    if told.extra:
+        for name in EXTRAS.get(told.extra, ("lessonbank",)):
+            import_module(name)
+        return 0
+    found = problems(told.place, Path(__file__).parents[1] / "src" / "lessonbank")
+    print("\n".join(found) or "the archives hold what they should")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""The two pictures of the README: how a scripted agent learns, and what a bank finds out about planted lessons.
+
+`python -m lessonbank_bench.plots` writes both. `docs/images` is where the documentation looks for them.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from lessonbank.demo import NoMemory, new_bank, play
+from lessonbank.demo.curves import moving_rate
+from lessonbank.evidence.lift import Lift
+from lessonbank.reports.plots import forest
+from lessonbank.reports.standalone import standalone
+from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
+
+WORLDS: Final = range(100, 111)
+"""Those that `lessonbank demo` plays."""
+TASKS: Final = 80
+IMAGES: Final = Path("docs/images")
+
+
+def main(folder: Path = IMAGES, /) -> None:
+    """Write `learning.svg` and `lift.svg` into a folder, from the project's root."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, svg in (("learning.svg", learning()), ("lift.svg", lift())):
+        (folder / name).write_text(svg, encoding="utf-8")
+        print(folder / name)
+
+
+def learning() -> str:
+    """The share of tasks done, without memory and with it, as the mean over the demo's worlds."""
+    without = _mean_rate([[episode.success for episode in play(NoMemory(), w, tasks=TASKS)] for w in WORLDS])
+    remembering = _mean_rate([[episode.success for episode in play(new_bank(f"desk/{w}"), w, tasks=TASKS)] for w in WORLDS])
+    x, y = Scale(1, TASKS, LEFT, WIDTH - RIGHT), Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    marks = [
+        *axes(x, y, lambda value: f"{value:.0%}", f"tasks so far; drawn: share done of the last 10, mean of {len(WORLDS)} worlds"),
+        curve("without", [(x(n), y(rate)) for n, rate in enumerate(without, 1)]),
+        curve("with", [(x(n), y(rate)) for n, rate in enumerate(remembering, 1)]),
+        line("with", (LEFT, 17), (LEFT + 24, 17)),
+        words(f"with memory {remembering[-1]:.0%}", (LEFT + 31, 22)),
+        line("without", (LEFT + 200, 17), (LEFT + 224, 17)),
+        words(f"without {without[-1]:.0%}", (LEFT + 231, 22)),
+    ]
+    told = f"After {TASKS} tasks an agent with memory does {remembering[-1]:.0%} of them, without {without[-1]:.0%}."
+    return standalone(
+        picture("learning", size=(WIDTH, HEIGHT), title="Share of tasks done in the demo", told=told, marks=marks)
+    )
+
+
+def lift() -> str:
+    """What the bank of `examples/does_it_help.py` says about its six lessons, with intervals."""
+    measured: Lift = runpy.run_path("examples/does_it_help.py")["main"]()
+    return standalone(forest(measured)[0])
+
+
+def _mean_rate(worlds: Sequence[Sequence[bool]]) -> list[float]:
+    rates = [moving_rate(world) for world in worlds]
+    return [sum(at) / len(at) for at in zip(*rates, strict=True)]
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
