@@ -32,7 +32,9 @@ class ScopeLocks:
     def deciding(self) -> Generator[None]:
         """A consolidator decides within. Raises UsageError where it is inside of itself, which would never end."""
         if self in _DECIDING.get():
-            raise UsageError("a consolidator called `learn` or `consolidate` of its own bank: it may only return changes")
+            raise UsageError(
+                "a consolidator called `learn` or `consolidate` of its own bank: it may only return changes"
+            )
         token = _DECIDING.set((*_DECIDING.get(), self))
         try:
             yield

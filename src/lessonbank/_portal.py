@@ -30,7 +30,9 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
     loop = _private_loop()
     if _running_loop() is loop:
         coroutine.close()
-        raise UsageError("a plain bank was called from its own event loop and would wait for itself: use the async bank there")
+        raise UsageError(
+            "a plain bank was called from its own event loop and would wait for itself: use the async bank there"
+        )
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()

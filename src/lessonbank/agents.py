@@ -56,7 +56,9 @@ def check_calls(agent: object, /, **others: object) -> None:
     try:
         signature.bind("task", "memory", **dict.fromkeys(taken(agent, "seed", "check", "previous")))
     except TypeError as error:
-        raise UsageError(f"the agent is called as agent(task, memory), and this one does not accept that: {error}") from error
+        raise UsageError(
+            f"the agent is called as agent(task, memory), and this one does not accept that: {error}"
+        ) from error
 
 
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:

@@ -35,10 +35,17 @@ def main(folder: Path = IMAGES, /) -> None:
 def learning() -> str:
     """The share of tasks done, without memory and with it, as the mean over the demo's worlds."""
     without = _mean_rate([[episode.success for episode in play(NoMemory(), w, tasks=TASKS)] for w in WORLDS])
-    remembering = _mean_rate([[episode.success for episode in play(new_bank(f"desk/{w}"), w, tasks=TASKS)] for w in WORLDS])
+    remembering = _mean_rate(
+        [[episode.success for episode in play(new_bank(f"desk/{w}"), w, tasks=TASKS)] for w in WORLDS]
+    )
     x, y = Scale(1, TASKS, LEFT, WIDTH - RIGHT), Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
     marks = [
-        *axes(x, y, lambda value: f"{value:.0%}", f"tasks so far; drawn: share done of the last 10, mean of {len(WORLDS)} worlds"),
+        *axes(
+            x,
+            y,
+            lambda value: f"{value:.0%}",
+            f"tasks so far; drawn: share done of the last 10, mean of {len(WORLDS)} worlds",
+        ),
         curve("without", [(x(n), y(rate)) for n, rate in enumerate(without, 1)]),
         curve("with", [(x(n), y(rate)) for n, rate in enumerate(remembering, 1)]),
         line("with", (LEFT, 17), (LEFT + 24, 17)),

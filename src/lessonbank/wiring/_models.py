@@ -69,7 +69,9 @@ def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> Langua
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
     if hasattr(choice, "generate"):
         if not isinstance(getattr(choice, "name", None), str):
-            raise UsageError(f"the model {type(choice).__name__} has no `name`: give it one (text), because its lessons keep it")
+            raise UsageError(
+                f"the model {type(choice).__name__} has no `name`: give it one (text), because its lessons keep it"
+            )
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel

@@ -62,7 +62,9 @@ def _spare(target: Path, source: Path) -> None:
     if target.is_dir():
         raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")
     if target.exists() and not is_database(target, application_id=APPLICATION_ID):
-        raise UsageError(f"{str(target)!r} is not a bank: a backup replaces only an earlier backup, so name another file")
+        raise UsageError(
+            f"{str(target)!r} is not a bank: a backup replaces only an earlier backup, so name another file"
+        )
 
 
 def _copy(connection: sqlite3.Connection, part: Path) -> None:
