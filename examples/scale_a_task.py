@@ -41,8 +41,9 @@ def correct(run: Trajectory) -> bool:
 
 def main() -> list[float | None]:
     """Pass@1 of four runs without a lesson, of runs with it under a budget, and how a second look at one run ended."""
+    roles = {"extractor": write_lesson}
     with lessonbank.connect(
-        ":memory:", scope="docs/scale", model={"extractor": write_lesson}, evidence=Evidence(holdout=None)
+        ":memory:", scope="docs/scale", model=roles, embedder="lexical", evidence=Evidence(holdout=None)
     ) as bank:
         first = bank.scale(TASK, agent, k=4, verify=correct, choose="verdicts", seed=3)
         print(first, end="\n\n")

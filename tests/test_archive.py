@@ -238,7 +238,7 @@ def test_an_export_that_is_killed_leaves_the_earlier_one_and_no_trace_for_long(t
 def test_an_export_takes_the_place_of_a_file_of_one_byte(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b"\n")
     with filled(":memory:") as source:
-        assert source.export(tmp_path / "a.jsonl") > 0
+        assert source.admin.export(tmp_path / "a.jsonl") > 0
 
 
 def test_an_export_stays_as_private_as_it_was_made(tmp_path: Path) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,14 +76,28 @@ def test_a_learning_problem_does_not_hide_the_exception(bank: ReasoningBank) -> 
         1 / 0  # noqa: B018
 
 
-def test_leaving_without_finish_keeps_the_run_and_learns_nothing(bank: ReasoningBank) -> None:
-    with bank.attempt("open the valve") as attempt:
+def test_a_block_that_ends_without_finish_is_kept_as_unfinished_and_teaches_nothing(
+    bank: ReasoningBank, caplog: pytest.LogCaptureFixture
+) -> None:
+    with bank.attempt("open the valve", metadata={"user": "u-1"}) as attempt:
         attempt.step("turn", "open")
     assert attempt.learned is None
-    assert "without finish()" in attempt.notes[-1]
-    (kept,) = bank.runs.list()
-    assert (kept.status, [step.action.text for step in kept.trajectory.steps]) == ("unfinished", ["turn"])
+    (run,) = bank.runs.list(status="unfinished")
+    assert [step.action.text for step in run.trajectory.steps] == ["turn"]
+    assert run.metadata["user"] == "u-1"
+    assert run.trajectory.metadata["recall_id"] == attempt.recall.id
     assert bank.runs.pending() == ()
+    assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (0, 0)
+    assert "without finish()" in attempt.notes[-1]
+    assert any("without finish()" in record.getMessage() for record in caplog.records)
+
+
+def test_an_unfinished_run_is_learned_once_a_person_says_how_it_ended(bank: ReasoningBank) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "error: stuck")
+    (run,) = bank.runs.list(status="unfinished")
+    assert bank.runs.correct(run.trajectory.id, outcome="failure", by="Ana").lessons
+    assert bank.runs.get(run.trajectory.id).status == "learned"
 
 
 def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank: ReasoningBank) -> None:
@@ -88,7 +106,7 @@ def test_what_cannot_be_noted_or_learned_is_said_and_never_breaks_the_block(bank
         attempt.step("turn", "open")
         attempt.finish(answer=42, outcome="success")  # type: ignore[arg-type]
         attempt.finish(answer="open", outcome="success")
-    assert [note.split(":")[0] for note in attempt.notes if "Validation" in note] == [
+    assert [note.split(":")[0] for note in attempt.notes if "InvalidRecord" in note] == [
         "a step was not noted",
         "nothing was learned from this run",
     ]
@@ -103,31 +121,45 @@ def test_an_interrupt_is_nobodys_failure(bank: ReasoningBank) -> None:
     assert attempt.learned is None
 
 
-def test_finishing_twice_learns_once_and_says_so(bank: ReasoningBank) -> None:
+def test_finishing_twice_learns_once_and_says_so(bank: ReasoningBank, caplog: pytest.LogCaptureFixture) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
-        attempt.finish(outcome="success")
-        assert "finished already" in attempt.finish(outcome="success").notes[0]
-    assert bank.admin.counts().experiences == 1
+        first = attempt.finish(outcome="success")
+        second = attempt.finish(outcome="failure")
+    assert (attempt.learned, second.experience) == (first, None)
+    assert "finished already" in second.notes[0]
     assert any("finished already" in note for note in attempt.notes)
+    assert any("finished already" in record.getMessage() for record in caplog.records)
+    assert bank.runs.list()[0].verdict.outcome == "success"
+    assert bank.admin.counts().trajectories == 1
 
 
-def test_a_finish_that_is_refused_is_not_the_agents_failure_and_its_run_is_kept(bank: ReasoningBank) -> None:
+def test_a_finish_that_is_refused_is_not_the_agents_failure(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
-        attempt.finish(STUCK, outcome="sucess")  # type: ignore[arg-type]
+        attempt.step("turn", "open")
+        learned = attempt.finish(outcome="sucess")  # type: ignore[arg-type]
+    assert "sucess" in learned.notes[0]
     assert attempt.learned is None
-    assert any("sucess" in note for note in attempt.notes)
-    (kept,) = bank.runs.list()
-    assert (kept.trajectory.id, kept.status) == (STUCK.id, "unfinished")
+    assert bank.admin.counts().experiences == 0
+    assert [run.status for run in bank.runs.list()] == ["unfinished"]
+
+
+@pytest.mark.parametrize("source", [None, STUCK, [{"role": "assistant", "content": "done"}]])
+def test_a_run_whose_finish_was_refused_is_kept(bank: ReasoningBank, source: object) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "open")
+        attempt.finish(source, outcome="success", reward=0.0)
+    (run,) = bank.runs.list(status="unfinished")
+    assert run.trajectory.steps or run.trajectory.answer == "done"
 
 
 def test_a_refused_finish_can_be_tried_again(bank: ReasoningBank) -> None:
     with bank.attempt("open the valve") as attempt:
         attempt.step("turn", "open")
-        assert attempt.finish(outcome="success", reward=0.0).experience is None
+        assert "contradicts" in attempt.finish(outcome="success", reward=0.0).notes[0]
         attempt.finish(outcome="success")
     assert attempt.learned
-    assert bank.admin.counts().experiences == 1
+    assert [run.status for run in bank.runs.list()] == ["learned"]
 
 
 def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
@@ -138,9 +170,8 @@ def test_a_hook_that_raises_does_not_hide_the_exception() -> None:
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(hooks=[hook])) as bank:
         with pytest.raises(ZeroDivisionError), bank.attempt("divide") as attempt:
             1 / 0  # noqa: B018
-        (kept,) = bank.runs.list()
-        assert (kept.status, kept.verdict.outcome) == ("learned", "failure")
-    assert "audit log full" in attempt.notes[-1]
+        assert any("audit log full" in note for note in attempt.notes)
+        assert bank.runs.list()[0].verdict.source == "framework_error"
 
 
 def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
@@ -150,3 +181,188 @@ def test_an_attempt_that_was_not_entered_says_how(bank: ReasoningBank) -> None:
     with pytest.raises(UsageError, match="its block is entered"):
         _ = attempt.text
     assert bank.admin.counts().trajectories == 0
+
+
+# -- what goes wrong inside costs the lesson, never the run ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["", "   ", None, 3])
+def test_a_task_that_says_nothing_does_not_break_the_agent(
+    bank: ReasoningBank, task: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with bank.attempt(task) as attempt:
+        assert attempt.text == ""
+        assert (attempt.lessons, attempt.recall.kept) == ((), False)
+        attempt.step("turn", "error: stuck")
+        attempt.finish(outcome="failure")
+    assert "the agent works without memory" in attempt.notes[0]
+    assert any("works without memory" in record.getMessage() for record in caplog.records)
+    assert len(bank.runs.list(outcome="failure")) == 1
+
+
+@pytest.mark.parametrize("messages", [object(), 3, [{"odd": 1}], [3], {"messages": 5}, b"bytes"])
+def test_messages_that_cannot_be_read_still_settle_the_receipt_with_their_outcome(
+    bank: ReasoningBank, messages: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with bank.attempt("open the valve") as attempt:
+        attempt.step("turn", "error: stuck")
+        attempt.finish(messages, outcome="failure")
+    assert any("messages could not be read" in note for note in attempt.notes)
+    assert any("messages could not be read" in record.getMessage() for record in caplog.records)
+    (run,) = bank.runs.list()
+    assert (run.verdict.outcome, run.recall_id) == ("failure", attempt.recall.id)
+    assert bank.admin.counts().settled == 1
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_messages_that_cannot_be_read_without_an_outcome_break_nothing(bank: ReasoningBank, wait: bool) -> None:
+    with bank.attempt("open the valve") as attempt:
+        learned = attempt.finish(object(), wait=wait)
+    assert "messages could not be read" in attempt.notes[-1] or "nothing was learned" in attempt.notes[-1]
+    assert (attempt.learned, learned.experience) == (None, None)
+    assert bank.admin.counts().experiences == 0
+
+
+def test_a_store_that_is_down_does_not_break_the_agent(tmp_path: Path) -> None:
+    bank = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical")
+    bank.close()
+    done = []
+    for wait in (True, False):
+        with bank.attempt("open the valve") as attempt:
+            attempt.step("turn", "open")
+            done.append(attempt.text)
+            attempt.finish(outcome="success", wait=wait)
+        assert any("works without memory" in note for note in attempt.notes)
+        assert any("nothing was learned from this run" in note for note in attempt.notes)
+    with bank.attempt("open the valve") as attempt:
+        pass
+    assert any("could not be kept" in note for note in attempt.notes)
+    assert done == ["", ""]
+
+
+def test_a_store_that_goes_down_inside_the_block_does_not_break_the_agent(tmp_path: Path) -> None:
+    bank = lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical")
+    with bank.attempt("open the valve") as attempt:
+        bank.close()
+        learned = attempt.finish(STUCK, outcome="failure")
+    assert learned.experience is None
+    assert "nothing was learned from this run" in attempt.notes[-1]
+
+
+def test_a_part_that_raises_anything_does_not_break_the_agent() -> None:
+    async def broken(_: Any) -> Any:
+        raise RuntimeError("a bug of mine")
+
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=broken)) as bank:
+        for wait in (True, False):
+            with bank.attempt("open the valve") as attempt:
+                attempt.step("turn", "open")
+                attempt.finish(outcome="success", wait=wait)
+
+
+# -- submit: on disk at once, learned in the background ----------------------------------------------------------------
+
+
+def test_a_submitted_run_is_on_disk_at_once_and_learned_by_the_time_the_bank_is_closed(tmp_path: Path) -> None:
+    evidence = Evidence(holdout=None)
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", evidence=evidence) as bank:
+        recall = bank.retrieve("open the valve")
+        (id,) = bank.submit(STUCK, recall=recall, outcome="failure")
+        assert bank.runs.get(id).trajectory.steps == STUCK.steps
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", evidence=evidence) as bank:
+        run = bank.runs.get(id)
+        assert (run.status, run.verdict.outcome, run.recall_id) == ("learned", "failure", recall.id)
+        assert bank.lessons.list()
+        assert bank.admin.counts().settled == 1
+
+
+def test_finish_that_does_not_wait_is_learned_by_the_time_the_bank_is_closed(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        with bank.attempt("open the valve") as attempt:
+            told = attempt.finish(STUCK, outcome="failure", wait=False)
+        assert "in the background" in told.notes[0]
+        assert STUCK.id in told.notes[0]
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        assert bank.runs.get(STUCK.id).status == "learned"
+        assert bank.admin.counts().settled == 1
+
+
+def test_close_waits_for_everything_that_was_submitted() -> None:
+    asked = list[str]()
+
+    async def slow(attempts: Any) -> lessonbank.Extraction:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        asked.append(attempts[0].trajectory.id)
+        return lessonbank.Extraction()
+
+    bank = lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=slow))
+    ids = [bank.submit(STUCK.model_copy(update={"id": f"run-{n}"}), outcome="failure")[0] for n in range(10)]
+    bank.close()
+    assert sorted(asked) == sorted(ids)
+
+
+def test_what_a_submitted_run_meets_in_the_background_is_logged_and_it_stays_pending(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(_: Any) -> Any:
+        raise RuntimeError("a bug of mine")
+
+    bank = lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(judge=broken, extractor=broken))
+    (id,) = bank.submit(STUCK, outcome="failure")
+    while not any(id in str(record.args) or "a bug of mine" in record.getMessage() for record in caplog.records):
+        assert bank.runs.get(id).trajectory.id == id
+    assert [run.id for run in bank.runs.pending()] == [id]
+    bank.close()
+
+
+CRASH = """
+import os, sys, lessonbank
+from lessonbank import Evidence, Parts, Step, Trajectory
+
+async def hangs(attempts):
+    import anyio
+    await anyio.sleep_forever()
+
+bank = lessonbank.connect(
+    sys.argv[1], scope="t", embedder="lexical", evidence=Evidence(holdout=None), parts=Parts(extractor=hangs)
+)
+recall = bank.retrieve("open the valve", metadata={"user": "u-1"})
+runs = [
+    Trajectory(id=id, task="open the valve", steps=(Step(action=id, observation="error: stuck"),))
+    for id in ("left", "right")
+]
+bank.submit(runs, recall=recall, reward=0.0, metadata={"user": "u-1"})
+bank.submit(Trajectory(id="alone", task="close the valve", steps=(Step(action="turn"),)), outcome="success")
+print(recall.id, flush=True)
+os._exit(1)
+"""
+
+
+def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_submitted(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    with lessonbank.connect(path, scope="t", embedder="lexical", evidence=Evidence(holdout=None)) as bank:
+        assert [run.id for run in bank.runs.pending()] == ["left", "right", "alone"]
+        together, alone = bank.runs.retry()
+        assert together.experience
+        assert [ref.trajectory_id for ref in together.experience.attempts] == ["left", "right"]
+        assert {verdict.outcome for verdict in together.verdicts} == {"failure"}
+        assert {verdict.source for verdict in together.verdicts} == {"ground_truth"}
+        assert alone.verdicts[0].outcome == "success"
+        assert bank.runs.get("left").recall_id == done.stdout.strip()
+        assert bank.runs.get("left").verdict.reward == 0.0
+        assert len(bank.runs.search(metadata={"user": "u-1"})) == 2
+        assert bank.admin.counts().settled == 1
+        assert bank.runs.pending() == ()
+        assert bank.runs.retry() == ()
+
+
+def test_retry_goes_on_where_the_recall_was_erased_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)
+    with lessonbank.connect(path, scope="t", embedder="lexical") as bank:
+        bank.admin.purge(recall=done.stdout.strip(), reason="erasure request")
+        assert len(bank.runs.retry()) == 2
+        assert bank.runs.pending() == ()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import logging
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +13,8 @@ import numpy as np
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, Step, Trajectory, Verdict
-from lessonbank.errors import LessonbankError, UsageError
+from lessonbank import Evidence, File, Model, Retrieval, Server, Step, Trajectory, Verdict
+from lessonbank.errors import LessonbankError, ReadOnly, UsageError
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.settings import grouped
 
@@ -66,7 +69,8 @@ def model(prompt: str) -> str:
 )
 def test_an_argument_that_cannot_be_is_refused_in_one_sentence(argument: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError) as raised:
-        lessonbank.connect(":memory:", **grouped(**{"scope": "t", "embedder": "lexical", **argument}))
+        told = {"model": model} if "timeout" in argument else {}
+        lessonbank.connect(":memory:", **grouped(**{"scope": "t", "embedder": "lexical", **told, **argument}))
     assert named in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -164,3 +168,201 @@ def test_a_part_of_ones_own_that_breaks_its_promise_is_named_in_one_sentence(par
         with pytest.raises(UsageError, match=f"{name}= takes an async function"):
             bank.learn(STUCK, **outcome)
         assert len(bank.runs.pending(limit=10_000)) == 1
+
+
+# -- the call itself ---------------------------------------------------------------------------------------------------
+
+
+def test_connect_has_at_most_ten_parameters_and_says_what_it_returns() -> None:
+    for function, result in ((lessonbank.connect, "ReasoningBank"), (lessonbank.connect_async, "AsyncReasoningBank")):
+        signature = inspect.signature(function)
+        assert len(signature.parameters) <= 10
+        returned = signature.return_annotation
+        assert (returned if isinstance(returned, str) else returned.__name__) == result
+        assert "scope" in signature.parameters
+        assert function.__doc__
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
+        assert type(bank) is inspect.signature(lessonbank.connect).return_annotation is lessonbank.ReasoningBank
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda connect: connect(),
+        lambda connect: connect(":memory:"),
+        lambda connect: connect(":memory:", scop="t"),
+        lambda connect: connect(":memory:", "t"),
+        lambda connect: connect(":memory:", scope="t", holdout=None),
+        lambda connect: connect(":memory:", scope="t", evidence="x"),
+        lambda connect: connect(":memory:", scope="t", retrieval=3.5),
+        lambda connect: connect(3, scope="t"),
+    ],
+)
+def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any], object]) -> None:
+    with pytest.raises((TypeError, UsageError)) as raised:
+        call(lessonbank.connect)
+    assert "connect_async" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "named"),
+    [
+        ({"evidence": "x"}, "holdout"),
+        ({"evidence": [0.1]}, "evidence= takes Evidence(…)"),
+        ({"retrieval": 3.5}, "retrieval is by"),
+        ({"retrieval": {"limit": 3}}, "retrieval= takes Retrieval(…)"),
+        ({"learning": "code"}, "learning= takes Learning(…)"),
+        ({"safety": "reviewd"}, "trust is"),
+        ({"parts": print}, "parts= takes Parts(…)"),
+        ({"safety": Evidence()}, "safety= takes Safety(…)"),
+    ],
+)
+def test_a_group_of_settings_that_is_none_is_refused_in_one_sentence(argument: dict[str, Any], named: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        lessonbank.connect(":memory:", scope="t", embedder="lexical", **argument)
+    assert named in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_string_or_a_number_stands_for_the_common_case() -> None:
+    with lessonbank.connect(
+        ":memory:", scope="t", embedder="lexical", retrieval="lexical", evidence=0.2, safety="reviewed"
+    ) as bank:
+        assert bank.settings["trust"] == "reviewed"
+        assert "0.2" in str(bank.settings["holdout"]) or "20" in str(bank.settings["holdout"])
+
+
+def test_the_paper_with_another_limit_is_the_paper_in_everything_else() -> None:
+    settings = []
+    for retrieval in (None, Retrieval(limit=3)):
+        with lessonbank.connect(
+            ":memory:", scope="t", embedder="hashing", profile="paper", retrieval=retrieval
+        ) as bank:
+            settings.append(bank.settings)
+    plain, limited = settings
+    assert (plain["limit"], limited["limit"]) == (1, 3)
+    assert {**plain, "limit": 3} == limited
+
+
+@pytest.mark.parametrize("wrong", [5, 1.5, b"id", ["id"], object()])
+@pytest.mark.parametrize("call", ["learn", "submit"])
+def test_a_recall_that_is_none_is_refused_in_one_sentence(call: str, wrong: Any) -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank:
+        with pytest.raises(UsageError, match="recall= takes") as raised:
+            getattr(bank, call)(STUCK, recall=wrong, outcome="failure")
+        assert "\n" not in str(raised.value)
+        assert bank.admin.counts().trajectories == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Trajectory(tsk="open the valve"), "Trajectory has no field 'tsk': did you mean 'task'?"),
+        (lambda: Trajectory(), "Trajectory needs task="),
+        (lambda: Trajectory(task="  "), "Trajectory(task=) is wrong"),
+        (lambda: Trajectory(task=5), "Trajectory(task=) is wrong"),
+        (lambda: Step(acton="turn"), "Step has no field 'acton': did you mean 'action'?"),
+        (lambda: Trajectory(task="x", steps=("turn",)), "Trajectory(steps.0"),
+        (lambda: Verdict(outcome="sucess"), "Verdict(outcome=) is wrong"),
+        (lambda: lessonbank.Lesson(title="x"), "Lesson needs content="),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_in_one_sentence(make: Callable[[], object], said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        make()
+    assert str(raised.value).startswith(said)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 250
+    assert raised.value.code == "usage"
+    assert isinstance(raised.value, ValueError)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are POSIX")
+def test_a_new_bank_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+            bank.learn(STUCK, outcome="failure")
+            modes = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes["bank.db"] == "0o600"
+    assert set(modes.values()) == {"0o600"}
+
+
+def test_a_home_folder_is_expanded_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    for n, where in enumerate(("~/a.db", Path("~/b.db"), File("~/c.db"))):
+        with lessonbank.connect(where, scope="t", embedder="lexical") as bank:
+            bank.learn(STUCK, outcome="failure")
+            bank.admin.export(f"~/export-{n}.jsonl")
+            bank.admin.backup(f"~/backup-{n}.db")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"a.db", "b.db", "c.db", "export-0.jsonl", "backup-2.db"} <= names
+
+
+def test_a_bank_that_is_read_only_retrieves_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    evidence = Evidence(holdout=None)
+    with lessonbank.connect(path, scope="t", embedder="lexical", evidence=evidence) as bank:
+        learned = bank.learn(STUCK, outcome="failure")
+    before = path.read_bytes()
+    with lessonbank.connect(File(path, read_only=True), scope="t", embedder="lexical", evidence=evidence) as bank:
+        recall = bank.retrieve("open the valve", metadata={"user": "u-1"})
+        assert recall.shown == learned.lessons
+        assert not recall.kept
+        assert any("read only" in note for note in recall.notes)
+        assert bank.lessons.list() == learned.lessons
+        assert "read only" in str(bank.settings["store"])
+        for call in (
+            lambda: bank.learn(Trajectory(task="another"), outcome="failure"),
+            lambda: bank.submit(STUCK, outcome="failure"),
+            lambda: bank.lessons.retire(learned.lessons[0].id, reason="no", by="Ana"),
+            lambda: bank.admin.purge(all=True, reason="no"),
+        ):
+            with pytest.raises(ReadOnly):
+                call()
+        with bank.attempt("open the valve") as attempt:
+            assert attempt.text
+            attempt.finish(Trajectory(task="open the valve"), outcome="failure")
+        assert any("nothing was learned from this run" in note for note in attempt.notes)
+    assert path.read_bytes() == before
+
+
+def test_a_bank_that_is_not_there_is_not_made_by_opening_it_read_only(tmp_path: Path) -> None:
+    with pytest.raises(LessonbankError):
+        lessonbank.connect(File(tmp_path / "bank.db", read_only=True), scope="t", embedder="lexical")
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+
+def test_no_secret_stands_in_settings_representations_notes_or_logs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = "http://jane:geheim-1@127.0.0.1:9/v1?key=geheim-2"
+    chosen = Model("qwen3", base_url=url, api_key="geheim-3", timeout=2)
+    server = Server("https://jane:geheim-4@example.com/bank", api_key="geheim-5")
+    said = [repr(chosen), str(chosen), repr(server), str(server)]
+    with caplog.at_level(logging.DEBUG):
+        with lessonbank.connect(tmp_path / "bank.db", scope="t", model=chosen, embedder="lexical") as bank:
+            said += [repr(bank), repr(bank.aio), str(bank.settings), repr(bank.scoped("u").settings)]
+            learned = bank.learn(STUCK)
+            said += [str(learned.notes), str(learned.errors), learned.model_dump_json()]
+            assert learned.notes
+        for where in (server, "postgresql://jane:geheim-6@example.com/bank"):
+            with pytest.raises(LessonbankError) as raised:
+                lessonbank.connect(where, scope="t")
+            said.append(str(raised.value))
+        with pytest.raises(UsageError) as wrong:
+            lessonbank.connect(":memory:", scope="t", model=Model("x", base_url="ftp://jane:geheim-7@example.com"))
+        said.append(str(wrong.value))
+    said += [record.getMessage() for record in caplog.records]
+    assert [text for text in said if "geheim" in text] == []
+    assert "qwen3" in str(bank.settings["model"])

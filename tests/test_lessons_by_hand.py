@@ -74,7 +74,9 @@ def test_an_edit_changes_only_what_it_names_and_makes_another_version(bank: Reas
 
 
 def test_a_lesson_that_was_learned_becomes_a_persons_by_an_edit(bank: ReasoningBank) -> None:
-    learned = bank.learn(Trajectory(task=TASK, steps=(Step(action="cancel", observation="error: no reason"),)), reward=0)
+    learned = bank.learn(
+        Trajectory(task=TASK, steps=(Step(action="cancel", observation="error: no reason"),)), reward=0
+    )
     (lesson,) = learned.lessons
     assert lesson.provenance.method == "extractive"
     edited = bank.lessons.edit(lesson.id, when="Always.", by="Ana")
@@ -165,9 +167,7 @@ def test_editing_a_lesson_that_is_not_there_is_not_found(bank: ReasoningBank) ->
 
 def test_a_secret_in_a_persons_words_is_not_kept(bank: ReasoningBank) -> None:
     key = "sk-proj-" + "a1B2" * 12
-    lesson = bank.lessons.add(
-        title="Call the shop", content=f"Use the key {key} for the shop.", task=TASK, by="Ana"
-    )
+    lesson = bank.lessons.add(title="Call the shop", content=f"Use the key {key} for the shop.", task=TASK, by="Ana")
     assert key not in lesson.content
     edited = bank.lessons.edit(lesson.id, content=f"Put {key} into the header.", by="Ana")
     assert key not in edited.content

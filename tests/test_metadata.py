@@ -144,7 +144,9 @@ def test_purge_takes_exactly_one_thing_and_no_empty_metadata(bank: ReasoningBank
 
 
 def test_lessons_written_by_hand_are_found_by_their_metadata(bank: ReasoningBank) -> None:
-    lesson = bank.lessons.add(title="Ask first", content="Ask why.", task="Cancel", by="Ana", metadata={"team": "north"})
+    lesson = bank.lessons.add(
+        title="Ask first", content="Ask why.", task="Cancel", by="Ana", metadata={"team": "north"}
+    )
     assert bank.lessons.list(metadata={"team": "north"}) == (lesson,)
     assert bank.lessons.list(metadata={"team": "south"}) == ()
 

@@ -8,6 +8,7 @@ import pytest
 
 import lessonbank
 from lessonbank import Extraction, Lesson, Recall, Retrieval, Trajectory
+from lessonbank.config import UNSET, Unset
 from lessonbank.errors import UsageError
 from lessonbank.prompts import load
 from lessonbank.testing.settings import grouped
@@ -22,7 +23,7 @@ def a_lesson(kind: Any = "strategy") -> Lesson:
     return Lesson(title=words[0], description=words[1], content=words[2], kind=kind)
 
 
-def recalled(preface: str | None = None, *, kind: Any = "strategy", **options: Any) -> Recall:
+def recalled(preface: str | Unset = UNSET, *, kind: Any = "strategy", **options: Any) -> Recall:
     """What a bank with one lesson shows."""
 
     async def extract(attempts: Any) -> Extraction:

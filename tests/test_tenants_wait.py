@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learned, Learning, Lesson, Parts, Step, Verdict
+from lessonbank import AsyncReasoningBank, Evidence, Extraction, Learning, Lesson, Parts, Step, Verdict
 from lessonbank import Trajectory as Run
+from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
 from lessonbank.types import Add, Change
 
@@ -60,7 +61,11 @@ def slow_part(name: str, wait: Callable[[], Awaitable[None]]) -> dict[str, Any]:
 
     async def extractor(_: Any) -> Extraction:
         await wait()
-        return Extraction(lessons=(Lesson(title="Look in both drawers", content="Open the second drawer where the first drawer is empty."),))
+        return Extraction(
+            lessons=(
+                Lesson(title="Look in both drawers", content="Open the second drawer where the first drawer is empty."),
+            )
+        )
 
     async def consolidator(new: Any) -> Sequence[Change]:
         await wait()
@@ -180,18 +185,17 @@ def test_tasks_of_one_scope_that_decide_at_the_same_time_keep_the_same_lesson_on
     asyncio.run(main())
 
 
-def test_a_consolidator_that_calls_learn_of_another_tenant_gets_an_answer(where: str) -> None:
+def test_a_consolidator_that_calls_learn_of_its_own_scope_is_refused_instead_of_calling_itself_forever(
+    where: str,
+) -> None:
     async def main() -> None:
-        inner = list[Learned]()
-
         async def nested(new: Any) -> Sequence[Change]:
-            if new.scope == "t":
-                inner.append(await bank.scoped("other").learn(run("find the key"), outcome="failure"))
+            await bank.learn(run("find the key"), outcome="failure")
             return [Add(experience=new)]
 
         async with await opened(where, embedder="lexical", parts=Parts(consolidator=nested)) as bank:
-            learned = await asyncio.wait_for(bank.learn(run("find order 1"), outcome="failure"), SECONDS)
-            assert learned.lessons
-            assert inner[0].lessons
+            with pytest.raises(UsageError, match="consolidator may not call"):
+                await asyncio.wait_for(bank.learn(run("find order 1"), outcome="failure"), SECONDS)
+            assert len(await bank.runs.pending()) == 2
 
     asyncio.run(main())

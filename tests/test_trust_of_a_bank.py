@@ -74,7 +74,9 @@ async def bank_of(trust: TrustPolicy = "open", *lessons: Lesson, where: str | Pa
         "limit": 9,
         **more,
     }
-    return await lessonbank.connect_async(where, scope=MINE, **grouped(trust=trust, **told))
+    writer = told.pop("writer", None)
+    bank = await lessonbank.connect_async(where, scope=MINE, **grouped(trust=trust, **told))
+    return bank.scoped(writer=writer) if writer else bank
 
 
 async def taught(bank: AsyncReasoningBank, task: str, **more: Any) -> Learned:
@@ -128,10 +130,10 @@ async def test_a_person_is_believed_by_every_bank() -> None:
     for policy in POLICIES:
         async with await bank_of(policy) as bank:
             learned = await taught(bank, TASKS[0])
-            (change,) = await bank.lessons.approve(learned.lessons[0].id, by="Ana Kovac")
-            assert isinstance(change, Trust)
-            assert (change.by, change.state) == ("person", "active")
-            assert (await bank.history.list())[-1].writer == "Ana Kovac"
+            (entry,) = await bank.lessons.approve(learned.lessons[0].id, by="Ana Kovac")
+            assert isinstance(entry.entry, Trust)
+            assert (entry.entry.by, entry.entry.state, entry.writer) == ("person", "active", "Ana Kovac")
+            assert (await bank.history.list())[-1] == entry
             assert await shown(bank)
             await bank.lessons.quarantine(learned.lessons[0].id, reason="it was wrong")
             assert not await shown(bank)
@@ -223,7 +225,7 @@ async def _experiences(bank: AsyncReasoningBank) -> list[Experience]:
 async def test_what_was_taught_elsewhere_corroborates_nothing_here() -> None:
     async with await bank_of("corroborated") as bank:
         await taught(bank, TASKS[0])
-        await taught(bank, TASKS[1], scope="acme/other")
+        await taught(bank.scoped("acme/other"), TASKS[1])
         assert await states(bank) == ["probation"]
         assert not await shown(bank)
 

@@ -92,7 +92,7 @@ def ids(records: Any) -> list[str]:
     return [(one.trajectory if isinstance(one, Run) else one).id for one in records]
 
 
-# -- lists ----------------------------------------------------------------------------------------------------------------
+# -- lists -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("view", ["lessons", "runs", "recalls"])
@@ -215,7 +215,7 @@ def test_an_earlier_moment_can_be_seen_compared_and_brought_back(five: Any) -> N
     assert five.history.list()[-1].writer == "Ana"
 
 
-# -- scopes and writers ---------------------------------------------------------------------------------------------------
+# -- scopes and writers ------------------------------------------------------------------------------------------------
 
 
 def test_views_act_in_the_scope_of_their_handle(five: Any) -> None:
@@ -290,7 +290,7 @@ def test_no_method_of_a_view_takes_a_scope() -> None:
             assert name.startswith("_") or "scope" not in inspect.signature(method).parameters
 
 
-# -- a person's word on runs ----------------------------------------------------------------------------------------------
+# -- a person's word on runs -------------------------------------------------------------------------------------------
 
 
 async def says_failure(_: Any) -> lessonbank.Verdict:

@@ -59,7 +59,7 @@ def test_a_limit_in_the_table_stands_above_the_experiments() -> None:
         ({"limit": "many"}, "an arm's limit cannot be 'many'"),
         ({"floor": "high"}, "an arm's floor cannot be 'high'"),
         ({"failures": 1}, "an arm's failures cannot be 1"),
-        ({"diversity": 3}, "floor and diversity go from 0 to 1"),
+        ({"diversity": 3}, "Retrieval(diversity=) goes from 0 to 1"),
         ({"base": ["x"]}, "an arm's base is the name"),
         ({"profile": ["x"]}, "an arm's profile is one of"),
     ],

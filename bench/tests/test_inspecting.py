@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import ReasoningBank
+from lessonbank import Experience, ReasoningBank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.inspecting import KEPT, passed, remembering, run_of, with_memory
@@ -183,7 +183,7 @@ def test_what_a_sample_taught_is_shown_to_the_next_one(bank: ReasoningBank, tmp_
     counts = bank.admin.counts()
     assert (counts.trajectories, counts.settled, counts.pending) == (3, 3, 0)
     assert log.results.scores[0].metrics["accuracy"].value == pytest.approx(2 / 3)
-    for experience in [_experience(bank, entry) for entry in _experiences(bank)]:
+    for experience in _experiences(bank):
         run = bank.runs.get(experience.attempts[0].trajectory_id).trajectory
         assert run.instructions == "You open doors."  # what memory said is no part of the run
 
@@ -219,7 +219,7 @@ def test_a_sample_that_a_limit_stops_is_learned(bank: ReasoningBank, tmp_path: P
     log = played(bank, tmp_path, lambda _: "I wait.", solver=solver, limits={"message_limit": 3})
     assert all(sample.limit is not None for sample in log.samples)
     assert [one["verdicts"] for one in kept(log)] == [["failure"]] * 3
-    runs = [bank.runs.get(_experience(bank, e).attempts[0].trajectory_id).trajectory for e in _experiences(bank)]
+    runs = [bank.runs.get(e.attempts[0].trajectory_id).trajectory for e in _experiences(bank)]
     assert all("limit" in (run.error or "") for run in runs)
 
 
@@ -273,7 +273,7 @@ def test_an_agent_with_tools_is_wrapped_and_learned_from(bank: ReasoningBank, tm
     model = get_model("mockllm/model", custom_outputs=outputs, memoize=False)
     logs = inspect_ai.eval(with_memory(bank, task), model=model, display="none", log_dir=str(tmp_path))
     assert logs[0].status == "success", logs[0].error
-    (experience,) = [_experience(bank, entry) for entry in _experiences(bank)]
+    (experience,) = _experiences(bank)
     run = bank.runs.get(experience.attempts[0].trajectory_id).trajectory
     assert experience.attempts[0].verdict.outcome == "success"
     called = [(call.name, call.arguments) for step in run.steps for call in step.action.calls]
@@ -281,9 +281,10 @@ def test_an_agent_with_tools_is_wrapped_and_learned_from(bank: ReasoningBank, tm
     assert any(seen.text == "bell: it rings" for step in run.steps for seen in step.observations)
 
 
-def _experiences(bank: ReasoningBank) -> list[str]:
-    """Ids, oldest first."""
-    return [entry.entry.experience.id for entry in bank.history.list() if entry.entry.kind == "add"]
+def _experiences(bank: ReasoningBank) -> list[Experience]:
+    """Oldest first."""
+    added = [moment.entry for moment in bank.history.list() if moment.entry.kind == "add"]
+    return [entry.experience for entry in reversed(added)]
 
 
 @needs_inspect

@@ -180,7 +180,9 @@ def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypat
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)
     effects = ranking.lesson_effects
-    monkeypatch.setattr(ranking, "lesson_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made)))
+    monkeypatch.setattr(
+        ranking, "lesson_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made))
+    )
     assert "Spearman" in missed([ranking.ranked(2000, range(6), least=0.75)])
     assert sound.value > dict(sound.beside)["counters"] + 0.05
 

@@ -12,8 +12,8 @@ from anyio.lowlevel import RunVar
 
 from .errors import UsageError
 
-_DECIDING: ContextVar[tuple[ScopeLocks, ...]] = ContextVar("deciding", default=())
-"""Whose consolidators this task is inside of."""
+_DECIDING: ContextVar[tuple[tuple[ScopeLocks, str], ...]] = ContextVar("deciding", default=())
+"""Inside of whose consolidators this task is, and for which scopes."""
 
 
 class ScopeLocks:
@@ -29,13 +29,13 @@ class ScopeLocks:
             yield
 
     @contextmanager
-    def deciding(self) -> Generator[None]:
-        """A consolidator decides within. Raises UsageError where it is inside of itself, which would never end."""
-        if self in _DECIDING.get():
+    def deciding(self, scope: str, /) -> Generator[None]:
+        """A consolidator decides for `scope` within. Raises UsageError where it does so already, without end."""
+        if (self, scope) in _DECIDING.get():
             raise UsageError(
                 "a consolidator called `learn` or `consolidate` of its own bank: it may only return changes"
             )
-        token = _DECIDING.set((*_DECIDING.get(), self))
+        token = _DECIDING.set((*_DECIDING.get(), (self, scope)))
         try:
             yield
         finally:

@@ -135,10 +135,10 @@ class AsyncAttempt:
             return self._refused("this attempt is finished already, so nothing more was learned: open another one")
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
-        self._is_finished = True
-        whole = self._timed(source if source is not None else self._trajectory(answer=answer))
+        self._is_finished, whole = True, source
         call = self._bank.learn if wait else self._bank.submit
         try:
+            whole = self._timed(source if source is not None else self._trajectory(answer=answer))
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
             self._failed("the messages could not be read", problem)
@@ -149,7 +149,7 @@ class AsyncAttempt:
             return self._refused(self._failed("nothing was learned from this run", problem))
         if outcome is None and reward is None:
             return self._refused("nothing was learned from this run")
-        return await self._learned_anyway(self._trajectory(answer=answer), outcome, reward)
+        return await self._learned_anyway(answer, outcome, reward)
 
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
@@ -177,9 +177,10 @@ class AsyncAttempt:
         except Exception as problem:  # noqa: BLE001 - the caller sees the crash, or goes on: memory hides neither
             self._failed("the attempt could not be kept", problem)
 
-    async def _learned_anyway(self, run: Trajectory, outcome: Outcome | None, reward: float | None) -> Learned:
+    async def _learned_anyway(self, answer: str | None, outcome: Outcome | None, reward: float | None) -> Learned:
         """The outcome alone settles the receipt."""
         try:
+            run = self._trajectory(answer=answer)
             return self._done(await self._bank.learn(run, **self._told(outcome, reward)))
         except Exception as problem:  # noqa: BLE001 - as in `finish`
             return self._refused(self._failed("nothing was learned from this run", problem))
@@ -232,7 +233,7 @@ class AsyncAttempt:
         """The one run that `source` is, where it can be read."""
         try:
             return self._timed_run(trajectory_from(source, task=self._named_task))
-        except FormatError:
+        except UsageError:
             return None
 
     def _timed(self, source: object) -> object:

@@ -548,7 +548,7 @@ class AsyncReasoningBank:
         """
 
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding():
+            with self._locks.deciding(experience.scope):
                 told = await decide(policy, experience)
             costs.append(spent(told))
             return replacing(earlier, told)

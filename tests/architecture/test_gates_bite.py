@@ -218,6 +218,20 @@ def test_a_method_that_only_one_bank_has_is_caught(copy: Path) -> None:
     check(gates.public_names, copy, "only one of", "'extra'")
 
 
+def test_a_method_that_only_one_kind_of_views_has_is_caught(copy: Path) -> None:
+    plant(copy, "views/runs.py", "\n\nasync def _extra(self: object) -> None: ...\n\n\nAsyncRuns.extra = _extra\n")
+    check(gates.public_names, copy, "only one of", "'runs.extra'")
+
+
+def test_an_eleventh_parameter_of_connect_is_caught(copy: Path) -> None:
+    wiring = copy / PACKAGE / "wiring" / "__init__.py"
+    told = wiring.read_text(encoding="utf-8").replace(
+        "    profile: Profile = ", "    extra: int = 0,\n    profile: Profile = "
+    )
+    wiring.write_text(told, encoding="utf-8")
+    check(gates.public_names, copy, "connect has 11 parameters, at most 10")
+
+
 def test_an_eager_import_of_numpy_is_caught(copy: Path) -> None:
     plant(copy, "__init__.py", "\nimport numpy\n")
     check(gates.import_cost, copy, "import lessonbank loads numpy")

@@ -88,10 +88,10 @@ def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is
 @pytest.mark.full
 def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
     learn(runs)
-    base: Sequence[object] = ("lessons", "--bank", "bank.db", "--scope", "t")
+    base: Sequence[object] = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
     listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)
     assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
-    whole = lessonbank_cli(*base, listed[0]["id"], cwd=runs.parent)
+    whole = lessonbank_cli("lessons", "show", listed[0]["id"][1:], *base[2:], cwd=runs.parent)
     assert "extractive" in whole.stdout
     assert "ground_truth" in whole.stdout
 
@@ -143,8 +143,8 @@ def test_doctor_says_what_is_active_and_what_fell_back(runs: Path) -> None:
     seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=runs.parent)
     assert seen.returncode == 0, seen.stderr
     report = json.loads(seen.stdout)
-    assert report["parts"]["embedder"].startswith("lexical")
-    assert "extractive" in report["parts"]["model"]
+    assert report["settings"]["embedder"].startswith("lexical")
+    assert "extractive" in report["settings"]["model"]
     assert report["scopes"]["t"]["experiences"] == 4
     assert report["versions"]["lessonbank"] == lessonbank.__version__
     assert report["problems"] == []
@@ -161,9 +161,9 @@ def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("lessons", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
+        (("lessons", "list", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
         (("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"), 2, "cannot be a scope"),
-        (("lessons", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
+        (("lessons", "show", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
         (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file missing.jsonl"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"), 2, "format"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"), 2, "nobody"),
@@ -187,7 +187,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
     row = {**RUNS[1], "task": evil, "messages": [{"role": "user", "content": evil}, *RUNS[1]["messages"][1:]]}  # type: ignore[index]
     (tmp_path / "runs.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     learn(tmp_path / "runs.jsonl")
-    for words in (("retrieve", "Ship parcel"), ("lessons",)):
+    for words in (("retrieve", "Ship parcel"), ("lessons", "list")):
         shown = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "t", cwd=tmp_path)
         assert shown.returncode == 0
         assert not any(ord(c) < 32 and c != "\n" for c in shown.stdout)
@@ -195,7 +195,7 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("words", [("lessons",), ("retrieve", "Ship parcel 9 abroad")])
+@pytest.mark.parametrize("words", [("lessons", "list"), ("retrieve", "Ship parcel 9 abroad")])
 def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
     learn(runs)
     done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=runs.parent)

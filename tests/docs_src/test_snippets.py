@@ -23,7 +23,13 @@ from lessonbank.testing.model_server import ModelServer
 PAGES = pages.pages()
 GROUP: Any = typer.main.get_command(app)
 CONTEXT = GROUP.context_class(GROUP)
-COMMANDS: dict[str, Any] = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
+TOP: dict[str, Any] = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
+COMMANDS: dict[str, Any] = {
+    " ".join(filter(None, (name, below))): found
+    for name, command in TOP.items()
+    for below, found in getattr(command, "commands", {"": command}).items()
+}
+"""By the words that call them, as in `lessons list`."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
 EXPERIMENTS = importlib.util.find_spec("lessonbank_bench") is not None
 
@@ -58,6 +64,7 @@ def test_only_what_needs_a_key_or_is_shown_source_is_not_run() -> None:
         "<!-- no-run: needs a provider's key -->",
         "<!-- no-run: needs a clone of another project -->",
         "<!-- source: lessonbank.bank.AsyncReasoningBank.learn -->",
+        "<!-- source: lessonbank.bank.AsyncReasoningBank._learn_new -->",
     }
 
 
@@ -78,11 +85,12 @@ def test_every_command_of_a_page_can_be_given(page: Path) -> None:
     for line, words in commands(page):
         if words[0].rpartition("/")[2] != "lessonbank":
             continue
-        assert words[1] in COMMANDS, f"line {line}: there is no command {words[1]!r}"
-        if words[1] in _plugins.KNOWN and not EXPERIMENTS:
+        name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])
+        assert name in COMMANDS, f"line {line}: there is no command {name!r}"
+        if name in _plugins.KNOWN and not EXPERIMENTS:
             continue
         try:
-            command(words[1]).make_context(words[1], list(words[2:]))
+            command(name).make_context(name, list(words[1 + len(name.split()) :]))
         except click.ClickException as error:
             pytest.fail(f"{pages.name(page)}, line {line}: {error.format_message()}")
 
@@ -103,7 +111,7 @@ def test_the_bench_takes_the_options_that_the_readme_gives_it(capsys: pytest.Cap
 
 def test_the_guide_names_every_command_and_every_option() -> None:
     guide = pages.ROOT / "docs" / "guides" / "command-line.md"
-    named = re.findall(r"^## lessonbank (\w+)$", guide.read_text(encoding="utf-8"), re.M)
+    named = re.findall(r"^##+ lessonbank (\w+(?: \w+)?)$", guide.read_text(encoding="utf-8"), re.M)
     assert sorted(named) == sorted(COMMANDS)
     for command in named:
         told = set(pages.first_cells(pages.section(guide, f"lessonbank {command}")))

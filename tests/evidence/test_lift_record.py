@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
+from lessonbank.errors import UsageError
 from lessonbank.evidence.lift import (
     Estimate,
     JudgeReport,
@@ -120,5 +120,5 @@ def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standin
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_number_that_is_none_is_refused(value: float) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError, match="finite number"):
         Estimate(value=value)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank._version import VERSION
+from lessonbank import __version__
 from lessonbank.learning.extraction import ExtractiveExtractor
 from lessonbank.types import (
     Action,
@@ -336,4 +336,4 @@ def test_a_run_that_teaches_nothing_says_why() -> None:
 
 def test_lessons_name_the_release_that_wrote_them() -> None:
     done = run(("fetch key", "You hold the key."), ("turn key", "Open!"))
-    assert extract(attempt(done, "success")).lessons[0].provenance.package_version == VERSION
+    assert extract(attempt(done, "success")).lessons[0].provenance.package_version == __version__

@@ -649,3 +649,12 @@ def test_rewards_of_benchmarks_are_read_by_the_threshold_too() -> None:
     for name in ("tau_bench.json", "tau2.json", LAMP):
         entries = [entry for entry in read(FIXTURES / name, success_at=-1) if isinstance(entry, Imported)]
         assert [entry.verdict.outcome for entry in entries if entry.verdict] == ["success"] * len(entries)
+
+
+@pytest.mark.parametrize("text", ["0", "[]", "{}"])
+def test_a_file_of_a_byte_or_two_is_no_bank(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.json"
+    path.write_text(text)
+    with pytest.raises(FormatError) as caught:
+        list(read(path))
+    assert "bank" not in str(caught.value)

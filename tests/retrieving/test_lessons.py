@@ -305,7 +305,7 @@ def test_duplicates_are_still_found_by_their_tasks() -> None:
 @pytest.mark.parametrize(
     ("settings", "options", "message"),
     [
-        ({"level": "lesson"}, {"embedder": "lexical"}, "level='lesson' needs an embedder"),
+        ({"level": "lesson"}, {"embedder": "lexical"}, r"level='lesson'\) needs an embedder"),
         ({"level": "lesson", "by": "hybrid"}, {}, "'dense' only"),
         ({"level": "lesson", "by": "lexical"}, {}, "'dense' only"),
         ({"level": "word"}, {}, "'experience' or 'lesson'"),

@@ -221,8 +221,6 @@ _ANSWERED_WITHOUT_ERROR = {
     "history.lineage",
     # An id that somebody else uses is free here.
     "bank.learn_known_run",
-    "bank.correct",
-    "bank.keep_unfinished",
 }
 _OTHER_REFUSALS = {"store.unchanged": Conflict, "bank.trial_lesson": UsageError, "bank.trial_with": UsageError}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lessonbank.stores._listing import Asked
 from lessonbank.stores.sqlite import SqliteStore, _listing
 from lessonbank.testing._store_samples import MINE, START, experience, lesson, trajectory
 from lessonbank.types import Add, Recall
@@ -55,22 +56,22 @@ def steps(path: Path, look: Callable[[sqlite3.Connection], list[Any]]) -> tuple[
 LOOKS: dict[str, tuple[int, Callable[[sqlite3.Connection], list[Any]]]] = {
     "what is quarantined": (
         3,
-        lambda file: _listing.lessons(file, _listing.Asked(MINE), states=("quarantined",), kind=None, writer=None),
+        lambda file: _listing.lessons(file, Asked(MINE), states=("quarantined",), kind=None, writer=None),
     ),
     "the newest lessons": (
         20,
         lambda file: _listing.lessons(
-            file, _listing.Asked(MINE, limit=20), states=("probation", "active", "quarantined"), kind=None, writer=None
+            file, Asked(MINE, limit=20), states=("probation", "active", "quarantined"), kind=None, writer=None
         ),
     ),
     "the newest runs": (
         20,
-        lambda file: _listing.runs(file, _listing.Asked(MINE, limit=20), outcome=None, status=None),
+        lambda file: _listing.runs(file, Asked(MINE, limit=20), outcome=None, status=None),
     ),
     "runs that wait": (20, lambda file: _listing.pending(file, MINE, 20, None)),
     "recalls of one user": (
         1,
-        lambda file: _listing.recalls(file, _listing.Asked(MINE, metadata={"user": "u-17"}), lesson=None, settled=None),
+        lambda file: _listing.recalls(file, Asked(MINE, metadata={"user": "u-17"}), lesson=None, settled=None),
     ),
 }
 
@@ -87,7 +88,7 @@ async def test_a_page_far_down_costs_as_little(bank: Path) -> None:
     store = await SqliteStore.open(bank)
     page = await store.list_lessons(scope=MINE, limit=MANY - 100)
     await store.close()
-    asked = _listing.Asked(MINE, limit=20, after=page[-1].id)
+    asked = Asked(MINE, limit=20, after=page[-1].id)
     taken, found = steps(
         bank, lambda file: _listing.lessons(file, asked, states=("probation",), kind=None, writer=None)
     )

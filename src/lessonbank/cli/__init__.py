@@ -7,7 +7,7 @@ some lines were skipped or some runs wait for another try, and the report says w
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -15,25 +15,27 @@ from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.guard import one_line
 
+from . import history, lessons, recalls, runs
 from ._output import replace_unknown_letters
 from ._plugins import Commands
-from .carry import backup, export, import_
-from .curate import approve, quarantine, restore, retire
+from .compare import diff
 from .demo import demo
 from .doctor import doctor
-from .erase import purge
+from .evidence import explain, lift
+from .files import backup, export, import_
 from .formats import formats
 from .learn import learn
-from .lift import explain, lift
-from .look import lessons, retrieve
-from .timeline import bisect, diff, history, rollback
+from .purge import purge
+from .retrieve import retrieve
+
+_WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
+"""What every error about options and arguments derives from; typer has no name for it in all its releases."""
 
 app = typer.Typer(
     name="lessonbank",
     cls=Commands,
     help="Agents that learn from their finished tasks, the failed ones included.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -41,21 +43,17 @@ app.command()(demo)
 app.command()(learn)
 app.command()(formats)
 app.command()(retrieve)
-app.command()(lessons)
-app.command()(lift)
 app.command()(explain)
-app.command()(retire)
-app.command()(restore)
-app.command()(approve)
-app.command()(quarantine)
-app.command()(history)
+app.command()(lift)
+app.add_typer(lessons.app, name="lessons")
+app.add_typer(runs.app, name="runs")
+app.add_typer(recalls.app, name="recalls")
+app.add_typer(history.app, name="history")
 app.command()(diff)
-app.command()(rollback)
-app.command()(bisect)
-app.command()(purge)
-app.command()(backup)
-app.command()(export)
 app.command("import")(import_)
+app.command()(export)
+app.command()(backup)
+app.command()(purge)
 app.command()(doctor)
 
 
@@ -75,13 +73,32 @@ def options(
 
 
 def main() -> None:
-    """Run a command; an error of this package is one sentence on stderr and an exit code, never a traceback."""
+    """Run a command. An error is one sentence on stderr and an exit code, never a traceback."""
     replace_unknown_letters()
     try:
-        app()
+        code = app(prog_name="lessonbank", standalone_mode=False)
     except LessonbankError as error:
-        print(f"lessonbank: {one_line(str(error), limit=2000)} [{error.code}]", file=sys.stderr)
-        sys.exit(2 if isinstance(error, UsageError) else 1)
+        sys.exit(_failed(str(error), error.code, exit_code=2 if isinstance(error, UsageError) else 1))
+    except _WRONG_CALL as error:
+        sys.exit(_refused(error))
+    except typer.Abort:
+        sys.exit(_failed("interrupted", "interrupted", exit_code=130))
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:
+    print(f"lessonbank: {one_line(sentence, limit=2000)} [{code}]", file=sys.stderr)
+    return exit_code
+
+
+def _refused(error: Any) -> int:
+    """A call that cannot be meant; without any word it gets the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return 2
+    sentence = str(error.format_message()).rstrip(".")
+    where = f": see `{error.ctx.command_path} --help`" if getattr(error, "ctx", None) else ""
+    return _failed(f"{sentence}{where}", UsageError.code, exit_code=2)

@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from lessonbank.errors import UsageError
+from lessonbank.types import Json as JsonValue
 
 MOMENT = "A change's number (0: before the first), or a time such as 2026-03-01T12:00+01:00."
 
-Bank: TypeAlias = Annotated[Path, typer.Option("--bank", help="The bank's file.", show_default=False)]
-Scope: TypeAlias = Annotated[str, typer.Option("--scope", help="Whose memory: a path such as acme/support.")]
+Bank: TypeAlias = Annotated[
+    str, typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file.", show_default=False)
+]
+Scope: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.", show_default=False
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", show_default=False)]
+By: TypeAlias = Annotated[
+    str, typer.Option("--by", envvar="LESSONBANK_BY", help="Your name; the journal keeps it.", show_default=False)
+]
+Reason: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
+Why: TypeAlias = Annotated[str, typer.Option("--reason", help="Why; the journal keeps it.", show_default=False)]
+Limit: TypeAlias = Annotated[int, typer.Option("--limit", min=1, help="List at most this many.")]
+After: TypeAlias = Annotated[
+    str | None, typer.Option("--after", help="Go on after this id, the last one of the list before.")
+]
+Text: TypeAlias = Annotated[str | None, typer.Option("--text", help="Only those that contain all these words.")]
+Metadata: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", help="KEY=TEXT, or KEY:=JSON for a number, true or false. May be given several times."),
+]
 Model: TypeAlias = Annotated[
     str | None, typer.Option("--model", help="Who judges and extracts: provider:model. Without: ground truth only.")
 ]
@@ -27,6 +48,22 @@ Profile: TypeAlias = Annotated[str, typer.Option("--profile", help="default, or 
 Embedder: TypeAlias = Annotated[
     str | None, typer.Option("--embedder", help="lexical, hashing, fastembed:NAME, provider:NAME. Default: the bank's.")
 ]
+Timeout: TypeAlias = Annotated[
+    float, typer.Option("--timeout", min=0.001, help="Seconds to wait for one answer of the model.")
+]
+
+
+def model_of(name: str | None, base_url: str | None = None, timeout: float = 120.0) -> Any:
+    """What `connect` takes for the options about a model.
+
+    Raises:
+        UsageError: a server without the name of a model.
+    """
+    from lessonbank import Model
+
+    if name is None and base_url is not None:
+        raise UsageError("--base-url needs the name of a model there: give --model")
+    return None if name is None else Model(name, base_url=base_url, timeout=timeout)
 
 
 def moment(text: str, /) -> int | datetime:
@@ -41,3 +78,24 @@ def moment(text: str, /) -> int | datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is no moment: give a change's number, or a time with its zone") from None
+
+
+def pairs(given: list[str] | None, /) -> dict[str, JsonValue] | None:
+    """Metadata as it was given; `None` where none was.
+
+    Raises:
+        UsageError: not `KEY=TEXT` or `KEY:=JSON`.
+    """
+    return dict(map(_pair, given)) if given else None
+
+
+def _pair(text: str) -> tuple[str, JsonValue]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.rstrip(":"):
+        raise UsageError(f"--metadata takes KEY=VALUE, as in user=u-17; got {text!r}")
+    if not key.endswith(":"):
+        return key, value
+    try:
+        return key[:-1], json.loads(value)
+    except ValueError:
+        raise UsageError(f"{value!r} is not JSON: write {key[:-1]}={value} for a text") from None

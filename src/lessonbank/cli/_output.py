@@ -16,6 +16,8 @@ from rich.text import Text
 
 from lessonbank.guard import clean, one_line
 
+from ._ids import short
+
 _PIPED = 1000
 """Columns of an output that is no terminal: one lesson stays on one line, for `grep` and `wc`."""
 GAP = 2
@@ -60,12 +62,14 @@ def _to_nowhere() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], /) -> None:
+def show_table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], /, *, to: Console = console
+) -> None:
     """A table of plain text cells; the last column takes what room there is. Where there is little, a list."""
     cells = [[one_line(str(cell), limit=500) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
-    if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > console.width:
-        _show_list(title, columns, cells)
+    if sum(widths[:-1]) + GAP * len(widths) + min(widths[-1], _LAST) > to.width:
+        _show_list(title, columns, cells, to)
         return
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column, *below in zip(columns, *cells, strict=True):
@@ -73,15 +77,21 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[objec
         table.add_column(column, overflow="fold", no_wrap=column != columns[-1], justify="right" if right else "left")
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    to.print(table)
 
 
-def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    console.print(Text(title, style="bold"), soft_wrap=True)
+def _show_list(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], to: Console) -> None:
+    to.print(Text(title, style="bold"), soft_wrap=True)
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
-            console.print(Text(f"{column}: {cell}"), soft_wrap=True)
-        console.print()
+            to.print(Text(f"{column}: {cell}"), soft_wrap=True)
+        to.print()
+
+
+def warn_of_more(ids: Sequence[str], limit: int, /) -> None:
+    """Say that a list ended at its limit, and how to go on."""
+    if len(ids) >= limit:
+        warn(f"the list ends at its limit of {limit}: --after {short(ids[-1])} goes on, --limit lists more")
 
 
 def show_text(text: str, /) -> None:

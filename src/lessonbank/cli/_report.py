@@ -112,7 +112,7 @@ class Report:
         }
 
 
-def show(report: Report, /, *, bank: Path, scope: str, as_json: bool) -> None:
+def show(report: Report, /, *, bank: str, scope: str, as_json: bool) -> None:
     """Print it: counts and lessons on stdout, what went wrong on stderr."""
     if as_json:
         show_json(report.as_dict())
@@ -158,7 +158,7 @@ def _names(files: list[Path], /, *, width: int) -> dict[Path, str]:
     return {file: name if len(name := str(path)) <= width else f"…{name[1 - width :]}" for file, path in below.items()}
 
 
-def _show_lessons(lessons: list[Lesson], bank: Path, scope: str) -> None:
+def _show_lessons(lessons: list[Lesson], bank: str, scope: str) -> None:
     """Lessons that read the same count once: many runs of a kind teach the same."""
     alike = Counter((lesson.kind, lesson.provenance.method, lesson.title) for lesson in lessons)
     shown = alike.most_common(LESSONS)
@@ -169,7 +169,7 @@ def _show_lessons(lessons: list[Lesson], bank: Path, scope: str) -> None:
         show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
     if left := len(lessons) - sum(times for _, times in shown):
         console.print(
-            f"and {left} more: lessonbank lessons --bank {bank} --scope {scope} lists them",
+            f"and {left} more: lessonbank lessons list --bank {bank} --scope {scope} lists them",
             soft_wrap=True,
             markup=False,
         )

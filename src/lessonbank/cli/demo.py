@@ -95,10 +95,10 @@ def demo(
 
 
 def _language_model(model: str, base_url: str | None, record: Path | None) -> LanguageModel:
-    from lessonbank import wiring
+    from lessonbank import Model, wiring
     from lessonbank.demo import PATIENCE
 
-    made = wiring.resolve_models(model, base_url=base_url, api_key=None, timeout=PATIENCE).extractor
+    made = wiring.resolve_models(Model(model, base_url=base_url, timeout=PATIENCE)).extractor
     if made is None:
         raise UsageError("--model needs a name, as in --model openai:gpt-5-mini")
     return wiring.recorded(made, cassette=record) if record else made

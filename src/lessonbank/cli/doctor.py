@@ -1,12 +1,14 @@
-"""`doctor`: what is active, what fell back, how much there is, and whether the file is sound."""
+"""`doctor`: what is active, what leaves the machine, how much there is, and whether the file is sound."""
 
 from __future__ import annotations
 
 import platform
 import sqlite3
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 from rich.progress import Progress
@@ -14,16 +16,24 @@ from rich.progress import Progress
 from lessonbank.types import Counts
 
 from . import _options as options
+from ._bank import opened
 from ._output import progress_console, show_json, show_table
-from .carry import needs_bank
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
 
 
+_HEADINGS = tuple("runs" if name == "trajectories" else name for name in Counts.model_fields)
+LOCAL = ("lexical", "hashing", "hashing-v1", "fastembed", "sentence-transformers")
+"""Embedders that run in this process."""
+_NOTHING = "nothing: no model is named, and the embedder runs here"
+
+
 def doctor(
     bank: options.Bank,
-    scope: Annotated[str, typer.Option("--scope", help="Connect as this scope; all are counted.")] = "default",
+    scope: Annotated[
+        str, typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="Connect as this scope; all are counted.")
+    ] = "default",
     model: options.Model = None,
     base_url: options.BaseUrl = None,
     embedder: options.Embedder = None,
@@ -32,54 +42,78 @@ def doctor(
         bool, typer.Option("--verify", help="Also compare every record with what the journal makes of it.")
     ] = False,
     rebuild: Annotated[
-        bool,
-        typer.Option("--rebuild", help="First make anew what follows from the records: lessons, word index, sums."),
+        bool, typer.Option("--rebuild", help="First rebuild what follows from the records: lessons, word index, sums.")
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say what is active: store, embedder, model, fallbacks, counts, versions."""
-    import lessonbank
+    """Say what is active, which words leave this machine, how much there is, and whether the file is sound.
 
-    needs_bank(bank)
+    Exit code 1: the file is not sound.
+    """
     if embedder and not reindex:
-        raise typer.BadParameter("changing the embedder goes with --reindex", param_hint="--embedder")
-    with lessonbank.connect(bank, scope=scope, model=model, base_url=base_url, embedder=embedder) as memory:
+        raise typer.BadParameter("another embedder needs --reindex", param_hint="--embedder")
+    settings: dict[str, Any] = {"model": options.model_of(model, base_url), "embedder": embedder}
+    with opened(bank, scope, **settings) as memory:
         if rebuild:
-            memory.rebuild()
-        scopes = memory.scopes()
+            memory.admin.rebuild()
+        scopes = memory.admin.scopes()
         done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
-        counts = {s: memory.counts(scope=s) for s in scopes}
-        problems = memory.verify(journal=verify)
-        parts = memory.parts
+        counts = {s: memory.scoped(s).admin.counts() for s in scopes}
+        with progress_console.status("verifying"):
+            problems = memory.admin.verify(journal=verify)
+        active = memory.settings
+    report = {
+        "settings": active,
+        "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
+        "versions": _versions(),
+        "scopes": {s: c.model_dump() for s, c in counts.items()},
+        "reindexed": done,
+        "journal_compared": verify,
+        "problems": list(problems),
+    }
     if as_json:
-        counted = {s: c.model_dump() for s, c in counts.items()}
-        show_json(
-            {
-                "parts": parts,
-                "versions": _versions(),
-                "scopes": counted,
-                "reindexed": done,
-                "journal_compared": verify,
-                "problems": list(problems),
-            }
-        )
+        show_json(report)
     else:
-        show_table("Active", ("part", "what"), parts.items())
-        show_table(
-            "\nScopes", ("scope", *Counts.model_fields), [(s, *c.model_dump().values()) for s, c in counts.items()]
-        )
-        show_table("\nVersions", ("package", "version"), _versions().items())
-        sound = "sound; every record agrees with the journal" if verify else "sound (--verify reads the journal, too)"
-        show_table("\nFile", ("check", "result"), [("verify", p) for p in problems] or [("verify", sound)])
+        _show(report, counts)
     if problems:
         raise typer.Exit(1)
 
 
+def leaving(*, model: str | None, base_url: str | None, embedder: str) -> list[str]:
+    """Which words leave this machine, to whom and when: one sentence each."""
+    found = list[str]()
+    if model:
+        found.append(f"to judge a run and draw lessons, the run goes to {_receiver(model, base_url)}")
+    name = embedder.split(" (")[0]
+    if name.split(":")[0] not in LOCAL:
+        found.append(f"to search, the text of tasks (and of lessons, where these are searched) goes to {name}")
+    return found or [_NOTHING]
+
+
+def _receiver(model: str, base_url: str | None) -> str:
+    """A model, and the server without what its address may hold of secrets."""
+    if base_url is None:
+        return model
+    server = urlsplit(base_url)
+    here = " (on this machine)" if server.hostname in ("localhost", "127.0.0.1", "::1") else ""
+    return f"{model} on {server.scheme}://{server.hostname}{f':{server.port}' if server.port else ''}{here}"
+
+
+def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
+    show_table("Active", ("part", "what"), report["settings"].items())
+    show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
+    show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in counts.items()])
+    show_table("\nVersions", ("package", "version"), report["versions"].items())
+    compared = report["journal_compared"]
+    sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"
+    show_table("\nFile", ("check", "result"), [("verify", p) for p in report["problems"]] or [("verify", sound)])
+
+
 def _reindex(memory: ReasoningBank, scope: str) -> int:
-    total = memory.counts(scope=scope).experiences
+    admin = memory.scoped(scope).admin
     with Progress(console=progress_console, transient=True, disable=not progress_console.is_terminal) as bar:
-        row = bar.add_task(f"embedding {scope}", total=total)
-        return memory.reindex(scope=scope, progress=lambda done: bar.update(row, completed=done))
+        row = bar.add_task(f"embedding {scope}", total=admin.counts().experiences)
+        return admin.reindex(progress=lambda done: bar.update(row, completed=done))
 
 
 def _versions() -> dict[str, str]:

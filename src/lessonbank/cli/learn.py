@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from lessonbank import importers
 from lessonbank._concurrency import gather
 from lessonbank.errors import FormatError, ModelUnavailable
-from lessonbank.types import Outcome
+from lessonbank.types import Json, Outcome
 
 from . import _options as options
 from ._output import progress_console
@@ -39,6 +39,7 @@ class Plan:
     judge_all: bool
     jobs: int
     most: int | None
+    metadata: Mapping[str, Json] | None
     success_at: float
 
     def runs(self, file: Path, report: Report) -> Iterator[Imported]:
@@ -81,9 +82,8 @@ def learn(
     domain: options.Domain = "general",
     profile: options.Profile = "default",
     embedder: options.Embedder = None,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0.001, help="Seconds to wait for one answer of the model.")
-    ] = 120.0,
+    timeout: options.Timeout = 120.0,
+    metadata: options.Metadata = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many new runs.")] = None,
     as_json: options.Json = False,
@@ -96,9 +96,12 @@ def learn(
 
     _check(files, format=format, outcome=outcome, judge_all=judge_all, model=model)
     settings: dict[str, Any] = {
-        "scope": scope, "model": model, "base_url": base_url, "timeout": timeout,
-        "domain": domain, "profile": profile, "embedder": embedder, "success_at": success_at,
-    }  # fmt: skip
+        "scope": scope,
+        "model": options.model_of(model, base_url, timeout),
+        "learning": lessonbank.Learning(domain=cast("Any", domain), success_at=success_at),
+        "profile": profile,
+        "embedder": embedder,
+    }
     plan = Plan(
         files,
         format=format,
@@ -106,6 +109,7 @@ def learn(
         judge_all=judge_all,
         jobs=jobs,
         most=most,
+        metadata=options.pairs(metadata),
         success_at=success_at,
     )
     report = Report()
@@ -171,5 +175,5 @@ async def _learn_one(bank: AsyncReasoningBank, run: Imported, plan: Plan, report
     label = None if plan.judge_all or not run.verdict or run.verdict.source == "judge" else run.verdict
     outcome = label.outcome if label else plan.outcome
     reward = label.reward if label else None
-    learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward)
+    learned = await bank.learn(run.trajectory, outcome=outcome, reward=reward, metadata=plan.metadata)
     report.add(learned, file=run.path, reward=reward)

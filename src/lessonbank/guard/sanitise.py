@@ -22,7 +22,10 @@ def clean(text: str, /, *, limit: int | None = None) -> str:
     still readable, nothing any more. All else stays, so that what follows may still parse it. `limit` (characters)
     cuts the end off and says so. Linear in the length of `text`, and at most half as long again.
     """
-    text = plain(_shortened(text, limit))
+    text = _shortened(text, limit)
+    if is_prose(text):
+        return text
+    text = plain(text)
     return with_blanks(text, turns(shadow(text)))
 
 

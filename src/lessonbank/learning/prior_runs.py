@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import UsageError
@@ -100,9 +101,8 @@ async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str
     """
     if recall is None or (isinstance(recall, Recall) and not recall.kept):
         return None
-    named: object = recall
-    if not isinstance(named, Recall | str):
-        raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(named).__name__}")
+    if not isinstance(cast("object", recall), Recall | str):
+        raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(recall).__name__}")
     if isinstance(recall, Recall) and recall.scope != scope:
         raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
     return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)

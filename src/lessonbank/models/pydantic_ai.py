@@ -79,7 +79,8 @@ class PydanticAIModel:
 
     def __init__(self, model: str | Model, /, *, base_url: str | None = None, api_key: str | None = None) -> None:
         if base_url is not None and not base_url.startswith(("http://", "https://")):
-            raise UsageError(f"`base_url` must begin with http:// or https://, got {base_url!r}")
+            shown = base_url.split("@")[-1].split("?")[0]  # without a name, a password or a key
+            raise UsageError(f"`base_url` must begin with http:// or https://, got {shown!r}")
         if api_key is not None and not api_key.strip():
             raise UsageError("api_key is blank: pass the key, or leave api_key out to use the environment's")
         self._source = _model_id(model, base_url) if isinstance(model, str) else model

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
+from itertools import islice
+from typing import TypeVar
 
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
@@ -23,6 +27,8 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+
+T = TypeVar("T")
 
 STATES: tuple[LessonState, ...] = ("probation", "active", "quarantined", "retired")
 
@@ -86,6 +92,24 @@ def holds(texts: Iterable[str], asked: frozenset[str], /) -> bool:
             break
         missing.difference_update(words(text))
     return not missing
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What every list can be asked for."""
+
+    scope: str
+    text: str | None = None
+    metadata: Mapping[str, Json] | None = None
+    before: datetime | None = None
+    limit: int = 50
+    after: str | None = None
+
+    def first(self, found: Iterator[T], texts: Callable[[T], Iterable[str]], /) -> list[T]:
+        """The first records that hold every word."""
+        words = asked_words(self.text)
+        fitting = (one for one in found if holds(texts(one), words)) if words else found
+        return list(islice(fitting, checked_limit(self.limit)))
 
 
 def run_texts(run: Trajectory, /) -> Iterator[str]:

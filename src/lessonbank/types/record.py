@@ -16,7 +16,7 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _SHOWN: Final = 80
 
 
-class InvalidRecord(UsageError, ValueError):
+class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
     """A record was made with a field that does not exist, is missing or has a wrong value."""
 
 
@@ -53,8 +53,9 @@ class Record(BaseModel):
 
 
 def _said(kind: type[BaseModel], error: ValidationError) -> str:
-    """The first thing that is wrong, in one sentence."""
-    first = error.errors(include_url=False)[0]
+    """What is wrong, in one sentence: first a field that does not exist, which may be a missing one mistyped."""
+    problems = error.errors(include_url=False)
+    first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         near = get_close_matches(place, kind.model_fields, n=1)

@@ -119,7 +119,7 @@ class AsyncAdmin:
 
         `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
         """
-        if not days > 0:
+        if not isinstance(cast("object", days), int | float) or isinstance(days, bool) or not days > 0:
             raise UsageError(f"days is a number above 0; got {days!r}")
         before = datetime.now(UTC) - timedelta(days=days)
         if self._of.skips("forget"):

@@ -103,6 +103,7 @@ class AsyncLessons:
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
         when not. `by`: the person's name. Raises UsageError.
         """
+        _check_text(title=title, content=content, task=task)
         writer = person(by)
         lesson = Lesson(
             title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
@@ -134,6 +135,7 @@ class AsyncLessons:
 
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
+        _check_text(**{name: text for name, text in (("title", title), ("content", content)) if text is not None})
         owner = await self._of.store.owner(id, scope=self._of.scope)
         lesson = _lesson(owner, id)
         told = {"title": title, "content": content, "description": when}
@@ -176,6 +178,13 @@ class AsyncLessons:
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         return await self._of.apply(Restore(lesson_ids=_named(ids), reason=reason), by=by)
+
+
+def _check_text(**texts: object) -> None:
+    """Refuse blank texts. Raises UsageError."""
+    for name, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"{name} is a text that is not blank; got {text!r}")
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:

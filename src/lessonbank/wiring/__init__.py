@@ -46,7 +46,7 @@ from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import resolve as resolve_models
 from ._retrieval import choose as choose_retrieval
-from ._stores import open_store
+from ._stores import open_store, switched_off
 from ._trust import rationed, trusting
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ async def connect_async(
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
     off = _is_off()
-    where, model, embedder = (":memory:", None, "lexical") if off else (where, model, embedder)
+    model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
     intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
-    store = await open_store(where)
+    store = switched_off() if off else await open_store(where)
     try:
         keys = Keys(model.base_url, model.api_key) if model else Keys()
         found = await choose_embedder(embedder, store=store, model=model.name if model else None, keys=keys)

@@ -10,6 +10,13 @@ from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
 
 
+def switched_off() -> Store:
+    """The store of a bank whose memory is switched off. No file is touched."""
+    from lessonbank.stores.memory.off import SwitchedOffStore
+
+    return SwitchedOffStore()
+
+
 async def open_store(where: str | Path | File | Server, /) -> Store:
     """The store at `where`: a file path (also `sqlite:PATH`), or `:memory:`.
 

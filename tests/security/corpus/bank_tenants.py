@@ -126,7 +126,8 @@ async def _consolidate(t: BankTenant, chance: random.Random) -> Any:
 async def _attempt(t: BankTenant, chance: random.Random) -> Any:
     async with t.handle.attempt(chance.choice(_TASKS)) as attempt:
         attempt.step("look", f"as {t.mark} saw it")
-        await attempt.finish(outcome=chance.choice(("success", "failure")))
+        if chance.random() < 0.8:
+            await attempt.finish(outcome=chance.choice(("success", "failure")))
     return attempt.text, attempt.learned
 
 
@@ -167,15 +168,6 @@ async def _submit(t: BankTenant, chance: random.Random) -> Any:
     while waiting := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
         await asyncio.wait(waiting)
     return ids
-
-
-async def _unfinished(t: BankTenant, chance: random.Random) -> Any:
-    return await t.handle.keep_unfinished(t.run(chance), None)
-
-
-async def _correct(t: BankTenant, chance: random.Random) -> Any:
-    verdict = Verdict(outcome=chance.choice(("success", "failure")), source="human", reason=t.mark)  # type: ignore[arg-type]
-    return await t.handle.correct(t.run(chance), verdict)
 
 
 async def _add(t: BankTenant, chance: random.Random) -> Any:
@@ -230,8 +222,6 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "extract": lambda t, c: t.handle.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
     "consolidate": _consolidate,
     "attempt": _attempt,
-    "keep_unfinished": _unfinished,
-    "correct": _correct,
     "lift": lambda t, c: t.handle.lift(),
     "trial": _trial,
     "scale": _scale,

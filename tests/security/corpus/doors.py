@@ -184,8 +184,6 @@ DOORS: dict[str, Door] = {
         "recall", lambda b, s, i: b.scoped(s).submit(Trajectory(id="r9", task="t"), recall=i.recall, outcome="failure")
     ),
     "bank.learn_known_run": Door("run", lambda b, s, i: _learn_again(b, s, i.run)),
-    "bank.correct": Door("run", lambda b, s, i: _corrected(b, s, i.run)),
-    "bank.keep_unfinished": Door("run", lambda b, s, i: _kept_unfinished(b, s, i.run)),
 }
 
 
@@ -201,18 +199,3 @@ async def _learn_again(bank: AsyncReasoningBank, scope: str, run: str) -> Any:
     learned = await bank.scoped(scope).learn(Trajectory(id=run, task="t", answer="a"), outcome="failure")
     await bank.scoped(scope).admin.purge(run=run, reason="r")
     return learned.known, len(learned.changes), learned.notes
-
-
-async def _corrected(bank: AsyncReasoningBank, scope: str, run: str) -> Any:
-    """A run handed in for correction is new here, whoever else has one of that id; it is erased again."""
-    verdict = Verdict(outcome="failure", source="human", reason="r")
-    learned = await bank.scoped(scope).correct(Trajectory(id=run, task="t", answer="a"), verdict)
-    await bank.scoped(scope).admin.purge(run=run, reason="r")
-    return learned.known, len(learned.changes), learned.notes
-
-
-async def _kept_unfinished(bank: AsyncReasoningBank, scope: str, run: str) -> Any:
-    await bank.scoped(scope).keep_unfinished(Trajectory(id=run, task="t", answer="a"), None)
-    kept = await bank.scoped(scope).runs.get(run)
-    await bank.scoped(scope).admin.purge(run=run, reason="r")
-    return kept.status, kept.recall_id

@@ -326,11 +326,11 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
 """A call of every method of the port."""
 
 MOVES = (
-    *("apply",) * 12,
-    *("keep",) * 3,
-    *("record",) * 3,
-    "purge",
-    "purge",
+    *("apply",) * 20,
+    *("keep",) * 4,
+    *("record",) * 4,
+    "owner",
+    "owner",
     *(name for name in CALLS if name != "close"),
 )
 """What a walk draws from: more writes than a draw by name would give. Closing comes last."""

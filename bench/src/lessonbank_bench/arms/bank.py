@@ -33,9 +33,7 @@ class BankMemory(KeptBank):
             profile=chosen.profile,
             retrieval=chosen.search,
             parts=lessonbank.Parts(extractor=extractor),
-            learning=lessonbank.Learning(
-                domain=chosen.domain or setting.domain, consolidation=chosen.consolidation
-            ),
+            learning=lessonbank.Learning(domain=chosen.domain or setting.domain, consolidation=chosen.consolidation),
             safety=lessonbank.Safety(admission=None if extractor else UNSET),
             evidence=lessonbank.Evidence(holdout=None),
             model=_model(chosen, setting.model),

@@ -62,7 +62,7 @@ _ROMANCE = [
     "quai",
 ]
 _ADDRESSES = tuple(
-    (hints, re.compile(pattern))
+    (re.compile("|".join(map(re.escape, hints))), re.compile(pattern))
     for hints, pattern in (
         (
             _STREET.split("|"),
@@ -150,11 +150,11 @@ def look_alikes(text: str, /, *, names: bool = True) -> Iterator[LookAlike]:
     """Every part of `text` that looks personal, in no order; parts may overlap. Linear in the text."""
     if names:
         yield from people(text)
-    yield from _addresses(text)
     if "@" in text:
         yield from (LookAlike(*found.span(), "e-mail") for found in _MAIL.finditer(text))
     if not _HAS_DIGIT.search(text):
         return
+    yield from _addresses(text)
     yield from (LookAlike(*found.span(), "phone") for found in _PHONE.finditer(text) if _is_phone(found[0]))
     yield from (LookAlike(*found.span(), "amount") for found in _AMOUNT.finditer(text))
     yield from (LookAlike(*found.span(), "date") for found in _MONTH_DATE.finditer(text))
@@ -163,11 +163,9 @@ def look_alikes(text: str, /, *, names: bool = True) -> Iterator[LookAlike]:
 
 
 def _addresses(text: str) -> Iterator[LookAlike]:
-    if not _HAS_DIGIT.search(text):
-        return
     low = text.lower()
     for hints, pattern in _ADDRESSES:
-        if any(hint in low for hint in hints) or not hints:
+        if hints.search(low):
             yield from (LookAlike(*found.span(), "address") for found in pattern.finditer(text))
 
 
@@ -196,7 +194,8 @@ def _kind_of_number(word: str) -> Kind | None:
 
 def people(text: str, /) -> Iterator[LookAlike]:
     """Names of persons: capitalised words in a row, what stands where a name is told, and names in another script."""
-    yield from _capitalised(text)
+    if text != text.lower():
+        yield from _capitalised(text)
     for cue in _NAMED_AFTER.finditer(text):
         yield from _told(text, cue)
     if text.isascii():
@@ -217,7 +216,8 @@ def _capitalised(text: str) -> Iterator[LookAlike]:
             yield from _row(row)
             row = []
         row.append(found)
-    yield from _row(row)
+    if row:
+        yield from _row(row)
 
 
 def _in_a_row(text: str, last: re.Match[str], found: re.Match[str]) -> bool:

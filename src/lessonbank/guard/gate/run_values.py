@@ -109,8 +109,11 @@ class RunValues:
         In a `command` plain numbers and dates stay unless the run has them: they are its options.
         """
         text = _nfc(text)
-        looked = [found for found in look_alikes(text) if level == "prose" or _stands_out(text, found)]
-        return _replaced(text, [*self._repeats(text), *((x.start, x.end, x.kind) for x in looked)])
+        spans = list(self._repeats(text))
+        for found in look_alikes(text):
+            if level == "prose" or _stands_out(text, found):
+                spans.append((found.start, found.end, found.kind))
+        return _replaced(text, spans)
 
     def mask_private(self, text: str, /, *, stands_in: str, instructed: str = "") -> str:
         """`text` with a slot for each private value of the run; what only looks so goes if the run has it.
@@ -170,7 +173,7 @@ class RunValues:
 
     def _repeats(self, text: str, *, only_private: bool = False) -> Iterator[tuple[int, int, str]]:
         """Where `text` repeats a known value: the longest first, each word once."""
-        read = list(tokens(text))
+        read = tokens(text)
         at = 0
         while at < len(read):
             for end in range(min(len(read), at + self.longest.get(read[at][0], 0)), at, -1):
@@ -326,17 +329,20 @@ def is_command_field(name: str, /) -> bool:
     return _COMMAND.fullmatch(name.lower()) is not None
 
 
-def tokens(text: str, /) -> Iterator[tuple[str, int, int]]:
+def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
+    read: list[tuple[str, int, int]] = []
     for found in _TOKEN.finditer(text):
         word = found[0]
         if word[0].isdigit() and not word.isdigit():
-            yield _number(word) if "." in word or "," in word else word.casefold(), *found.span()
+            word = _number(word) if "." in word or "," in word else word.casefold()
         elif word.isascii():
-            yield word.lower(), *found.span()
+            word = word.lower()
         else:
             bare = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
-            yield bare.casefold() or word, *found.span()
+            word = bare.casefold() or word
+        read.append((word, *found.span()))
+    return read
 
 
 def words_of(*texts: str) -> str:
@@ -375,8 +381,10 @@ def parsed(text: str, /) -> Json | None:
         return None
 
 
-def _replaced(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
+def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
     """`text` with the slot of each span; of those that overlap the longest names it."""
+    if not spans:
+        return text
     merged: list[tuple[int, int, str, int]] = []
     for start, end, noun in sorted(spans, key=lambda span: (span[0], -span[1])):
         size = end - start
@@ -470,6 +478,8 @@ def _leaves(data: Json) -> Iterator[tuple[str, str, Json]]:
 
 def _cells(text: str) -> Iterator[tuple[str, str]]:
     """The cells of a table in plain text, each with the head of its column."""
+    if "\n" not in text:
+        return
     lines = [line.strip().strip("|") for line in text.splitlines()[:_ROWS] if line.strip()]
     for number, line in enumerate(lines[:5]):
         sign = max(_SEPARATORS, key=line.count)

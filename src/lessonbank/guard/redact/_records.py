@@ -86,8 +86,8 @@ def _through(run: Trajectory, field: Field) -> Trajectory:
         update={
             "instructions": field("", run.instructions),
             "steps": tuple(_step(step, field) for step in run.steps),
-            "answer": _maybe(run.answer, field),
-            "error": _maybe(run.error, field),
+            "answer": run.answer and field("", run.answer),
+            "error": run.error and field("", run.error),
             "metadata": _json(run.metadata, field),
             "original": tuple(_json(message, field) for message in run.original),
         }
@@ -105,11 +105,17 @@ def _step(step: Step, field: Field) -> Step:
 def _call(call: ToolCall, field: Field) -> ToolCall:
     told = call.arguments
     arguments = field("", told) if isinstance(told, str) else _json(cast("Json", told), field)
-    return call.model_copy(update={"name": field("", call.name), "arguments": arguments, "id": _maybe(call.id, field)})
+    return call.model_copy(
+        update={"name": field("", call.name), "arguments": arguments, "id": call.id and field("", call.id)}
+    )
 
 
 def _observation(seen: Observation, field: Field) -> Observation:
-    told = {"text": field("", seen.text), "name": _maybe(seen.name, field), "call_id": _maybe(seen.call_id, field)}
+    told = {
+        "text": field("", seen.text),
+        "name": seen.name and field("", seen.name),
+        "call_id": seen.call_id and field("", seen.call_id),
+    }
     return seen.model_copy(update=told)
 
 
@@ -118,10 +124,6 @@ def _lesson(lesson: Lesson, field: Field) -> Lesson:
     return lesson.model_copy(
         update={**told, "title": told["title"].strip() or _GONE, "content": told["content"].strip() or _GONE}
     )
-
-
-def _maybe(text: str | None, field: Field) -> str | None:
-    return None if text is None else field("", text)
 
 
 def _json(value: Json, field: Field, name: str = "") -> Json:

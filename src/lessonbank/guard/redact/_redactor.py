@@ -42,9 +42,12 @@ class Redaction:
 
     def __call__(self, text: str, /) -> str:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
-        self.reserve(text)
+        if "[" in text:
+            self.reserve(text)
         for _ in range(_ROUNDS):
-            told = self._without_known(self._without(text, found_in(text, detectors=self._detectors)))
+            spans = found_in(text, detectors=self._detectors)
+            told = self._without(text, spans) if spans else text
+            told = self._without_known(told) if self._known else told
             if told == text:
                 break
             text = told
@@ -52,8 +55,7 @@ class Redaction:
 
     def reserve(self, text: str, /) -> None:
         """Keep the placeholders in `text` for what they already stand for, for example in an earlier lesson."""
-        if "[" in text:
-            self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
+        self._taken.update(found[0] for found in PLACEHOLDER.finditer(text))
 
     def field(self, name: str, value: str, /) -> str:
         """Redact the value of a field. The name may show that all of it is a secret."""
@@ -80,8 +82,6 @@ class Redaction:
         return text
 
     def _without(self, text: str, spans: Sequence[Span]) -> str:
-        if not spans:
-            return text
         parts, done = list[str](), 0
         for span in spans:
             put = self._placeholder(span)

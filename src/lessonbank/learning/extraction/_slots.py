@@ -121,7 +121,7 @@ class Shown:
         return self._without_words_of_task(self.values.mask(known, level="command"))
 
     def _named(self, text: str) -> str:
-        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text)
+        return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text) if self.names else text
 
     def _quoted(self, match: re.Match[str]) -> str:
         inner = next(group for group in match.groups() if group is not None)

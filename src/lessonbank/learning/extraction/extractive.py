@@ -261,7 +261,7 @@ def _akin(wrong: Move, right: Move, *, one_tool: bool) -> bool:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(text))
+    return tuple(_WORD.findall(text.lower()))
 
 
 def _loops(run: _Run) -> Iterator[_Lesson]:

@@ -14,7 +14,7 @@ from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.protocols import Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasure import SALT, Erasing, check_erasures, scope_tombstone
-from lessonbank.stores._listing import wanted_states
+from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._matrix import PARTS
 from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
@@ -105,7 +105,7 @@ class MemoryStore:
         after: str | None = None,
     ) -> Sequence[Run]:
         """See `Store.list_runs`."""
-        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        asked = Asked(scope, text=text, metadata=metadata, before=before, limit=limit, after=after)
         return _listing.runs(self._read(scope), asked, outcome=outcome, status=status)
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
@@ -206,7 +206,7 @@ class MemoryStore:
         after: str | None = None,
     ) -> Sequence[Lesson]:
         """See `Store.list_lessons`."""
-        asked = _listing.Asked(text=text, metadata=metadata, limit=limit, after=after)
+        asked = Asked(scope, text=text, metadata=metadata, limit=limit, after=after)
         states = wanted_states(state, retired=retired)
         return _listing.lessons(self._read(scope), asked, states=states, kind=kind, writer=writer)
 
@@ -291,7 +291,7 @@ class MemoryStore:
         after: str | None = None,
     ) -> Sequence[Recall]:
         """See `Store.list_recalls`."""
-        asked = _listing.Asked(text=text, metadata=metadata, before=before, limit=limit, after=after)
+        asked = Asked(scope, text=text, metadata=metadata, before=before, limit=limit, after=after)
         return _listing.recalls(self._read(scope), asked, lesson=lesson, settled=settled)
 
     async def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:

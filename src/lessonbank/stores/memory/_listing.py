@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
 from typing import Protocol, TypeVar
 
 from lessonbank.stores._listing import (
-    asked_words,
-    checked_limit,
-    holds,
+    Asked,
     no_such,
     recall_texts,
     run_of,
@@ -44,28 +40,11 @@ class _Named(Protocol):
 N = TypeVar("N", bound=_Named)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What every list can be asked for."""
-
-    text: str | None = None
-    metadata: Mapping[str, Json] | None = None
-    before: datetime | None = None
-    limit: int = 50
-    after: str | None = None
-
-    def page(self, records: Sequence[N], matches: Callable[[N], bool], /, *, kind: str) -> list[N]:
-        """The first records that match, after the one named."""
-        limit = checked_limit(self.limit)
-        return list(islice(filter(matches, following(records, self.after, kind=kind)), limit))
-
-    def fits(self, metadata: Mapping[str, Json], at: datetime | None, texts: Iterable[str], /) -> bool:
-        """Whether a record is what is asked for."""
-        if self.before is not None and at is not None and microseconds(at) >= microseconds(self.before):
-            return False
-        if self.metadata and not tags(self.metadata) <= tags(metadata):
-            return False
-        return holds(texts, asked_words(self.text))
+def _fits(asked: Asked, metadata: Mapping[str, Json], at: datetime | None) -> bool:
+    """Whether a record has what is asked for, its words aside."""
+    if asked.before is not None and at is not None and microseconds(at) >= microseconds(asked.before):
+        return False
+    return not asked.metadata or tags(asked.metadata) <= tags(metadata)
 
 
 def following(records: Sequence[N], after: str | None, /, *, kind: str) -> Sequence[N]:
@@ -88,9 +67,10 @@ def lessons(
         wanted = (
             state_of(lesson) in states and kind in (None, lesson.kind) and writer in (None, lesson.provenance.writer)
         )
-        return wanted and asked.fits(owners[lesson.id].metadata, None, (lesson.text,))
+        return wanted and _fits(asked, owners[lesson.id].metadata, None)
 
-    return asked.page([lesson for _, lesson in _lessons(here)], matches, kind="lesson")
+    found = following([lesson for _, lesson in _lessons(here)], asked.after, kind="lesson")
+    return asked.first(filter(matches, found), lambda lesson: (lesson.text,))
 
 
 def _lessons(here: Scope) -> Iterator[tuple[Experience, Lesson]]:
@@ -105,10 +85,11 @@ def runs(here: Scope, asked: Asked, /, *, outcome: Outcome | None, status: RunSt
     def matches(kept: Trajectory) -> bool:
         told = run(here, kept)
         wanted = outcome in (None, told.verdict.outcome) and status in (None, told.status)
-        return wanted and asked.fits(kept.metadata, here.kept_at[kept.id], run_texts(kept))
+        return wanted and _fits(asked, kept.metadata, here.kept_at[kept.id])
 
     newest = sorted(here.trajectories.values(), key=lambda kept: here.kept_at[kept.id])[::-1]
-    return [run(here, kept) for kept in asked.page(newest, matches, kind="run")]
+    found = filter(matches, following(newest, asked.after, kind="run"))
+    return [run(here, kept) for kept in asked.first(found, run_texts)]
 
 
 def run(here: Scope, kept: Trajectory, /) -> Run:
@@ -125,7 +106,7 @@ def recalls(here: Scope, asked: Asked, /, *, lesson: str | None, settled: bool |
             return False
         if known is not None and not any(c.shown and c.lesson_id == known for c in recall.candidates):
             return False
-        return asked.fits(recall.metadata, recall.created_at, recall_texts(recall))
+        return _fits(asked, recall.metadata, recall.created_at)
 
     newest = sorted(here.recalls.values(), key=lambda recall: microseconds(recall.created_at))[::-1]
-    return asked.page(newest, matches, kind="recall")
+    return asked.first(filter(matches, following(newest, asked.after, kind="recall")), recall_texts)

@@ -18,7 +18,7 @@ from anyio import to_thread
 
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasure import check_erasures
-from lessonbank.stores._listing import wanted_states
+from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._packing import packed_records, unpacked
 from lessonbank.stores._records import checked_scope, encodable, loaded
 from lessonbank.stores._vectors import unit
@@ -126,7 +126,7 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Run]:
         """See `Store.list_runs`."""
-        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.runs, outcome=outcome, status=status), asked)
 
     async def apply(
@@ -193,7 +193,7 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Lesson]:
         """See `Store.list_lessons`."""
-        asked = _listing.Asked(checked_scope(scope), text, metadata, None, limit, after)
+        asked = Asked(checked_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
         return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
 
@@ -267,7 +267,7 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Recall]:
         """See `Store.list_recalls`."""
-        asked = _listing.Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.recalls, lesson=lesson, settled=settled), asked)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:

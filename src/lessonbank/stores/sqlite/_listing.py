@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from heapq import merge
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
-    asked_words,
-    checked_limit,
-    holds,
+    Asked,
     no_such,
     recall_texts,
     run_of,
@@ -38,26 +34,6 @@ from lessonbank.types import (
 from ._derived import EXPERIENCE, RECALL, RUN
 from ._read import PENDING, holding, trajectory
 from ._rows import ScopeRow, experience_at, find_scope
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What every list can be asked for."""
-
-    scope: str
-    text: str | None = None
-    metadata: Mapping[str, Json] | None = None
-    before: datetime | None = None
-    limit: int = 50
-    after: str | None = None
-
-    def first(self, found: Iterator[T], texts: Callable[[T], Any], /) -> list[T]:
-        """The first records that hold every word."""
-        words = asked_words(self.text)
-        fitting = (one for one in found if holds(texts(one), words)) if words else found
-        return list(islice(fitting, checked_limit(self.limit)))
 
 
 @dataclass(slots=True)

@@ -161,9 +161,9 @@ def _on_the_command_line(path: Path, cases: Sequence[Case], found: Found) -> Non
         done = tidy.invoke(app, [*words, *wide])
         return done.output if done.exit_code == 0 else "\x00failed"
 
-    for words in (("lessons",), ("history",)):
+    for words in (("lessons", "list", "--limit", "10000"), ("history", "list")):
         found.note_line(said(*words), cases[0], f"command line ({words[0]} of all)")
-    for words in (("lessons", "--json"), ("history", "--json")):
+    for words in (("lessons", "list", "--limit", "10000", "--json"), ("history", "list", "--json")):
         found.note(_line_faults(said(*words).replace("\n", "")), cases[0], f"JSON ({words[0]} of all)")
     for case in cases:
         text = said("retrieve", f"find {case.id}")

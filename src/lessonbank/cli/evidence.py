@@ -11,9 +11,9 @@ from lessonbank._replacing import put, spare
 from lessonbank.guard import one_line
 
 from . import _options as options
+from ._bank import elsewhere_in, opened, path_of
+from ._ids import recall_id, short
 from ._output import console, progress_console, show_json, show_table, show_text, warn
-from .carry import needs_bank
-from .look import elsewhere_in
 
 if TYPE_CHECKING:
     from lessonbank.evidence.explanation import Explained, Explanation
@@ -35,19 +35,17 @@ def lift(
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
-    import lessonbank
     from lessonbank.evidence.lift import in_words
 
-    needs_bank(bank)
     if html is not None:
         spare(html, what="page")
-    with lessonbank.connect(bank, scope=scope) as memory:
+    with opened(bank, scope) as memory:
         told = memory.lift(level=level)
         elsewhere = "" if told.recalls else elsewhere_in(memory)
     if html is not None:
         from lessonbank.reports.lift_page import page
 
-        put(html, page(told), what="page", like=bank)  # it names lessons: as private as the bank
+        put(html, page(told), what="page", like=path_of(bank))  # it names lessons: as private as the bank
     if elsewhere:
         warn(elsewhere)
     if as_json:
@@ -60,24 +58,23 @@ def lift(
 
 
 def explain(
-    recall: Annotated[str, typer.Argument(metavar="RECALL_ID", help="The id of a receipt.")],
+    recall: Annotated[
+        str, typer.Argument(metavar="RECALL_ID", help="A recall's id; 4 characters of its beginning or end will do.")
+    ],
     bank: options.Bank,
     scope: options.Scope,
     as_json: options.Json = False,
 ) -> None:
     """Say why a recall showed what it showed: what was found, drawn and nearly found, and what the evidence says."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope) as memory:
-        told = memory.explain(recall)
+    with opened(bank, scope) as memory:
+        told = memory.recalls.explain(recall_id(memory, recall))
     if as_json:
         show_json(told.model_dump(mode="json"))
         return
     for note in told.notes:
         warn(note)
     show_text(_ended(told))
-    columns = ("#", "score", "shown", "lesson", "what the evidence says", "reason")
+    columns = ("#", "score", "shown", "id", "lesson")
     if told.lessons:
         show_table("\nFound", columns, map(_row, told.lessons))
     if told.losers:
@@ -94,9 +91,11 @@ def _ended(told: Explanation) -> str:
 def _row(one: Explained) -> tuple[object, ...]:
     from lessonbank.evidence.lift import points, said_of
 
-    evidence = "none yet"
+    evidence = "no evidence yet"
     if one.lift is not None:
         effect = "" if one.lift.success.value is None else f", success {points(one.lift.success)}"
         evidence = f"{said_of(one.lift)}{effect}"
     place = "" if one.rank is None else one.rank
-    return place, f"{one.score:.3f}", "yes" if one.shown else "no", one.title or one.lesson_id, evidence, one.why
+    title = one.title or "(no longer in the bank)"
+    said = f"{title}: {one.why}. Evidence: {evidence}"
+    return place, f"{one.score:.3f}", "yes" if one.shown else "no", short(one.lesson_id), said

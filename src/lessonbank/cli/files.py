@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from . import _options as options
-from ._output import console, show_json
+from ._bank import opened
+from ._output import console, progress_console, show_json
 
 
 def backup(
@@ -17,12 +18,9 @@ def backup(
     as_json: options.Json = False,
 ) -> None:
     """Copy the whole bank as it is now, while others may write to it. The copy is a bank."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope="default") as memory:
-        memory.backup(file)
-    size = file.stat().st_size
+    with opened(bank, "default") as memory, progress_console.status(f"copying {bank}"):
+        memory.admin.backup(file)
+    size = file.expanduser().stat().st_size
     _report(as_json, {"bytes": size, "file": str(file)}, f"{bank} is copied to {file}: {size:,} bytes, checked")
 
 
@@ -32,12 +30,9 @@ def export(
     scope: options.Scope,
     as_json: options.Json = False,
 ) -> None:
-    """Write everything a scope holds to a file: runs, experiences, receipts, outcomes."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope) as memory:
-        written = memory.export(file)
+    """Write everything a scope holds to a file: runs, experiences, recalls, outcomes."""
+    with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
+        written = memory.admin.export(file)
     _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
 
 
@@ -51,19 +46,11 @@ def import_(
     as_json: options.Json = False,
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
-    import lessonbank
-
-    if not file.is_file():
+    if not file.expanduser().is_file():
         raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
-    with lessonbank.connect(bank, scope=scope) as memory:
-        added = memory.import_(file, approved_by=approved_by)
+    with opened(bank, scope, make=True) as memory, progress_console.status(f"importing {file.name}"):
+        added = memory.admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
-
-
-def needs_bank(bank: Path) -> None:
-    """Reading commands do not make a bank: a mistyped path is an error."""
-    if not bank.exists():
-        raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
 
 
 def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:

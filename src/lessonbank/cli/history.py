@@ -1,4 +1,4 @@
-"""`history`, `diff`, `rollback`, `bisect`: what changed a bank, the way back, and which change broke something."""
+"""`history`: what changed a bank, the way back, and which change broke something."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard import one_line
 from lessonbank.types import (
     Add,
     Edit,
@@ -32,37 +34,48 @@ from lessonbank.types import (
 )
 
 from . import _options as options
+from ._bank import elsewhere_in, opened
+from ._ids import experience_id, lesson_id, short
 from ._output import console, show_json, show_table, warn
-from .carry import needs_bank
 
 if TYPE_CHECKING:
     from lessonbank.types.timeline import Diff
 
+app = typer.Typer(help="List changes, compare moments, go back.", no_args_is_help=True)
+
+_COLUMNS = ("#", "when", "writer", "change", "what")
 _NOT_RUN = (126, 127)
 """What a shell exits with when it could not run the command."""
 
 
-def history(
+@app.command("list")
+def list_(
     bank: options.Bank,
     scope: options.Scope,
-    lesson: Annotated[str | None, typer.Option("--lesson", help="Only what concerns this lesson.")] = None,
-    experience: Annotated[str | None, typer.Option("--experience", help="Only what concerns this experience.")] = None,
-    since: Annotated[int, typer.Option("--since", min=0, help="Only changes after this one.")] = 0,
+    lesson: Annotated[str | None, typer.Option("--lesson", help="Only changes of this lesson.")] = None,
+    experience: Annotated[str | None, typer.Option("--experience", help="Only changes of this experience.")] = None,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only changes after this one.")] = 0,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="List at most this many.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """List the changes of a scope, oldest first: number, time, writer, what was done."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope) as memory:
-        entries = memory.history(lesson=lesson, experience=experience, since=since)
+    with opened(bank, scope) as memory:
+        entries = memory.history.list(
+            lesson=lesson_id(memory, lesson) if lesson else None,
+            experience=experience_id(memory, experience) if experience else None,
+            after=after,
+            limit=limit,
+        )
+        elsewhere = "" if entries else elsewhere_in(memory)
     if as_json:
         show_json([entry.model_dump(mode="json") for entry in entries])
         return
-    rows = [(e.sequence, e.at.isoformat(timespec="seconds"), e.writer, e.entry.kind, _what(e)) for e in entries]
-    show_table(f"{len(rows)} changes of {scope}", ("#", "when", "writer", "change", "what"), rows)
+    if elsewhere:
+        warn(elsewhere)
+    show_table(f"{len(entries)} changes of {scope}", _COLUMNS, map(_row, entries))
 
 
+@app.command("diff")
 def diff(
     a: Annotated[str, typer.Argument(help=options.MOMENT)],
     b: Annotated[str, typer.Argument(help="The same: what B has that A had not, and the reverse.")],
@@ -71,11 +84,8 @@ def diff(
     as_json: options.Json = False,
 ) -> None:
     """Show what is different between two moments of a scope."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope) as memory:
-        found = memory.diff(options.moment(a), options.moment(b))
+    with opened(bank, scope) as memory:
+        found = memory.history.diff(options.moment(a), options.moment(b))
     if as_json:
         show_json(found.model_dump(mode="json"))
     elif found.empty:
@@ -84,20 +94,19 @@ def diff(
         show_table(f"{scope}, from {a} to {b}", ("what", "id", "text"), _rows(found))
 
 
+@app.command()
 def rollback(
     to: Annotated[str, typer.Argument(help=options.MOMENT)],
     bank: options.Bank,
     scope: options.Scope,
+    by: options.By,
     reason: options.Reason,
     as_json: options.Json = False,
 ) -> None:
     """Make the experiences and lessons of a scope what they were. A change itself: another rollback undoes it."""
-    import lessonbank
-
-    needs_bank(bank)
-    with lessonbank.connect(bank, scope=scope) as memory:
-        entry = memory.rollback(to=options.moment(to), reason=reason)
-        counts = memory.counts()
+    with opened(bank, scope) as memory:
+        entry = memory.history.rollback(to=options.moment(to), reason=reason, by=by)
+        counts = memory.admin.counts()
     if as_json:
         show_json({"entry": entry.model_dump(mode="json"), "counts": counts.model_dump()})
         return
@@ -109,6 +118,7 @@ def rollback(
     )
 
 
+@app.command()
 def bisect(
     command: Annotated[list[str], typer.Argument(help="The check, after --: exit code 0 when all is well.")],
     bank: options.Bank,
@@ -121,17 +131,14 @@ def bisect(
 
     The check gets the path of a private copy of the bank, as of a change, in LESSONBANK_BANK.
     """
-    import lessonbank
-
-    needs_bank(bank)
     if good >= bad:
         raise typer.BadParameter("it must be a change before --bad", param_hint="--good")
     runs: dict[int, bool] = {}
     with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
         origin = Path(folder) / "origin.db"
-        with lessonbank.connect(bank, scope=scope) as memory:
-            memory.backup(origin)
-            entries = memory.history(since=good)
+        with opened(bank, scope) as memory:
+            memory.admin.backup(origin)
+            entries = memory.history.list(after=good)
         if not entries or entries[-1].sequence < bad:
             raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
 
@@ -167,7 +174,7 @@ def _passes(command: list[str], origin: Path, *, scope: str, change: int) -> boo
         copy = Path(folder) / "bank.db"
         shutil.copyfile(origin, copy)
         with lessonbank.connect(copy, scope=scope) as memory:
-            memory.rollback(to=change, reason="bisect")
+            memory.history.rollback(to=change, reason="bisect")
         try:
             done = subprocess.run(
                 command, env={**os.environ, "LESSONBANK_BANK": str(copy)}, stdout=sys.stderr, check=False
@@ -187,35 +194,43 @@ def _report(entry: JournalEntry, runs: dict[int, bool], *, as_json: bool) -> Non
         return
     rows = [(change, "passed" if passed else "failed") for change, passed in sorted(runs.items())]
     show_table(f"{len(rows)} runs of the check", ("after change", "result"), rows)
-    what = (entry.sequence, entry.at.isoformat(timespec="seconds"), entry.writer, entry.entry.kind, _what(entry))
-    show_table("\nIt fails since", ("#", "when", "writer", "change", "what"), [what])
+    show_table("\nIt fails since", _COLUMNS, [_row(entry)])
     if not any(runs.values()):
         warn(f"the check failed every time: whether it passes after change {min(runs) - 1} (--good) was not tried")
+
+
+def _row(entry: JournalEntry) -> tuple[object, ...]:
+    when = entry.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return entry.sequence, when, one_line(entry.writer, limit=12), entry.entry.kind, _what(entry)
 
 
 def _what(entry: JournalEntry) -> str:
     """One change in a few words."""
     match change := entry.entry:
         case Add() | Replace():
-            return f"{change.experience.id}, {len(change.experience.lessons)} lessons: {change.experience.task}"
+            return f"{short(change.experience.id)}, {len(change.experience.lessons)} lessons: {change.experience.task}"
         case Merge():
-            sources = ", ".join(change.source_lesson_ids)
-            return f"{change.experience.id}: {change.experience.task}; of {sources}: {change.reason}"
+            sources = _ids(change.source_lesson_ids)
+            return f"{short(change.experience.id)}: {change.experience.task}; of {sources}: {change.reason}"
         case Rejudge():
-            run = f"run {change.trajectory_id} of {change.experience_id}"
+            run = f"run {short(change.trajectory_id)} of {short(change.experience_id)}"
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
         case Retire() | Restore():
-            return f"{', '.join(change.lesson_ids)}: {change.reason}"
+            return f"{_ids(change.lesson_ids)}: {change.reason}"
         case Edit():
-            return f"{change.lesson_id}: {change.title}: {change.reason}".removesuffix(": ")
+            return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
         case Trust():
-            return f"{', '.join(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
+            return f"{_ids(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():
-            return f"{change.settlement.recall_id}: {change.settlement.outcome}"
+            return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
         case Purge() | Erased() | Forgotten():
             return _erased(change)
+
+
+def _ids(ids: Iterable[str]) -> str:
+    return ", ".join(map(short, ids))
 
 
 def _erased(change: Purge | Erased | Forgotten) -> str:
@@ -231,4 +246,5 @@ def _rows(found: Diff) -> list[tuple[str, str, str]]:
     pairs += [("replaced", r.after.id, r.after.task) for r in found.replaced]
     lessons = {"lessons_added": "lesson added", "lessons_removed": "lesson removed"}
     lessons |= {name: name for name in ("retired", "restored", "trusted", "edited")}
-    return pairs + [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]
+    pairs += [(name, i.id, i.title) for field, name in lessons.items() for i in getattr(found, field)]
+    return [(name, short(id), text) for name, id, text in pairs]

@@ -16,15 +16,16 @@ from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
-from lessonbank.cli.timeline import first_failing
+from lessonbank.cli.history import first_failing
 from lessonbank.errors import UsageError
 
+BY = ("--by", "Ana")
 CHECK = """
 import os, lessonbank
 with lessonbank.connect(os.environ["LESSONBANK_BANK"], scope="t") as bank:
-    print("checking", len(bank.items()))
-    bank.retire(bank.items()[0].id, reason="only in the copy")
-    raise SystemExit(any("parcel 6" in e.task for e in bank.as_of(len(bank.history())).experiences))
+    print("checking", len(bank.lessons.list(limit=1000)))
+    bank.lessons.retire(bank.lessons.list(limit=1000)[-1].id, reason="only in the copy")
+    raise SystemExit(any("parcel 6" in e.task for e in bank.history.state(len(bank.history.list())).experiences))
 """
 
 
@@ -51,24 +52,24 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.full
 def test_history_lists_changes_and_those_of_one_lesson(folder: Path) -> None:
-    entries = json_of("history", cwd=folder)
+    entries = json_of("history", "list", cwd=folder)
     assert [e["sequence"] for e in entries] == list(range(1, 9))
     lesson = entries[2]["entry"]["experience"]["lessons"][0]["id"]
-    assert [e["sequence"] for e in json_of("history", "--lesson", lesson, cwd=folder)] == [3]
-    done = run_cli("history", "--since", 7, cwd=folder)
+    assert [e["sequence"] for e in json_of("history", "list", "--lesson", lesson, cwd=folder)] == [3]
+    done = run_cli("history", "list", "--after", 7, cwd=folder)
     assert "1 changes of t" in done.stdout
     assert "Ship parcel 7" in done.stdout
 
 
 def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
-    back = json_of("rollback", 5, "--reason", "a broken tool", cwd=folder)
+    back = json_of("history", "rollback", 5, *BY, "--reason", "a broken tool", cwd=folder)
     assert back["entry"]["entry"] == {"kind": "rollback", "to": 5, "reason": "a broken tool"}
     assert back["counts"]["experiences"] == 5
-    found = json_of("diff", 8, back["entry"]["at"], cwd=folder)
+    found = json_of("history", "diff", 8, back["entry"]["at"], cwd=folder)
     assert [e["task"] for e in found["removed"]] == [f"Ship parcel {n}" for n in (5, 6, 7)]
-    assert "removed" in run_cli("diff", 8, 9, cwd=folder).stdout
-    assert "no difference" in run_cli("diff", 5, 9, cwd=folder).stdout
-    undone = run_cli("rollback", 8, "--reason", "it was fine", cwd=folder)
+    assert "removed" in run_cli("history", "diff", 8, 9, cwd=folder).stdout
+    assert "no difference" in run_cli("history", "diff", 5, 9, cwd=folder).stdout
+    undone = run_cli("history", "rollback", 8, *BY, "--reason", "it was fine", cwd=folder)
     assert "8 experiences" in undone.stdout
     assert "a rollback to 9 undoes it" in undone.stdout
 
@@ -77,13 +78,13 @@ def test_diff_and_rollback_go_by_number_or_time(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("rollback", "99", "--reason", "x"), 1, "no change 99"),
-        (("rollback", "yesterday", "--reason", "x"), 2, "no moment"),
-        (("diff", "1", "2026-01-01"), 2, "time zone"),
-        (("bisect", "--good", "5", "--bad", "5", "true"), 2, "before --bad"),
-        (("bisect", "--good", "0", "--bad", "99", "true"), 1, "no change 99"),
-        (("bisect", "--good", "0", "--bad", "8", "no-such-command-here"), 2, "cannot be run"),
-        (("bisect", "--good", "0", "--bad", "8", sys.executable, "-c", "pass"), 2, "passes after change 8"),
+        (("history", "rollback", "99", "--reason", "x", *BY), 1, "no change 99"),
+        (("history", "rollback", "yesterday", "--reason", "x", *BY), 2, "no moment"),
+        (("history", "diff", "1", "2026-01-01"), 2, "time zone"),
+        (("history", "bisect", "--good", "5", "--bad", "5", "true"), 2, "before --bad"),
+        (("history", "bisect", "--good", "0", "--bad", "99", "true"), 1, "no change 99"),
+        (("history", "bisect", "--good", "0", "--bad", "8", "no-such-command-here"), 2, "cannot be run"),
+        (("history", "bisect", "--good", "0", "--bad", "8", sys.executable, "-c", "pass"), 2, "passes after change 8"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(folder: Path, words: tuple[str, ...], code: int, sentence: str) -> None:
@@ -105,7 +106,7 @@ def test_bisect_finds_the_change_and_leaves_the_bank_alone(folder: Path) -> None
     assert report["entry"]["entry"]["experience"]["task"] == "Ship parcel 6"
     assert len(report["runs"]) <= math.ceil(math.log2(7)) + 1
     assert "checking" in done.stderr
-    assert len(json_of("history", cwd=folder)) == 8
+    assert len(json_of("history", "list", cwd=folder)) == 8
     assert not list(folder.glob("lessonbank-bisect-*"))
 
 
@@ -141,7 +142,9 @@ def test_bisect_stays_within_its_bound_wherever_the_culprit_is(good: int, data: 
 
 def bisect(folder: Path, *check: str, good: int = 0, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     between = ("--good", good, "--bad", 8)
-    return lessonbank_cli("bisect", "--bank", "bank.db", "--scope", "t", *between, *options, "--", *check, cwd=folder)
+    return lessonbank_cli(
+        "history", "bisect", "--bank", "bank.db", "--scope", "t", *between, *options, "--", *check, cwd=folder
+    )
 
 
 @pytest.mark.full
@@ -172,19 +175,19 @@ def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str,
 
 @pytest.mark.full
 def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
-    (found,) = json_of("retrieve", "Ship parcel 1", "--as-of", 2, cwd=folder)["matches"]
+    (found,) = json_of("retrieve", "Ship parcel 1", "--at", 2, cwd=folder)["matches"]
     assert found["experience"]["task"] == "Ship parcel 1"
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         at = bank.history.list()[0].at
         assert bank.admin.counts().recalls == 0
-    done = run_cli("retrieve", "Ship parcel 1", "--as-of", at.isoformat(), "-k", 3, cwd=folder)
+    done = run_cli("retrieve", "Ship parcel 1", "--at", at.isoformat(), "-k", 3, cwd=folder)
     assert "as of change 1" in done.stdout
     assert "Ship parcel 0" in done.stdout
     assert "Ship parcel 1" not in done.stdout
     for words, code, sentence in (
-        (("--as-of", 99), 1, "the last one is 8"),
-        (("--as-of", "once"), 2, "no moment"),
-        (("--as-of", 1, "--holdout", 0.5), 2, "nothing is withheld"),
+        (("--at", 99), 1, "the last one is 8"),
+        (("--at", "once"), 2, "no moment"),
+        (("--at", 1, "--holdout", 0.5), 2, "nothing is withheld"),
     ):
         done = run_cli("retrieve", "Ship parcel 1", *words, cwd=folder)
         assert done.returncode == code

@@ -1,0 +1,57 @@
+"""Opens the bank that a command names, and says which scopes there are when the named one is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from lessonbank.errors import UsageError
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+
+
+@contextmanager
+def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> Generator[ReasoningBank]:
+    """The bank of a command, closed afterwards. Only with `make` it may be a new one: a mistyped path is an error.
+
+    Raises:
+        UsageError: memory is switched off, so that nothing could be read or kept.
+    """
+    import lessonbank
+
+    if not make:
+        needs_bank(bank)
+    with lessonbank.connect(bank, scope=scope, **settings) as memory:
+        if "off" in memory.settings:
+            raise UsageError("memory is switched off: unset LESSONBANK_OFF to use this command")
+        yield memory
+
+
+def needs_bank(bank: str, /) -> None:
+    """Refuse a file that is not there. Raises BadParameter."""
+    if "://" not in bank and not path_of(bank).exists():
+        raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
+
+
+def path_of(bank: str, /) -> Path:
+    """The file that a bank's name means."""
+    return Path(bank.removeprefix("sqlite:")).expanduser()
+
+
+def elsewhere_in(memory: ReasoningBank, /) -> str:
+    """For a scope that holds nothing, most likely a mistyped one: one sentence that names the scopes that do."""
+    if _holds(memory):
+        return ""
+    full = [scope for scope in memory.admin.scopes() if _holds(memory.scoped(scope))]
+    return f"there is nothing in scope {memory.scope}; this bank has: {', '.join(full[:8]) or 'nothing yet'}"
+
+
+def _holds(memory: ReasoningBank) -> bool:
+    """Whether the scope has a run or a lesson: a recall alone may be that of a mistyped scope."""
+    counts = memory.admin.counts()
+    return bool(counts.trajectories or counts.lessons)

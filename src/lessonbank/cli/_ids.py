@@ -1,0 +1,100 @@
+"""Finds the record that a part of an id names, so that nobody types 32 characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard import one_line
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+
+T = TypeVar("T")
+SHOWN = 8
+"""Characters of an id in a table."""
+LEAST = 4
+"""Characters that name a record."""
+_NAMED = 5
+"""How many candidates the error for an ambiguous id names."""
+_PAGE = 1000
+_WHOLE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{64}")
+
+
+def short(id: str, /) -> str:
+    """The end of an id, for tables: ids begin with the time, so those of one minute begin alike."""
+    return id[-SHOWN:]
+
+
+def lesson_id(memory: ReasoningBank, given: str, /) -> str:
+    """The whole id of a lesson, retired ones too. Raises NotFound, UsageError."""
+
+    def page(after: str | None) -> Sequence[tuple[str, str]]:
+        found = memory.lessons.list(retired=True, limit=_PAGE, after=after)
+        return [(lesson.id, lesson.title) for lesson in found]
+
+    return _whole("lesson", given, memory.lessons.get, _pages(page))
+
+
+def lesson_ids(memory: ReasoningBank, given: Iterable[str], /) -> list[str]:
+    """The whole ids of several lessons. Raises NotFound, UsageError."""
+    return [lesson_id(memory, one) for one in given]
+
+
+def run_id(memory: ReasoningBank, given: str, /) -> str:
+    """The whole id of a run. Raises NotFound, UsageError."""
+
+    def page(after: str | None) -> Sequence[tuple[str, str]]:
+        found = memory.runs.list(limit=_PAGE, after=after)
+        return [(run.trajectory.id, run.trajectory.task) for run in found]
+
+    return _whole("run", given, memory.runs.get, _pages(page))
+
+
+def recall_id(memory: ReasoningBank, given: str, /) -> str:
+    """The whole id of a recall. Raises NotFound, UsageError."""
+
+    def page(after: str | None) -> Sequence[tuple[str, str]]:
+        return [(recall.id, recall.task) for recall in memory.recalls.list(limit=_PAGE, after=after)]
+
+    return _whole("recall", given, memory.recalls.get, _pages(page))
+
+
+def experience_id(memory: ReasoningBank, given: str, /) -> str:
+    """The whole id of an experience, as the journal names it. Raises NotFound, UsageError."""
+    entries = (getattr(entry.entry, "experience", None) for entry in memory.history.list())
+    known = {found.id: found.task for found in entries if found is not None}
+    return given if given in known else _only("experience", given, known.items())
+
+
+def _whole(what: str, given: str, get: Callable[[str], object], known: Iterator[tuple[str, str]]) -> str:
+    if _WHOLE.fullmatch(given):
+        return given
+    try:
+        get(given)
+    except NotFound:
+        return _only(what, given, known)
+    return given
+
+
+def _only(what: str, given: str, known: Iterable[tuple[str, str]]) -> str:
+    """The one id that begins or ends with `given`."""
+    if len(given) < LEAST:
+        raise UsageError(f"{given!r} is too short for an id: give at least {LEAST} characters")
+    found = {id: text for id, text in known if id.startswith(given) or id.endswith(given)}
+    if not found:
+        raise NotFound(f"there is no {what} {given!r} in this scope")
+    if len(found) > 1:
+        named = ", ".join(f"{id} ({one_line(text, limit=40)})" for id, text in [*found.items()][:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise UsageError(f"{given!r} names {len(found)} {what}s: give more characters of one of {named}{more}")
+    return next(iter(found))
+
+
+def _pages(page: Callable[[str | None], Sequence[tuple[str, str]]]) -> Iterator[tuple[str, str]]:
+    after: str | None = None
+    while found := page(after):
+        yield from found
+        after = found[-1][0]

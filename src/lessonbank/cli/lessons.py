@@ -1,0 +1,232 @@
+"""`lessons`: find lessons, read them, write and correct them, vouch for them and take them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lessonbank.errors import UsageError
+from lessonbank.types import Kind, Lesson, LessonState
+
+from . import _options as options
+from ._bank import elsewhere_in, opened
+from ._editor import Draft, written
+from ._ids import lesson_id, lesson_ids, short
+from ._output import console, show_json, show_table, show_text, warn, warn_of_more
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+
+app = typer.Typer(help="Find, read, write, correct and take back lessons.", no_args_is_help=True)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="A lesson's id; 4 characters of its beginning or end will do.")]
+Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Lessons' ids; 4 characters each will do.")]
+State = Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")]
+KindOf = Annotated[Kind | None, typer.Option("--kind", help="Only lessons of this kind.")]
+Writer = Annotated[str | None, typer.Option("--writer", help="Only what this writer wrote.")]
+Title = Annotated[str | None, typer.Option("--title", help="One line that says what to do.", show_default=False)]
+Content = Annotated[str | None, typer.Option("--content", help="What to do, in full.", show_default=False)]
+When = Annotated[str | None, typer.Option("--when", help="When to use it, and when not.", show_default=False)]
+
+
+@app.command("list")
+def list_(
+    bank: options.Bank,
+    scope: options.Scope,
+    state: State = None,
+    kind: KindOf = None,
+    writer: Writer = None,
+    metadata: options.Metadata = None,
+    retired: Annotated[bool, typer.Option("--retired", help="List retired lessons too.")] = False,
+    limit: options.Limit = 50,
+    after: options.After = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the lessons of a scope, newest first."""
+    with opened(bank, scope) as memory:
+        found = memory.lessons.list(
+            state=state,
+            kind=kind,
+            writer=writer,
+            metadata=options.pairs(metadata),
+            retired=retired,
+            limit=limit,
+            after=lesson_id(memory, after) if after else None,
+        )
+        _show_list(memory, found, limit, as_json=as_json)
+
+
+@app.command()
+def search(
+    text: Annotated[str, typer.Argument(help="Words that all stand in the lesson.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    state: State = None,
+    kind: KindOf = None,
+    writer: Writer = None,
+    metadata: options.Metadata = None,
+    limit: options.Limit = 50,
+    after: options.After = None,
+    as_json: options.Json = False,
+) -> None:
+    """List the lessons that contain all these words, newest first."""
+    with opened(bank, scope) as memory:
+        found = memory.lessons.search(
+            text,
+            state=state,
+            kind=kind,
+            writer=writer,
+            metadata=options.pairs(metadata),
+            limit=limit,
+            after=lesson_id(memory, after) if after else None,
+        )
+        _show_list(memory, found, limit, as_json=as_json)
+
+
+@app.command()
+def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
+    """Show one lesson whole, with where it comes from."""
+    with opened(bank, scope) as memory:
+        lesson = memory.lessons.get(lesson_id(memory, id))
+    if as_json:
+        show_json(lesson.model_dump(mode="json"))
+    else:
+        _show_whole(lesson)
+
+
+@app.command()
+def add(
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    title: Title = None,
+    content: Content = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="An example of a task that it is for.", show_default=False)
+    ] = None,
+    when: When = None,
+    kind: Annotated[Kind, typer.Option("--kind", help="strategy: do this. guardrail: avoid this.")] = "strategy",
+    metadata: options.Metadata = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write a lesson by hand. It is approved and shown at once.
+
+    Without --title, --content and --task your editor opens ($VISUAL or $EDITOR).
+    """
+    draft = Draft(title=title or "", when=when or "", content=content or "", task=task or "", kind=kind)
+    needed = (title, content, task)
+    if None in needed:
+        draft = written(draft, missing="--title, --content and --task")
+    with draft.kept_on_error(), opened(bank, scope, make=True) as memory:
+        lesson = memory.lessons.add(
+            title=draft.title,
+            content=draft.content,
+            task=draft.task or "",
+            when=draft.when,
+            kind=draft.kind_of,
+            by=by,
+            metadata=options.pairs(metadata),
+        )
+    _tell(lesson, f"added lesson {lesson.id}", as_json=as_json)
+
+
+@app.command()
+def edit(
+    id: Id,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    title: Title = None,
+    content: Content = None,
+    when: When = None,
+    reason: options.Why = "",
+    as_json: options.Json = False,
+) -> None:
+    """Change what a lesson says. Its evidence starts again from nothing.
+
+    Without --title, --content or --when your editor opens ($VISUAL or $EDITOR) with the lesson in it.
+    """
+    with opened(bank, scope) as memory:
+        old = memory.lessons.get(lesson_id(memory, id))
+    draft = Draft(title=old.title, when=old.description, content=old.content)
+    given = {"title": title, "content": content, "when": when}
+    if any(text is not None for text in given.values()):
+        new = draft.changed({name: text for name, text in given.items() if text is not None})
+    else:
+        new = written(draft, missing="--title, --content or --when")
+    if new.words == draft.words:
+        raise UsageError("nothing was changed")
+    with new.kept_on_error(), opened(bank, scope) as memory:
+        lesson = memory.lessons.edit(old.id, title=new.title, content=new.content, when=new.when, by=by, reason=reason)
+    _tell(lesson, f"lesson {short(lesson.id)} is changed; its evidence starts again", as_json=as_json)
+
+
+@app.command()
+def approve(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Why = "") -> None:
+    """Vouch for lessons, as a person: they are trusted from now on, quarantined ones too."""
+    with opened(bank, scope) as memory:
+        memory.lessons.approve(*lesson_ids(memory, ids), by=by, reason=reason)
+    console.print(f"approved: {len(ids)}", markup=False)
+
+
+@app.command()
+def quarantine(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+    """Show lessons to nobody until a person approves them."""
+    with opened(bank, scope) as memory:
+        memory.lessons.quarantine(*lesson_ids(memory, ids), by=by, reason=reason)
+    console.print(f"quarantined: {len(ids)}", markup=False)
+
+
+@app.command()
+def retire(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+    """Stop showing lessons. They stay, and `restore` brings them back."""
+    with opened(bank, scope) as memory:
+        memory.lessons.retire(*lesson_ids(memory, ids), by=by, reason=reason)
+    console.print(f"retired: {len(ids)}", markup=False)
+
+
+@app.command()
+def restore(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+    """Show retired lessons again."""
+    with opened(bank, scope) as memory:
+        memory.lessons.restore(*lesson_ids(memory, ids), by=by, reason=reason)
+    console.print(f"restored: {len(ids)}", markup=False)
+
+
+def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
+    if as_json:
+        show_json([one.model_dump(mode="json") for one in found])
+        return
+    if elsewhere := "" if found else elsewhere_in(memory):
+        warn(elsewhere)
+    rows = [(short(one.id), one.kind, "retired" if one.retired else one.state, one.title) for one in found]
+    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "title"), rows)
+    warn_of_more([one.id for one in found], limit)
+
+
+def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(lesson.model_dump(mode="json"))
+    else:
+        console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _show_whole(lesson: Lesson) -> None:
+    show_text(f"{lesson.kind}: {lesson.title}\n\nwhen: {lesson.description}\n\n{lesson.content}\n")
+    source = lesson.provenance
+    state = "retired" if lesson.retired else f"{lesson.state}: {lesson.risk}" if lesson.risk else lesson.state
+    rows = (
+        ("id", lesson.id),
+        ("state", state),
+        ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
+        ("version", lesson.version),
+        ("model", source.model or "none"),
+        ("prompts", ", ".join(f"{p.id} v{p.version} ({p.digest[:12]})" for p in source.prompts) or "none"),
+        ("runs", ", ".join(source.trajectory_ids) or "none"),
+        ("verdict", f"{source.verdict} ({source.verdict_source})"),
+        ("evidence", "; ".join(source.evidence) or "none named"),
+        ("created", lesson.created_at.isoformat(timespec="seconds")),
+    )
+    show_table("Where it comes from", ("field", "value"), rows)

@@ -1,0 +1,156 @@
+"""`purge`: erase what a person asks to have erased, after showing what would go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lessonbank.errors import UsageError
+from lessonbank.types import Lesson
+
+from . import _options as options
+from ._bank import opened
+from ._ids import lesson_id, recall_id, run_id, short
+from ._output import console, progress_console, show_json, show_table, warn
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+    from lessonbank.types import Counts
+    from lessonbank.views import Erasing
+
+_LISTED = 12
+"""Records of a kind that a preview names; it counts the others."""
+_PAGE = 1000
+_BACKUPS = "Backups and exports made earlier still hold it: remove those, too"
+
+
+def purge(
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    lesson: Annotated[str | None, typer.Option("--lesson", help="Erase the lesson of this id.")] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Erase the run of this id and its lessons.")] = None,
+    recall: Annotated[str | None, typer.Option("--recall", help="Erase the recall of this id.")] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", help="Erase runs and recalls with this KEY=TEXT (or KEY:=JSON), as in user=u-17."),
+    ] = None,
+    all: Annotated[bool, typer.Option("--all", help="Erase everything the scope holds.")] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Only show what would be erased.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Erase for good, with everything derived from it. It shows what would go and asks first.
+
+    Nothing brings it back; only counts and the reason remain. Backups and exports made earlier still hold it.
+    """
+    if sum(one is not None for one in (lesson, run, recall, metadata)) + all != 1:
+        raise UsageError("say what to erase: one of --lesson, --run, --recall, --metadata and --all")
+    with opened(bank, scope) as memory:
+        named = _named(memory, lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        wanted = memory.admin.purge(**named, reason=reason, by=by, preview=True)
+        if wanted.empty:
+            _tell_nothing(metadata or [], as_json=as_json)
+            return
+        if not (as_json and (yes or preview)):
+            _show_preview(memory, wanted)
+        if preview:
+            if as_json:
+                show_json(wanted.model_dump(mode="json"))
+            return
+        _confirm(yes=yes)
+        before = memory.admin.counts()
+        with progress_console.status("erasing"):
+            erased = memory.admin.purge(**named, reason=reason, by=by)
+        gone = _gone(before, memory.admin.counts())
+    if as_json:
+        show_json({"erased": erased.model_dump(mode="json"), "gone": gone})
+    else:
+        told = ", ".join(f"{count} {what}" for what, count in gone.items()) or "nothing that is counted"
+        console.print(f"erased from {scope}: {told}. {_BACKUPS}", markup=False, soft_wrap=True)
+
+
+def _named(
+    memory: ReasoningBank,
+    *,
+    lesson: str | None,
+    run: str | None,
+    recall: str | None,
+    metadata: list[str] | None,
+    all: bool,
+) -> dict[str, Any]:
+    """What to erase, with whole ids."""
+    if lesson is not None:
+        return {"lesson": lesson_id(memory, lesson)}
+    if run is not None:
+        return {"run": run_id(memory, run)}
+    if recall is not None:
+        return {"recall": recall_id(memory, recall)}
+    return {"all": True} if all else {"metadata": options.pairs(metadata)}
+
+
+def _confirm(*, yes: bool) -> None:
+    """Ask, unless the answer was given. Raises UsageError where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("a purge cannot be undone and there is no terminal to ask at: confirm it with --yes")
+    if not typer.confirm("Erase this for good?", err=True):
+        warn("nothing was erased")
+        raise typer.Exit(1)
+
+
+def _tell_nothing(metadata: list[str], *, as_json: bool) -> None:
+    if as_json:
+        show_json({"erased": None, "gone": {}})
+        return
+    named = " and ".join(metadata)
+    numbers = "" if ":=" in named else f"; for a number write {metadata[0].replace('=', ':=', 1)}"
+    warn(f"no run and no recall has {named}, so nothing is erased{numbers}")
+
+
+def _show_preview(memory: ReasoningBank, wanted: Erasing) -> None:
+    """On stderr: it is part of the question."""
+    if wanted.whole_scope:
+        held = memory.admin.counts()
+        rows: list[tuple[str, str, str]] = [
+            ("everything", "", f"{held.trajectories} runs, {held.recalls} recalls, {held.lessons} lessons")
+        ]
+    else:
+        rows = list(_rows(memory, wanted))
+    show_table(f"This would be erased from {memory.scope}", ("what", "id", "text"), rows, to=progress_console)
+
+
+def _rows(memory: ReasoningBank, wanted: Erasing) -> Iterator[tuple[str, str, str]]:
+    runs = [(id, memory.runs.get(id).trajectory.task) for id in wanted.runs[:_LISTED]]
+    recalls = [(id, memory.recalls.get(id).task) for id in wanted.recalls[:_LISTED]]
+    derived = [(one.id, one.title) for one in _drawn_from(memory, frozenset(wanted.runs))]
+    lessons = [(id, memory.lessons.get(id).title) for id in wanted.lessons]
+    for what, found, count in (
+        ("lesson", lessons, len(lessons)),
+        ("run", runs, len(wanted.runs)),
+        ("its lesson", derived[:_LISTED], len(derived)),
+        ("recall", recalls, len(wanted.recalls)),
+    ):
+        yield from ((what, short(id), text) for id, text in found)
+        if count > len(found):
+            yield what, "", f"and {count - len(found)} more"
+
+
+def _drawn_from(memory: ReasoningBank, runs: frozenset[str]) -> list[Lesson]:
+    """The lessons that these runs taught: they go with them."""
+    found, after = list[Lesson](), None
+    while runs and (page := memory.lessons.list(retired=True, limit=_PAGE, after=after)):
+        found += [one for one in page if runs.intersection(one.provenance.trajectory_ids)]
+        after = page[-1].id
+    return found
+
+
+def _gone(before: Counts, after: Counts) -> dict[str, int]:
+    names = {"runs": "trajectories", "experiences": "experiences", "lessons": "lessons", "recalls": "recalls"}
+    gone = {name: getattr(before, field) - getattr(after, field) for name, field in names.items()}
+    return {name: count for name, count in gone.items() if count}

@@ -1,0 +1,82 @@
+"""`retrieve`: what an agent would get for a task, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import _options as options
+from ._bank import elsewhere_in, needs_bank, opened
+from ._ids import short
+from ._output import show_json, show_table, show_text, warn
+
+if TYPE_CHECKING:
+    from lessonbank.types import Found, Recall
+
+
+def retrieve(
+    task: Annotated[str, typer.Argument(help="The task, in the words the agent gets it.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 1,
+    holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
+    metadata: options.Metadata = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help=f"What a search by words would have found then. {options.MOMENT}")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the text an agent would get for a task, and why.
+
+    Nothing is withheld, unless --holdout says so. The recall is kept like any other and its id is printed. With --at
+    nothing is kept.
+    """
+    import lessonbank
+    from lessonbank.evidence import Holdout
+
+    if at is not None:
+        if holdout:
+            raise typer.BadParameter("with --at nothing is shown, so nothing is withheld", param_hint="--holdout")
+        with opened(bank, scope) as memory:
+            found = memory.history.search(task, at=options.moment(at), limit=limit)
+        _show_found(found, scope, as_json=as_json)
+        return
+    needs_bank(bank)
+    policy = Holdout(holdout, recalls=0.0) if holdout else None
+    with lessonbank.connect(bank, scope=scope, evidence=lessonbank.Evidence(holdout=policy)) as memory:
+        recall = memory.retrieve(task, limit=limit, metadata=options.pairs(metadata))
+        elsewhere = "" if recall.lessons or not recall.kept else elsewhere_in(memory)
+    if as_json:
+        show_json({**recall.model_dump(mode="json"), "shown": [i.id for i in recall.shown], "why": recall.why})
+        return
+    for note in filter(None, (*recall.notes, elsewhere)):
+        warn(note)
+    show_text(recall.text or "(no lesson is shown)")
+    if recall.candidates:
+        show_table("\nWhy", ("#", "score", "shown", "id", "lesson"), _reasons(recall))
+    show_text(f"\nrecall {recall.id}")
+
+
+def _show_found(found: Found, scope: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(found.model_dump(mode="json"))
+        return
+    title = f"{scope}: {'; '.join(found.notes)}"
+    if not found.matches:
+        show_text(f"{title}\n(no past task of this scope was like this one)")
+        return
+    rows = [
+        (rank, f"{match.score:.3f}", short(lesson.id), f"{lesson.kind}: {lesson.title}")
+        for rank, match in enumerate(found.matches, 1)
+        for lesson in match.experience.active_lessons
+    ]
+    show_table(title, ("#", "score", "id", "lesson"), rows)
+
+
+def _reasons(recall: Recall) -> list[tuple[object, ...]]:
+    titles = {lesson.id: lesson.title for lesson in recall.lessons}
+    return [
+        (c.rank, f"{c.score:.3f}", "yes" if c.shown else "no", short(c.lesson_id), f"{titles[c.lesson_id]}: {c.why}")
+        for c in recall.candidates
+    ]

@@ -1,0 +1,180 @@
+"""`lessons` on the command line: written, corrected, taken back and brought back by a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import lessonbank_cli, lessonbank_process
+
+import lessonbank
+from lessonbank import Step, Trajectory
+
+RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
+
+
+def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        lesson = bank.learn(RUN, outcome="failure").lessons[0].id
+        where = ("--bank", "bank.db", "--scope", "t")
+        assert (
+            lessonbank_cli(
+                "lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path
+            ).returncode
+            == 0
+        )
+        assert bank.lessons.get(lesson).retired
+        again = lessonbank_cli("lessons", "retire", lesson, *where, "--by", "Ana", "--reason", "misleads", cwd=tmp_path)
+        assert (again.returncode, "[conflict]" in again.stderr) == (1, True)
+        assert (
+            lessonbank_cli(
+                "lessons", "restore", lesson, *where, "--by", "Ana", "--reason", "was right", cwd=tmp_path
+            ).returncode
+            == 0
+        )
+        assert not bank.lessons.get(lesson).retired
+
+
+@pytest.mark.full
+def test_the_release_is_printed(tmp_path: Path) -> None:
+    assert lessonbank_process("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
+
+
+def test_looking_at_another_embedder_needs_reindex(tmp_path: Path) -> None:
+    lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical").close()
+    done = lessonbank_cli("doctor", "--bank", "bank.db", "--embedder", "hashing", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--reindex" in done.stderr
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert str(bank.settings["embedder"]).startswith("lexical")
+
+
+WHERE = ("--bank", "bank.db", "--scope", "t", "--by", "Ana")
+WORDS = (
+    "--title",
+    "Fill in the form",
+    "--content",
+    "First fill in the customs form.",
+    "--task",
+    "Ship a parcel abroad",
+)
+EDITOR = """
+import pathlib, sys
+path = pathlib.Path(sys.argv[1])
+text = path.read_text()
+for old, new in CHANGES:
+    assert old in text, text
+    text = text.replace(old, new)
+path.write_text(text)
+"""
+
+
+def json_of(cwd: Path, *words: object, **env: str) -> Any:
+    done = lessonbank_cli(*words, *WHERE, "--json", cwd=cwd, **env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def editor(folder: Path, *changes: tuple[str, str]) -> str:
+    """A command that changes a draft as a person would."""
+    path = folder / "editor.py"
+    path.write_text(EDITOR.replace("CHANGES", repr(changes)), encoding="utf-8")
+    return f"{sys.executable} {path}"
+
+
+def test_a_lesson_written_with_options_is_shown_for_its_task_under_the_name_of_the_person(tmp_path: Path) -> None:
+    lesson = json_of(tmp_path, "lessons", "add", *WORDS, "--when", "it leaves the country", "--kind", "guardrail")
+    assert (lesson["provenance"]["method"], lesson["provenance"]["writer"]) == ("human", "Ana")
+    assert (lesson["kind"], lesson["state"]) == ("guardrail", "active")
+    shown = lessonbank_cli("retrieve", "Ship a parcel abroad", *WHERE[:4], cwd=tmp_path)
+    assert "First fill in the customs form." in shown.stdout
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert {entry.writer for entry in bank.history.list()} == {"Ana"}
+
+
+def test_a_lesson_is_written_and_corrected_in_an_editor(tmp_path: Path) -> None:
+    write = editor(
+        tmp_path,
+        ("title: ", "title: Fill in the form"),
+        ("task: ", "task: Ship a parcel abroad"),
+        ("when: ", "when: it leaves the country"),
+        ("---\n", "---\n# The form\n\nFirst fill it in.\n"),
+    )
+    lesson = json_of(tmp_path, "lessons", "add", EDITOR=write)
+    assert (lesson["title"], lesson["content"]) == ("Fill in the form", "# The form\n\nFirst fill it in.")
+    correct = editor(tmp_path, ("First", "At first"))
+    edited = json_of(tmp_path, "lessons", "edit", lesson["id"][-8:], "--reason", "clearer", VISUAL=correct)
+    assert (edited["id"], edited["version"]) == (lesson["id"], lesson["version"] + 1)
+    assert edited["content"] == "# The form\n\nAt first fill it in."
+    assert edited["description"] == "it leaves the country"
+
+
+def test_a_lesson_is_corrected_with_options(tmp_path: Path) -> None:
+    lesson = json_of(tmp_path, "lessons", "add", *WORDS)
+    edited = json_of(tmp_path, "lessons", "edit", lesson["id"], "--title", "Fill in the customs form")
+    assert (edited["title"], edited["content"]) == ("Fill in the customs form", lesson["content"])
+    again = lessonbank_cli("lessons", "edit", lesson["id"], "--title", edited["title"], *WHERE, cwd=tmp_path)
+    assert (again.returncode, "nothing was changed" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ((), "nothing was changed"),
+        ((("title: ", "tilte: x"),), "cannot read 'tilte: x' in the draft"),
+        ((("---", ""),), "the line '---' is missing"),
+    ],
+)
+def test_a_draft_that_cannot_be_kept_is_one_sentence(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...], sentence: str
+) -> None:
+    done = lessonbank_cli("lessons", "add", *WHERE, cwd=tmp_path, EDITOR=editor(tmp_path, *changes))
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert sentence in done.stderr
+    assert not (tmp_path / "bank.db").exists()
+
+
+def test_what_a_person_wrote_is_kept_when_the_bank_refuses_it(tmp_path: Path) -> None:
+    only_title = editor(tmp_path, ("title: ", "title: Fill in the form"))
+    done = lessonbank_cli("lessons", "add", *WHERE, cwd=tmp_path, EDITOR=only_title, TMPDIR=str(tmp_path))
+    assert done.returncode in (1, 2), done.stderr
+    assert "content is a text that is not blank" in done.stderr
+    assert "what you wrote is in" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("", "set EDITOR"), ("no-such-editor", "cannot be started"), ("false", "code 1")]
+)
+def test_without_an_editor_that_works_the_options_are_named(tmp_path: Path, name: str, sentence: str) -> None:
+    done = lessonbank_cli("lessons", "add", *WHERE, cwd=tmp_path, EDITOR=name, VISUAL="")
+    assert done.returncode == 2
+    assert sentence in done.stderr
+
+
+def test_lessons_are_found_by_state_kind_writer_and_words(tmp_path: Path) -> None:
+    first = json_of(tmp_path, "lessons", "add", *WORDS)["id"]
+    other = json_of(tmp_path, "lessons", "add", *WORDS[2:], "--title", "Call first", "--kind", "guardrail")["id"]
+    lessonbank_cli("lessons", "quarantine", other, *WHERE, "--reason", "unclear", cwd=tmp_path)
+
+    def ids(*words: str) -> list[str]:
+        done = lessonbank_cli("lessons", *words, *WHERE[:4], "--json", cwd=tmp_path)
+        return [lesson["id"] for lesson in json.loads(done.stdout)]
+
+    assert ids("list", "--state", "quarantined") == ids("list", "--kind", "guardrail") == [other]
+    assert ids("list", "--writer", "Ana") == [other, first]
+    assert ids("list", "--writer", "Bo") == []
+    assert ids("search", "call") == [other]
+
+
+def test_nothing_is_changed_without_the_name_of_a_person(tmp_path: Path) -> None:
+    lesson = json_of(tmp_path, "lessons", "add", *WORDS)["id"]
+    words = ("retire", lesson, "--reason", "misleads", *WHERE[:4])
+    done = lessonbank_cli("lessons", *words, cwd=tmp_path)
+    assert (done.returncode, "--by" in done.stderr) == (2, True)
+    assert lessonbank_cli("lessons", *words, cwd=tmp_path, LESSONBANK_BY="Bo").returncode == 0
+    with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
+        assert bank.history.list()[-1].writer == "Bo"

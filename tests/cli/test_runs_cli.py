@@ -1,0 +1,73 @@
+"""`runs` on the command line: found, corrected, audited, learned again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from running import lessonbank_cli
+
+import lessonbank
+from lessonbank import Evidence, Step, Trajectory
+from lessonbank.testing import ModelServer
+
+WHERE = ("--bank", "bank.db", "--scope", "t")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with lessonbank.connect(
+        tmp_path / "bank.db", scope="t", embedder="lexical", evidence=Evidence(holdout=None)
+    ) as bank:
+        step = Step(action="print label", observation="error: no form")
+        for n, outcome in enumerate(("failure", "success", None)):
+            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(step,), answer="sent")
+            bank.learn(run, outcome=outcome, metadata={"user": f"u-{n}", "order": n})
+    return tmp_path
+
+
+def ids(folder: Path, *words: object) -> list[str]:
+    done = lessonbank_cli("runs", *words, *WHERE, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return [row.get("trajectory", row)["id"] for row in json.loads(done.stdout)]
+
+
+def test_runs_are_found_by_outcome_status_words_and_metadata(folder: Path) -> None:
+    assert ids(folder, "list") == ["run-2", "run-1", "run-0"]
+    assert ids(folder, "list", "--outcome", "failure") == ["run-0"]
+    assert ids(folder, "list", "--status", "pending") == ids(folder, "pending") == ["run-2"]
+    assert ids(folder, "list", "--text", "parcel 1") == ["run-1"]
+    assert ids(folder, "list", "--metadata", "user=u-2") == ["run-2"]
+    assert ids(folder, "list", "--metadata", "order:=1", "--metadata", "user=u-1") == ["run-1"]
+    assert ids(folder, "list", "--metadata", "order=1") == []
+
+
+def test_a_run_is_shown_whole(folder: Path) -> None:
+    done = lessonbank_cli("runs", "show", "run-0", *WHERE, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    for part in ("task: Ship parcel 0", "action: print label", "error: no form", "answer: sent", "failure", "u-0"):
+        assert part in done.stdout
+
+
+def test_a_corrected_verdict_carries_the_name_of_the_person(folder: Path) -> None:
+    words = ("runs", "correct", "run-1", "--outcome", "failure", "--by", "Ana", "--reason", "wrong address")
+    done = lessonbank_cli(*words, *WHERE, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    with lessonbank.connect(folder / "bank.db", scope="t") as bank:
+        verdict = bank.runs.get("run-1").verdict
+    assert (verdict.outcome, verdict.source, verdict.reason) == ("failure", "human", "Ana: wrong address")
+
+
+def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_some_still_wait(folder: Path) -> None:
+    still = lessonbank_cli("runs", "retry", *WHERE, cwd=folder)
+    assert still.returncode == 3
+    assert "1 runs still wait" in still.stdout
+    with ModelServer(default='{"thoughts": "no form", "status": "failure"}') as server:
+        words = ("runs", "retry", "--model", "desk", "--base-url", server.base_url)
+        lessonbank_cli(*words, *WHERE, cwd=folder)
+        assert server.requests
+
+
+def test_only_runs_that_a_model_judged_are_audited(folder: Path) -> None:
+    assert ids(folder, "audit", "5", "--seed", "1") == []
