@@ -58,7 +58,7 @@ def model(prompt: str) -> str:
         ({"model": 3}, "a model is"),
         ({"model": {}}, "mapping of models"),
         ({"model": {"contrast": model}}, "mapping of models"),
-        ({"model": {"jugde": model}}, "no role 'jugde'"),
+        ({"model": {"jugde": model}}, "no model role 'jugde'"),
         ({"model": Nameless()}, "`name`"),
         ({"embedder": 3}, "embedder="),
         ({"embedder": HashingEmbedder}, "embedder="),

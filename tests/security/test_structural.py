@@ -409,7 +409,10 @@ def command(path: Path, *words: str) -> str:
 @pytest.mark.full
 def test_the_command_line_shows_hostile_lessons_as_text(bank: tuple[Path, list[Lesson]]) -> None:
     path, kept = bank
-    shown = [command(path, "lessons", "list", "--limit", "10000"), command(path, "retrieve", "number 40 done", "-k", "3")]
+    shown = [
+        command(path, "lessons", "list", "--limit", "10000"),
+        command(path, "retrieve", "number 40 done", "-k", "3"),
+    ]
     shown += [command(path, "history", "list"), command(path, "history", "diff", "0", "2")]
     shown += [command(path, "lessons", "show", one.id) for one in kept[::9]]
     for text in shown:
