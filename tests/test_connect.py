@@ -58,7 +58,7 @@ def model(prompt: str) -> str:
         ({"model": 3}, "a model is"),
         ({"model": {}}, "mapping of models"),
         ({"model": {"contrast": model}}, "mapping of models"),
-        ({"model": {"jugde": model}}, "no role 'jugde'"),
+        ({"model": {"jugde": model}}, "no model role 'jugde'"),
         ({"model": Nameless()}, "`name`"),
         ({"embedder": 3}, "embedder="),
         ({"embedder": HashingEmbedder}, "embedder="),
@@ -210,7 +210,7 @@ def test_a_wrong_call_of_connect_never_blames_connect_async(call: Callable[[Any]
     [
         ({"evidence": "x"}, "holdout"),
         ({"evidence": [0.1]}, "evidence= takes Evidence(…)"),
-        ({"retrieval": 3.5}, "retrieval is by"),
+        ({"retrieval": 3.5}, "Retrieval(by=) is"),
         ({"retrieval": {"limit": 3}}, "retrieval= takes Retrieval(…)"),
         ({"learning": "code"}, "learning= takes Learning(…)"),
         ({"safety": "reviewd"}, "trust is"),

@@ -890,8 +890,8 @@ async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later
         ({"limit": 0}, "limit of at least 1"),
         ({"verify": "success"}, "verify= takes a function"),
         ({"progress": 3}, "progress= takes a function"),
-        ({"choose": "model"}, "choose='model' needs a bank with a model"),
-        ({"mode": "sequential", "examine": "rewrite"}, "examine='rewrite' needs a bank with a model"),
+        ({"choose": "model"}, "choose='model' needs a model"),
+        ({"mode": "sequential", "examine": "rewrite"}, "examine='rewrite' needs a model"),
     ],
 )
 async def test_a_bad_argument_is_refused_before_anything_is_done(arguments: dict[str, Any], said: str) -> None:

@@ -105,7 +105,7 @@ def test_calling_the_waiting_bank_from_its_own_loop_is_refused_instead_of_hangin
 
     with (
         lessonbank.connect(":memory:", **grouped(judge=judge, **OPTIONS)) as bank,
-        pytest.raises(UsageError, match="own loop"),
+        pytest.raises(UsageError, match="own event loop"),
     ):
         bank.learn(run())
 

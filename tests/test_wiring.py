@@ -86,7 +86,7 @@ def test_a_provider_that_is_down_is_tried_again_next_time_and_meanwhile_the_log_
         ({"budget": 5}, r"budget=\) is a whole number of at least 100"),
         ({"profile": "papre"}, "no profile 'papre'"),
         ({"domain": "wbe"}, "no domain 'wbe'"),
-        ({"model": {"jugde": len}}, "no role 'jugde'"),
+        ({"model": {"jugde": len}}, "no model role 'jugde'"),
         ({"consolidation": "apend"}, "consolidation"),
         ({"model": 7}, "a model is"),
     ],

@@ -32,7 +32,9 @@ class ScopeLocks:
     def deciding(self, scope: str, /) -> Generator[None]:
         """A consolidator decides for `scope` within. Raises UsageError where it does so already, without end."""
         if (self, scope) in _DECIDING.get():
-            raise UsageError("a consolidator may not call `learn` or `consolidate` of its own bank: it decides only")
+            raise UsageError(
+                "a consolidator called `learn` or `consolidate` of its own bank: it may only return changes"
+            )
         token = _DECIDING.set((*_DECIDING.get(), (self, scope)))
         try:
             yield

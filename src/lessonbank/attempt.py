@@ -55,7 +55,7 @@ class Loop(Protocol):
 class AsyncAttempt:
     """What `async with bank.attempt(task) as attempt` gives. `text` goes into the prompt.
 
-    Nothing in it raises because of the memory: what went wrong stands in `notes`, and is logged as a warning.
+    Nothing in it raises because of the memory. `notes` and a warning say what failed.
     """
 
     learned: Learned | None = None
@@ -123,9 +123,9 @@ class AsyncAttempt:
     ) -> Learned:
         """Learn from `source` (a trajectory or messages), or from the steps noted so far and an `answer`.
 
-        `wait=False` keeps the run and learns from it in the background. What goes wrong with the memory costs the
-        lesson, not the run: it is logged and stands in `notes`. Messages that cannot be read still settle the receipt
-        where `outcome` or `reward` is given. After an argument that cannot be, such as `outcome="sucess"`, call again.
+        `wait=False` keeps the run and learns from it in the background. A failure of the memory costs the lesson, not
+        the run: it is logged, and `notes` has it. If the messages cannot be read, `outcome` or `reward` still settles
+        the receipt. After an argument that cannot be, such as `outcome="sucess"`, call again.
 
         Raises:
             UsageError: the block was not entered.

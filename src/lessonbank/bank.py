@@ -160,8 +160,8 @@ class AsyncReasoningBank:
 
         `outcome` or `reward` is ground truth and beats the judge. `recall` settles its receipt. The runs are on disk
         before a model is asked. When a model fails, the run stays pending: `notes` says why and `errors` has the codes.
-        A run that was learned before adds no lesson, but a truth told later corrects its verdict and its receipt. A
-        pending run takes its pending siblings along. Raises UsageError, FormatError, StoreError.
+        A run that was learned before adds no lesson, but a later outcome corrects its verdict and its receipt. A
+        pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
         if self._off:
             return Learned(notes=(OFF,))
@@ -272,7 +272,7 @@ class AsyncReasoningBank:
     ) -> AsyncAttempt:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash.
 
-        Memory never breaks the block: what goes wrong with it stands in `attempt.notes` and in one warning.
+        The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
         return AsyncAttempt(self, task, limit=limit, metadata=metadata, keep=self._keep_unfinished)
 

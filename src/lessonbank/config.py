@@ -90,7 +90,7 @@ class Retrieval:
     """How a bank searches, and how what it finds is shown.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: a value is wrong.
     """
 
     by: Search | Unset | None = UNSET
@@ -139,7 +139,7 @@ class Learning:
     """How a bank learns from runs.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: a value is wrong.
     """
 
     domain: Domain = "general"
@@ -178,7 +178,7 @@ class Evidence:
     """How a bank measures whether its lessons help.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: a value is wrong.
     """
 
     holdout: float | Withholding | Unset | None = UNSET
@@ -218,7 +218,7 @@ class Safety:
     """What may be remembered and shown.
 
     Raises:
-        UsageError: a value that cannot be.
+        UsageError: a value is wrong.
     """
 
     trust: TrustPolicy = "open"
@@ -228,8 +228,8 @@ class Safety:
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
     admission: Admission | Unset | None = UNSET
-    """A gate that rejects drawn items that are not lessons; `None` for none, which is the paper's default."""
-    caps: Caps | None | Unset = UNSET
+    """A gate that rejects drafts that are not lessons; `None` for no gate, which is the paper's default."""
+    caps: Caps | Unset | None = UNSET
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
@@ -242,7 +242,7 @@ class Parts:
     """Parts of your own in the place of the standard ones. Each takes what its protocol in `protocols` says.
 
     Raises:
-        UsageError: something that cannot be called.
+        UsageError: a part that cannot be called.
     """
 
     judge: Judge | None = None

@@ -9,7 +9,7 @@ LessonbankError
 │  ├─ TransientModelError    try again (after `retry_after` seconds, where the service said so)
 │  │  ├─ ModelTimeout        no answer within the time allowed
 │  │  └─ ModelUnreachable    no connection; also a ModelUnavailable
-│  └─ ModelUnavailable       no other request will do better: check the server, the key and the model's name
+│  └─ ModelUnavailable       no other request will succeed: check the server, the key and the model's name
 ├─ OutputError               the model answered, but not in the agreed form
 │  ├─ JudgeError
 │  └─ ExtractionError
@@ -36,13 +36,13 @@ class LessonbankError(Exception):
 
 
 class UsageError(LessonbankError):
-    """The caller can fix this now."""
+    """The call is wrong: the message says what to change."""
 
     code = "usage"
 
 
 class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
-    """An optional dependency is not installed; the message is the pip line."""
+    """An optional dependency is not installed. The message has the pip command."""
 
     code = "missing_extra"
 
@@ -121,7 +121,7 @@ class ExtractionError(OutputError):
 
 
 class StoreError(LessonbankError):
-    """The store could not do what was asked; nothing was half done."""
+    """The store failed. Nothing was half done."""
 
     code = "store"
 
@@ -133,13 +133,13 @@ class NotFound(StoreError):  # noqa: N818
 
 
 class SpaceMismatch(StoreError):  # noqa: N818
-    """Vectors of two embedding spaces would meet."""
+    """Vectors of two embedding models would be compared."""
 
     code = "space_mismatch"
 
 
 class VersionMismatch(StoreError):  # noqa: N818
-    """The file was written by a newer release; nothing was changed."""
+    """The file has a format that this release does not read. Nothing was changed."""
 
     code = "version_mismatch"
 

@@ -27,7 +27,7 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A trajectory got a verdict."""
+    """A run got a verdict."""
 
     trajectory: Trajectory
     verdict: Verdict
@@ -35,7 +35,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """Lessons were drawn from attempts."""
+    """Lessons were drawn from runs."""
 
     attempts: Sequence[Run]
     extraction: Extraction
@@ -43,7 +43,7 @@ class Extracted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionFailed:
-    """No lessons could be drawn; the trajectories are kept and stay pending."""
+    """No lessons could be drawn. The runs are kept and stay pending."""
 
     attempts: Sequence[Run]
     error: LessonbankError
@@ -66,14 +66,14 @@ class Settled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reviewed:
-    """The ledger looked at the evidence and did something by itself: `changes` are made already."""
+    """The bank reviewed its evidence and acted on it. `changes` are already made."""
 
     changes: Sequence[Change]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FellBack:
-    """A lesser way was taken because the better one was not to be had."""
+    """A fallback was used because the better way failed. `why` says what failed."""
 
     what: str
     why: str

@@ -193,7 +193,7 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """Some records of another bank, as `Store.import_records` takes them: what others name comes in before these."""
+    """Some records of another bank for `Store.import_records`. A record comes before the records that name it."""
 
     runs: Sequence[Trajectory] = ()
     recalls: Sequence[Recall] = ()
@@ -206,8 +206,8 @@ class Imported:
 class Store(Protocol):
     """Keeps records. They are the truth; vectors, full text and counts can be rebuilt from them.
 
-    Every call names its scope, and nothing of another scope is ever read, written, ranked or counted. Whatever a
-    call acknowledged is on disk (where the store has one) before it returns. All methods may be called from several
+    Every call names its scope. Nothing of another scope is ever read, written, ranked or counted. A call returns only
+    after its data is on disk, where the store has one. All methods may be called from several
     tasks at once and never block the event loop.
     """
 
@@ -226,8 +226,8 @@ class Store(Protocol):
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """Kept runs that still wait for a verdict or for extraction, oldest first.
 
-        `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` waits for
-        nobody and is not among them. Raises NotFound (`after`).
+        `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` is not
+        among them. Raises NotFound (`after`).
         """
         ...
 
@@ -281,12 +281,12 @@ class Store(Protocol):
         An `Edit` takes the vectors of the earlier words away, and what the last review of the evidence found.
 
         `vectors` maps ids of experiences, or of lessons, to unit vectors of `space`. `settlement` closes a recall in
-        the same breath. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay.
+        the same transaction. A `Rollback` goes alone, and moves experiences only: runs, receipts and settlements stay.
         Vectors of what it takes out are kept for its return. A trajectory stays pending while every attempt at it is
         `unknown`, or its experience's metadata has `"pending": true`.
 
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
-        settled (`learned` did not name them), and experiences as they were. If that is so no more, nothing is written.
+        settled (`learned` did not name them), and experiences as they were. Otherwise nothing is written.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
 
@@ -496,7 +496,7 @@ class Store(Protocol):
         ...
 
     async def rebuild(self) -> None:
-        """Make everything that follows from the records anew: lessons, the word index, sums, pending marks.
+        """Rebuild everything that follows from the records: lessons, the word index, sums, pending marks.
 
         Vectors that belong to nothing are dropped. Missing ones need an embedder: ask `unindexed`, then call `index`.
         """

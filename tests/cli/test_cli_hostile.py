@@ -161,7 +161,7 @@ def test_a_blank_key_is_one_sentence(runs: Path) -> None:
     )
     assert done.returncode == 2
     (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set and blank")
+    assert sentence.startswith("lessonbank: OPENAI_API_KEY is set but blank")
     assert not (runs.parent / "bank.db").exists()
 
 

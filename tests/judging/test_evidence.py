@@ -56,7 +56,7 @@ def test_an_outcome_that_contradicts_the_reward_is_refused() -> None:
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
 def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
-    with pytest.raises(UsageError, match="no finite number"):
+    with pytest.raises(UsageError, match="not a finite number"):
         truth_verdict(reward=reward)
 
 
@@ -86,7 +86,7 @@ def test_a_reward_of_another_number_type_becomes_a_float(reward: Any) -> None:
 
 @pytest.mark.parametrize("reward", ["1.0", [1.0], {}, object()])
 def test_a_reward_that_is_no_number_at_all_is_refused_in_one_sentence(reward: Any) -> None:
-    with pytest.raises(UsageError, match="no number"):
+    with pytest.raises(UsageError, match="not a number"):
         truth_verdict(reward=reward)
 
 

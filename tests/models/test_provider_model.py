@@ -195,7 +195,7 @@ def test_a_blank_key_is_refused_at_once_in_one_sentence(name: str, key: str, mon
         PydanticAIModel(name, api_key=key)
     monkeypatch.setenv("OPENAI_API_KEY", key)
     monkeypatch.setenv("ANTHROPIC_API_KEY", key)
-    with pytest.raises(UsageError, match="_API_KEY is set and blank"):
+    with pytest.raises(UsageError, match="_API_KEY is set but blank"):
         PydanticAIModel(name)
 
 

@@ -61,7 +61,7 @@ EXTRACTION: tuple[Claim, ...] = (
         default="nothing that belongs to this task alone; facts about the environment stay exact (what a tool does, "
         "what "
         "an error means)",
-        why="those facts are what an agent cannot know by itself and will need again",
+        why="those facts are what an agent cannot know and will need again",
     ),
     only_default(
         "extract-sees-web",
@@ -133,7 +133,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "code",
         "Every run is distilled, as a success or as a failure.",
         "test_a_judge_that_is_down_or_unreadable_says_unknown",
-        ours="an unknown verdict mints no lesson; the run waits in `pending()`",
+        ours="an unknown verdict mints no lesson; the run waits in `runs.pending()`",
         why="no verdict, no lesson",
     ),
 )
@@ -155,7 +155,7 @@ CONTRAST: tuple[Claim, ...] = (
     only_default(
         "contrast-without-labels",
         "§3.3",
-        "The model contrasts by itself; how each run ended is not shown.",
+        "The model contrasts alone; how each run ended is not shown.",
         "test_the_paper_contrast_shows_no_outcomes",
         "test_labels_can_be_shown_or_hidden_in_either_profile",
         default="each run is labelled with its outcome (`scale(…, labels=)` chooses)",
@@ -202,7 +202,7 @@ CONTRAST: tuple[Claim, ...] = (
         "Without aggregation, each of the k runs gives its own lessons (at most three).",
         "test_runs_learned_one_by_one_give_three_lessons_each",
         "test_vanilla_scaling_draws_three_lessons_from_each_run",
-        note='`scale(…, mode="vanilla")`, or `learn` each run by itself',
+        note='`scale(…, mode="vanilla")`, or `learn` each run alone',
     ),
     same(
         "no-memory-scaling",
@@ -279,8 +279,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "§3.2",
         "A lesson cannot be taken back.",
         "test_a_lesson_can_be_retired_and_restored",
-        ours="`retire` hides it, `restore` shows it again, both in the journal; nothing does so by itself in this "
-        "release",
-        why="somebody will have to take back a bad lesson",
+        ours="`retire` hides it, `restore` shows it again, both in the journal; where effects are measured, a lesson "
+        "that is shown to harm is retired automatically",
+        why="a bad lesson must be taken back",
     ),
 )

@@ -117,8 +117,8 @@ RETRIEVAL: tuple[Claim, ...] = (
         "test_without_an_embedder_words_are_compared_and_that_is_said",
         ours="as published with any embedder the caller names (`google:gemini-embedding-001` is one); without one, "
         "tasks "
-        "are compared by words (BM25), and `parts`, `doctor` and every recall say so",
-        why="a bank must work without a key; the choice is stored with the bank and never changes by itself",
+        "are compared by words (BM25), and `settings`, `doctor` and every recall say so",
+        why="a bank must work without a key; the choice is stored with the bank and never changes automatically",
     ),
     only_default(
         "no-floor",

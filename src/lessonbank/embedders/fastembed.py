@@ -40,7 +40,8 @@ class FastembedEmbedder:
     def __init__(self, model: str = DEFAULT, /, *, path: Path | None = None, threads: int | None = None) -> None:
         if Path(model).is_dir():
             raise UsageError(
-                f"{model!r} is a folder: name its model as well, as in FastembedEmbedder({DEFAULT!r}, path=Path({model!r}))"
+                f"{model!r} is a folder: name its model as well, as in "
+                f"FastembedEmbedder({DEFAULT!r}, path=Path({model!r}))"
             )
         self._model: Any = _loaded(model, path, threads or min(4, os.cpu_count() or 1))
         self._tokenizer: Any = getattr(self._model.model, "tokenizer", None)

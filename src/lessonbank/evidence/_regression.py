@@ -18,7 +18,7 @@ _CANDIDATES = 10.0
 """How strongly the difficulty of a cluster, and of a lesson's tasks, is drawn to the mean: the variance of one outcome
 over the variance between them, for outcomes that are success or failure."""
 FEW_CLUSTERS = 10
-"""Below so many clusters each recall counts by itself."""
+"""With fewer clusters than this, each recall counts alone."""
 _ENOUGH = 1e-8
 _MOST = 200
 
@@ -96,7 +96,7 @@ def precision(influence: Floats, draws: Draws, cluster: Ints, /) -> tuple[Floats
     """Standard errors by group, and their degrees of freedom (after Satterthwaite).
 
     Influences are added within clusters first, because tasks of one template are not independent. Where a group is
-    found in fewer than ten clusters, each recall counts by itself: the draws are independent whatever the tasks are,
+    found in fewer than ten clusters, each recall counts alone: the draws are independent whatever the tasks are,
     so the interval is right about the templates that were seen, and says nothing of others.
     """
     together = _together(influence, draws, cluster[draws.row])

@@ -27,7 +27,7 @@ class Pairs:
     withheld: Flags
     """What the lesson's own draw said. In a control recall nothing was shown whatever it said."""
     probability: Floats
-    """The probability with which it was to be withheld, fixed before the draw. Zero: nothing was drawn."""
+    """The probability of withholding it, fixed before the draw. Zero: nothing was drawn."""
     cited: Flags
     """Whether the agent named it among what it used: adherence, which is not effect."""
 

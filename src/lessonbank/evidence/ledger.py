@@ -15,7 +15,7 @@ from .lift import Lift
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """What a ledger did by itself: changes that are made already, and what a reader should know."""
+    """What the evidence led to automatically: changes that are already made, and notes."""
 
     changes: Sequence[Change] = ()
     notes: tuple[str, ...] = ()

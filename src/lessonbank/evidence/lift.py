@@ -175,7 +175,7 @@ def advice(lift: Lift, /) -> tuple[str, ...]:
     if not lift.recalls:
         return ("Nothing was found for any task yet: learn(…) from finished runs, then retrieve(…) before each task.",)
     if not lift.settled:
-        return ("No outcome is known yet: give each receipt back with its run, learn(run, recall=…, outcome=…).",)
+        return ("No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…).",)
     return ()
 
 

@@ -1,4 +1,4 @@
-"""What follows from the evidence by itself: which lessons are taken back, which are trusted, which are shown less."""
+"""What the bank does automatically on its evidence: which lessons it retires, trusts, or shows less."""
 
 from __future__ import annotations
 

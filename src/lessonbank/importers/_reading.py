@@ -59,7 +59,7 @@ class Skipped:
     line: int
     reason: str
     unknown: bool = False
-    """The whole file can be read, and holds no runs in a known format. Only files found in a folder are told so."""
+    """The whole file can be read, and holds no runs in a known format. Reported only for files found in a folder."""
 
 
 Entry: TypeAlias = Imported | Skipped

@@ -1,4 +1,4 @@
-"""What one call of `learn` found out, and the experience and the answer that come of it."""
+"""The result of one call of `learn` before it changes the bank, and the records that follow from it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
 @dataclass(frozen=True, slots=True)
 class LearnOutcome:
-    """What one call of `learn` found out before it changes the bank."""
+    """The result of one call of `learn` before it changes the bank."""
 
     prior: PriorRuns
     truths: Verdicts

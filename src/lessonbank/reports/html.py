@@ -26,7 +26,7 @@ def document(title: str, body: str, /, *, style: str) -> str:
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], /, *, text: Sequence[int]
 ) -> str:
-    """A table that scrolls by itself where it is wider than the screen.
+    """A table that scrolls sideways when it is wider than the screen.
 
     `rows`: the class of each and its cells, which are HTML: whoever calls made them inert. `text`: which columns are no
     numbers.

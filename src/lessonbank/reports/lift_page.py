@@ -137,7 +137,7 @@ def _overall(lift: Lift) -> str:
     missing = ""
     if lift.missing_with is not None or lift.missing_without is not None:
         missing = (
-            f"\n<p>No outcome is known of {_share(lift.missing_with)} of the recalls with memory, and of "
+            f"\n<p>Missing outcomes: {_share(lift.missing_with)} of the recalls with memory, "
             f"{_share(lift.missing_without)} of those without.</p>"
         )
     table = _table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))

@@ -129,11 +129,13 @@ class Draft:
                 before is None and lesson.state == "active"
             ):
                 raise UsageError(
-                    f"the lesson {lesson.id!r} already has a state: a new lesson is on probation, and only a Trust change moves it"
+                    f"the lesson {lesson.id!r} already has a state: a new lesson is on probation, "
+                    "and only a Trust change moves it"
                 )
             if before and before.state == "active" and before.text != lesson.text:
                 raise UsageError(
-                    f"the lesson {lesson.id!r} is trusted, so its words cannot be replaced: add a new lesson, or edit it as a person"
+                    f"the lesson {lesson.id!r} is trusted, so its words cannot be replaced: add a new lesson, "
+                    "or edit it as a person"
                 )
 
     def _put(self, experience: Experience) -> None:

@@ -24,7 +24,7 @@ class Add(Record):
 
 
 class Replace(Record):
-    """Put an experience in the place of an earlier version of itself (same id)."""
+    """Replace an experience by a new version of itself (same id)."""
 
     kind: Literal["replace"] = "replace"
     experience: Experience
@@ -32,7 +32,7 @@ class Replace(Record):
 
 
 class Rejudge(Record):
-    """Put a verdict in the place of the one that a run of an experience had: the truth was told later."""
+    """Replace the verdict of a run, because its outcome was told later."""
 
     kind: Literal["verdict"] = "verdict"
     experience_id: str
@@ -42,7 +42,7 @@ class Rejudge(Record):
 
 
 class Retire(Record):
-    """Stop showing lessons; they stay, and can be restored."""
+    """Stop showing lessons. They stay and can be restored."""
 
     kind: Literal["retire"] = "retire"
     lesson_ids: tuple[str, ...]
@@ -58,7 +58,7 @@ class Restore(Record):
 
 
 class Merge(Record):
-    """Keep one experience for several lessons: the sources are retired, never destroyed."""
+    """Keep one experience for several lessons. The sources are retired, not destroyed."""
 
     kind: Literal["merge"] = "merge"
     experience: Experience
@@ -67,7 +67,7 @@ class Merge(Record):
 
 
 class Trust(Record):
-    """Trust lessons more, or less: the record that moves a lesson, with who or what moved it and on which evidence."""
+    """Change how far lessons are trusted: who or what did it, and on which evidence."""
 
     kind: Literal["trust"] = "trust"
     lesson_ids: tuple[str, ...]
@@ -76,11 +76,11 @@ class Trust(Record):
     """`corroboration`: another run, independent of the first, taught the same."""
     reason: str
     evidence: tuple[str, ...] = ()
-    """Ids of the runs or lessons that speak for it."""
+    """Ids of the runs or lessons that support it."""
 
 
 class Edit(Record):
-    """Put a person's words in the place of a lesson's. It keeps its id and its trust; its evidence starts anew."""
+    """Replace the words of a lesson by a person's. It keeps its id and its state; its evidence starts again."""
 
     kind: Literal["edit"] = "edit"
     lesson_id: str
@@ -93,7 +93,7 @@ class Edit(Record):
 
 
 class Rollback(Record):
-    """Make the experiences what they were after an earlier entry. Undone by another one."""
+    """Make the experiences what they were after an earlier entry. Another rollback undoes it."""
 
     kind: Literal["rollback"] = "rollback"
     to: Annotated[int, Field(ge=0)]
@@ -102,12 +102,12 @@ class Rollback(Record):
 
 
 class Purge(Record):
-    """What remains of something that was erased: that it was, when, why, how much; never what."""
+    """What remains of an erasure: when, why and how much, but not what."""
 
     kind: Literal["purge"] = "purge"
     what: Erasure
     digest: str
-    """SHA-256 of the id that was named: whoever has the id can check that it was erased."""
+    """SHA-256 of the id: somebody who has the id can check that it was erased."""
     reason: str
     experiences: int = 0
     lessons: int = 0
@@ -126,11 +126,11 @@ class Erased(Record):
 
 
 class Forgotten(Record):
-    """Runs and recalls that were erased because of their age: how many, never what."""
+    """How many runs and recalls were erased because of their age, but not which."""
 
     kind: Literal["forgotten"] = "forgotten"
     before: datetime
-    """Everything older than this went."""
+    """Everything older than this was erased."""
     runs: int = 0
     recalls: int = 0
 
@@ -162,17 +162,17 @@ class Learned(Record):
     """What one call of `learn` did."""
 
     experience: Experience | None = None
-    """`None` when every trajectory was known already."""
+    """`None` when every run was already known."""
     verdicts: tuple[Verdict, ...] = ()
     lessons: tuple[Lesson, ...] = ()
     changes: tuple[Change, ...] = ()
     usage: Usage = Field(default_factory=Usage)
     known: tuple[str, ...] = ()
-    """Trajectory ids this scope had learned before; they added nothing."""
+    """Ids of runs that this scope had already learned; they added nothing."""
     notes: tuple[str, ...] = ()
-    """Fallbacks taken and failures survived, one sentence each. Never empty when something went wrong."""
+    """Fallbacks that were used and failures that cost only a lesson: one sentence each. Never empty after a failure."""
     errors: tuple[str, ...] = ()
-    """The codes of the errors that `notes` tells of, of those for which a run waits for another try.
+    """The codes of those errors in `notes` after which a run stays pending.
 
-    `model_unavailable`: there is no connection to the model, or it refuses the key. Further runs would fare no better.
+    `model_unavailable`: there is no connection to the model, or it refuses the key. Further runs would fail, too.
     """

@@ -15,9 +15,9 @@ from .usage import Usage
 Kind = Literal["strategy", "guardrail"]
 TrustState = Literal["probation", "active", "quarantined"]
 LessonState = Literal["probation", "active", "quarantined", "retired"]
-"""A lesson's trust; or `retired`, whatever that was."""
+"""How far a lesson is trusted; `retired` if it is retired, whatever its trust."""
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
-"""Why a lesson was turned away at the gate."""
+"""Why the gate rejected a draft."""
 
 
 class Provenance(Record):
@@ -48,11 +48,11 @@ class Lesson(Record):
     """`strategy` was drawn from success, `guardrail` from failure."""
     retired: bool = False
     state: TrustState = "probation"
-    """How far it is trusted; what moves it is a record, never its text. A quarantined lesson is shown to nobody."""
+    """How far it is trusted. Only a Trust record changes it, never its text. Nobody is shown a quarantined lesson."""
     risk: str | None = None
     """What the gate found risky in it."""
     version: int = 1
-    """Grows with every edit. What was shown of an earlier wording is no evidence for this one."""
+    """Grows with every edit. Evidence for an earlier wording does not count for this one."""
     created_at: datetime = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
@@ -63,17 +63,17 @@ class Lesson(Record):
 
     @property
     def text(self) -> str:
-        """What it says, as it is searched: title, description and content, each on its own line."""
+        """The text that is searched: title, description and content, each on its own line."""
         return "\n".join((self.title, self.description, self.content))
 
     @property
     def wording(self) -> str:
-        """What it says, without case and spacing: equal for exact duplicates only."""
+        """Its text without case and spacing: equal for exact duplicates only."""
         return " ".join(f"{self.kind} {self.title} {self.content}".casefold().split())
 
 
 class Rejected(Record):
-    """A lesson that was turned away, and why."""
+    """A draft that the gate rejected, and why."""
 
     title: str
     content: str
@@ -90,7 +90,7 @@ class Experience(Record):
     lessons: tuple[Lesson, ...] = ()
     attempts: tuple[RunRef, ...] = ()
     rejected: tuple[Rejected, ...] = ()
-    """What its runs gave besides, and the gate turned away: for people to look at, never shown to an agent."""
+    """Drafts that the gate rejected. People can read them; they are never shown to an agent."""
     created_at: datetime = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class Found(Record):
 
 
 class Extraction(Record):
-    """What an extractor returns: the lessons, and how they came to be."""
+    """What an extractor returns: the lessons, rejected drafts, usage and notes."""
 
     lessons: tuple[Lesson, ...] = ()
     rejected: tuple[Rejected, ...] = ()

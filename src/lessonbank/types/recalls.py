@@ -17,7 +17,7 @@ _CITED = re.compile(r"\[(\d{1,3})\]")
 
 
 class Candidate(Record):
-    """One lesson a retrieval considered, and what became of it."""
+    """One lesson that a retrieval considered, and what was done with it."""
 
     lesson_id: str
     experience_id: str
@@ -25,11 +25,11 @@ class Candidate(Record):
     rank: int
     shown: bool
     placed: bool = True
-    """Whether it had a place in the text. What repeats another, or does not fit, has none: nothing was drawn for it."""
+    """Whether it had a place in the text. A lesson that repeats another or does not fit has no place and no draw."""
     withheld: bool = False
-    """Whether its own draw left it out. Where the whole recall was withheld it was not shown, whatever that said."""
+    """Whether its own draw left it out. If the whole recall was withheld, it was not shown in any case."""
     probability: float = 0.0
-    """The probability with which it was to be withheld, fixed before the draw."""
+    """The probability of withholding it, fixed before the draw."""
     why: str = ""
 
 
@@ -51,19 +51,19 @@ class Recall(Record):
     """Every lesson considered, best first. Not kept with the stored receipt: `candidates` names them."""
     candidates: tuple[Candidate, ...] = ()
     holdout: float | None = None
-    """The rate at which lessons are withheld while nothing is known of them; `None` where nothing ever is."""
+    """The rate at which new lessons are withheld; `None` if nothing is ever withheld."""
     control: bool = False
-    """Whether the whole recall was withheld, by a draw of its own: this task goes without memory, to compare with."""
+    """Whether the whole recall was withheld at random: this task got no lessons, for comparison."""
     control_probability: float = 0.0
     retriever: str = ""
     space: str | None = None
     notes: tuple[str, ...] = ()
-    """Fallbacks that were taken, and why `text` is empty where it is: one sentence each."""
+    """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
     """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
     created_at: datetime = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
-    """What the caller said of the task, such as whose it is: recalls can be found and erased by it."""
+    """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
 
     @property
     def shown(self) -> tuple[Lesson, ...]:
@@ -73,7 +73,7 @@ class Recall(Record):
 
     @property
     def withheld(self) -> tuple[Lesson, ...]:
-        """The lessons left out at random, so that what they change can be measured: all, where the recall was."""
+        """The lessons left out at random, so that their effect can be measured; all, if the recall was withheld."""
         ids = {c.lesson_id for c in self.candidates if c.withheld or (self.control and c.placed)}
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
@@ -86,7 +86,7 @@ class Recall(Record):
         return self.model_copy(update={**told, "notes": (*self.notes, why)})
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
-        """The shown lessons that `text` names by number, as in `[2]`: what an agent says it used, or left aside."""
+        """The shown lessons that `text` names by number, as in `[2]`: those that an agent says it used or ignored."""
         named = numbers_cited(text)
         return tuple(lesson for number, lesson in enumerate(self.shown, 1) if number in named)
 
@@ -102,28 +102,28 @@ class Recall(Record):
 
 
 class Settlement(Record):
-    """What became of the task a recall was made for: the ledger joins the two."""
+    """The outcome of the task of a recall. The evidence joins the two."""
 
     recall_id: str
     scope: str
     experience_id: str | None = None
     trajectory_ids: tuple[str, ...] = ()
     runs: int = 0
-    """How many runs under the one recall it speaks of; 0 where only `trajectory_ids` say."""
+    """How many runs of this recall it counts; 0: as many as `trajectory_ids`."""
     outcome: Outcome
     reward: float | None = None
-    """What a single run was given, or the share of several that succeeded."""
+    """The reward of a single run, or the share of several runs that succeeded."""
     confidence: float = 1.0
     source: VerdictSource = "judge"
-    """Of several: `judge`, where an opinion has any part in it."""
+    """Of several runs: `judge`, if a judge decided any of them."""
     judge: str = ""
-    """Which judge said so: its model, and its prompt with version."""
+    """Which judge decided: its model, and its prompt with version."""
     steps: int = 0
     usage: Usage = Field(default_factory=Usage)
     seconds: float | None = None
     """Wall time, where the run says it (`metadata["seconds"]`); an attempt measures its own."""
     cited: tuple[str, ...] = ()
-    """Lessons that the agent named by their number: adherence, which is not effect."""
+    """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
     at: datetime = Field(default_factory=now)

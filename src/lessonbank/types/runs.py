@@ -11,11 +11,11 @@ from .record import Record, Text
 from .usage import Usage
 
 SECONDS = "seconds"
-"""Where the metadata of a run say how long it took."""
+"""The metadata key for how long a run took, in seconds."""
 RECALL = "recall_id"
-"""Where an experience's metadata name the receipt its runs were made under."""
+"""The metadata key for the id of the recall that the runs of an experience used."""
 UNFINISHED = "unfinished"
-"""Where the metadata of a run say (`true`) that its attempt ended without an outcome: it waits for nobody."""
+"""The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
@@ -32,7 +32,7 @@ class ToolCall(Record):
 
 
 class Action(Record):
-    """What the agent did in one turn: what it said and the calls it made, several at once if it did so."""
+    """What the agent did in one turn: what it said, and the calls it made, also several at once."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -92,7 +92,7 @@ class Trajectory(Record):
     """Everything an agent did for one task."""
 
     id: str = Field(default_factory=new_id)
-    """Names this run. Learning the same id twice in one scope adds nothing, so importers derive it from the content."""
+    """Names this run. The same id learned twice in one scope adds nothing. Importers derive it from the content."""
     task: Text
     instructions: str = ""
     """The agent's own instructions (system prompt, policy): the judge and the extractor read them."""
@@ -107,7 +107,7 @@ class Trajectory(Record):
 
 
 def is_brief(run: Trajectory, /, *, most: int) -> bool:
-    """Whether a run is at most so many characters, as far as a glance tells: calls and data may be of any size."""
+    """Whether a run is surely at most `most` characters, estimated cheaply: a run with data of any size is not."""
     if run.original or run.metadata:
         return False
     size = len(run.task) + len(run.instructions) + len(run.answer or "") + len(run.error or "")
@@ -119,7 +119,7 @@ def is_brief(run: Trajectory, /, *, most: int) -> bool:
 
 
 class PromptRef(Record):
-    """Which words a model was given: the prompt's id, version and digest."""
+    """Which prompt a model was given: its id, version and digest."""
 
     id: str
     version: str
@@ -142,21 +142,21 @@ class Verdict(Record):
 
 
 class Run(Record):
-    """A trajectory together with its verdict: the extractor's input, and what a list of runs gives."""
+    """A kept trajectory with its verdict and status. An extractor gets these, and `bank.runs` returns them."""
 
     trajectory: Trajectory
     verdict: Verdict
-    """`unknown` where nobody has judged it yet."""
+    """`unknown` while it is not judged."""
     status: RunStatus = "learned"
     """`pending`: it waits for a verdict or for extraction. `unfinished`: its attempt ended without an outcome."""
     recall_id: str | None = None
-    """The receipt it was made under, once it is learned."""
+    """The recall that it settled, once it is learned."""
     metadata: dict[str, Json] = Field(default_factory=dict)
-    """What the caller said of it, as `trajectory.metadata` has it."""
+    """What the caller gave as `metadata=`; the same as `trajectory.metadata`."""
 
 
 class RunRef(Record):
-    """An attempt as an experience keeps it: the trajectory by id, the verdict whole."""
+    """A run as an experience keeps it: the id of the trajectory, and the whole verdict."""
 
     trajectory_id: str
     verdict: Verdict

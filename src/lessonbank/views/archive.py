@@ -127,7 +127,7 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
 
 
 async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]]:
-    """Everything there is, what others name before the others: an outcome names a receipt, an experience its runs."""
+    """All records. A record comes before those that name it: receipts before outcomes, runs before experiences."""
     async for receipt in store.receipts(scope=scope):
         yield "recall", receipt
         settlement = await store.settlement(receipt.id, scope=scope)

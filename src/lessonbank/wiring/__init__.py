@@ -97,7 +97,7 @@ async def connect_async(
         parts: `Parts(…)`: a judge, an extractor, a retriever, a consolidator or hooks of your own.
 
     Raises:
-        UsageError: an argument that cannot be; the message says which and what to do.
+        UsageError: an argument is wrong; the message says which and what to do.
         MissingExtra: an optional dependency is not installed.
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """

@@ -1,4 +1,4 @@
-"""What a caller may hand to `connect`, checked before a file is made: one sentence for each thing that cannot be."""
+"""What a caller may hand to `connect`, checked before a file is made: one sentence for each wrong argument."""
 
 from __future__ import annotations
 

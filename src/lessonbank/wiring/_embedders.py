@@ -1,4 +1,4 @@
-"""Which embedding space a bank lives in: chosen once, kept with the bank, never changed by itself."""
+"""Which embedding space a bank lives in: chosen once, kept with the bank, never changed automatically."""
 
 from __future__ import annotations
 

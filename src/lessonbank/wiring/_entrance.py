@@ -14,7 +14,7 @@ def choose(redactor: Redactor | None | Unset, admission: Admission | None | Unse
     """The built-in parts, the caller's own, or none.
 
     Raises:
-        UsageError: something that cannot be called; a switch among it, because it would not say what it switches.
+        UsageError: a value that cannot be called, such as True or False.
     """
     if redactor is not None and redactor is not UNSET and not callable(redactor):
         raise UsageError(

@@ -25,7 +25,8 @@ def choose(holdout: object, profile: str, /) -> Withholding:
         return cast("Withholding", holdout)
     if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0.0 <= holdout < 1.0:
         raise UsageError(
-            f"holdout is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None; got {holdout!r}"
+            "holdout is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None; "
+            f"got {holdout!r}"
         )
     return Holdout(float(holdout), float(holdout))
 

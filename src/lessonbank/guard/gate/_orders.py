@@ -1,4 +1,4 @@
-"""Tells a lesson from an order to the agent, and finds lessons that recommend to cut a corner."""
+"""Tells a lesson from an order to the agent, and finds lessons that suggest skipping a safeguard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOSED = re.compile(r"(?<=\S)[\"'”’»](?=[\s.,;:!?)]|$)")
 
 @cache
 def risks() -> Mapping[str, Caseless]:
-    """What each way to cut a corner looks like, by its name."""
+    """How each way of skipping a safeguard is worded, by its name."""
     return {name: Caseless(source) for name, source in phrases("risks").items()}
 
 

@@ -35,7 +35,7 @@ class _Lately:
 
 @dataclass(frozen=True, slots=True)
 class CappedConsolidator:
-    """Around a consolidator: of a new experience, lessons beyond the caps are turned away, each with its reason.
+    """Around a consolidator: of a new experience, lessons beyond the caps are rejected, each with its reason.
 
     Exact within a process, where one decision follows the other; processes that decide at the same moment can exceed
     a cap by what each of them brings.

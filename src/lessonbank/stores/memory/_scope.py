@@ -139,7 +139,7 @@ class Scope:
         return Match(experience=experience, score=score, lesson_id=experience.lessons[place - 1].id if place else None)
 
     def rebuild(self) -> None:
-        """Make everything that follows from the experiences anew, and drop vectors that belong to nothing."""
+        """Rebuild everything that follows from the experiences, and drop vectors that belong to nothing."""
         self.owners, self.lengths, self.postings, self.total, self.attempts = {}, {}, {}, 0, {}
         for experience in self.oldest_first():
             self._derive(experience)

@@ -307,7 +307,7 @@ class SqliteStore:
         await self._write(_write.set_setting, encodable(key), encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
-        """See `Store.purge`. Writes the whole file anew, so it needs as much free space again."""
+        """See `Store.purge`. Writes the whole file again, so it needs as much free space again."""
         where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(_purge.purge_scope, where, by, why)
@@ -322,7 +322,7 @@ class SqliteStore:
         return await self._erase(_purge.purge, where, erased, by, why) if erased else []
 
     async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
-        """See `Store.forget`. Writes the whole file anew where anything was forgotten."""
+        """See `Store.forget`. Writes the whole file again if anything was erased."""
         where, by = checked_scope(scope), encodable(writer)
         told = await self._write(_purge.forget_old, where, before, by)
         if told.runs or told.recalls:

@@ -174,7 +174,7 @@ class Database:
         return job.future
 
     def compact(self) -> Future[None]:
-        """Write the file anew without its free pages, and empty the write-ahead log.
+        """Write the file again without its free pages, and empty the write-ahead log.
 
         Its result raises StoreUnavailable while another reader still needs the old pages.
         """

@@ -79,7 +79,7 @@ def note_shown(connection: sqlite3.Connection, scope: int, number: int, recall: 
 
 
 def relist(connection: sqlite3.Connection, /) -> None:
-    """Make every run and recall of the file findable anew."""
+    """Rebuild the search tables of all runs and recalls."""
     connection.execute("DELETE FROM shown")
     connection.execute("DELETE FROM tags WHERE kind IN (?, ?)", (RUN, RECALL))
     for number, blob in connection.execute("SELECT number, record FROM trajectories"):
@@ -149,7 +149,7 @@ def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task:
 
 
 def reindex_words(connection: sqlite3.Connection, /) -> None:
-    """Make the word index of every scope anew."""
+    """Rebuild the word index of every scope."""
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
     rows = connection.execute(_TASKS)
     _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
@@ -188,7 +188,7 @@ def settle_all(connection: sqlite3.Connection, /, *, scope: int | None = None) -
 
 
 def recount(connection: sqlite3.Connection, /, *, scope: int | None = None) -> None:
-    """Add up anew what the word ranking must know of a scope, or of every one; matrices are to be read again."""
+    """Recompute the word counts of a scope, or of every one. Matrices are read again afterwards."""
     connection.execute(
         "UPDATE scopes SET documents = (SELECT count(*) FROM experiences WHERE scope = scopes.number),"
         " words = (SELECT coalesce(sum(words), 0) FROM experiences WHERE scope = scopes.number)"

@@ -1,4 +1,4 @@
-"""Making the derived tables anew from the records."""
+"""Rebuilds the derived tables from the records."""
 
 from __future__ import annotations
 
