@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lessonbank.guard.redact._detect import found_in
 from lessonbank.guard.redact._keys import keys, private_keys
-from lessonbank.guard.redact._named import _PARTS, named  # pyright: ignore[reportPrivateUsage]
+from lessonbank.guard.redact._named import PARTS, named
 from lessonbank.guard.redact._personal import accounts, addresses, cards, personal, phones, social_numbers
 from lessonbank.guard.redact._rules import Rule, passwords, places, rules
 from lessonbank.guard.redact._spans import Detector, Page
@@ -89,4 +89,4 @@ def test_a_group_finds_what_its_parts_find_in_the_corpus() -> None:
 
 
 def test_every_name_of_a_secret_has_one_of_the_parts_that_are_looked_for() -> None:
-    assert all(any(part in stem for part in _PARTS) for stem in (*STEMS, "api key"))
+    assert all(any(part in stem for part in PARTS) for stem in (*STEMS, "api key"))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 OTHER = """
 import sys, lessonbank
-with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical", holdout=None) as bank:
+with lessonbank.connect(sys.argv[1], scope="a", embedder="lexical") as bank:
     bank.learn([{"role": "user", "content": "Find the other order"}], outcome="success")
 """
 

@@ -77,7 +77,7 @@ async def test_a_purge_reaches_the_matrix_of_another_store(path: Path) -> None:
     ours, theirs = await SqliteStore.open(path), await SqliteStore.open(path)
     await lived_in(theirs)
     assert len(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) > 0
-    await theirs.scoped(MINE).admin.purge("scope", "", writer="ana", reason="asked to")
+    await theirs.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
     assert list(await ours.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == []
     new = experience()
     await added(theirs, new, along=[towards(2)])

@@ -110,7 +110,7 @@ async def test_a_reopened_bank_a_rebuilt_one_and_a_copy_answer_alike(path: Path,
         again = await SqliteStore.open(place)
         assert list(await again.nearest(vector_of("q"), scope=MINE, space=SPACE, limit=20)) == before
         assert list(await again.unindexed(scope=MINE, space=SPACE, limit=9, lessons=True)) == []
-        assert list(await again.admin.verify()) == []
+        assert list(await again.verify()) == []
         await again.close()
 
 
