@@ -81,8 +81,11 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 @every_page
-def test_every_command_of_a_page_can_be_given(page: Path) -> None:
+def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for line, words in commands(page):
+        if words[0] == "export":
+            for name, _, value in (word.partition("=") for word in words[1:]):
+                monkeypatch.setenv(name, value)
         if words[0].rpartition("/")[2] != "lessonbank":
             continue
         name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])

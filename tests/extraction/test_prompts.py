@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lessonbank.learning.extraction._forms import ContrastLessons, Lessons
 from lessonbank.prompts import Prompt, available, load
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
@@ -57,3 +58,10 @@ def test_the_papers_are_not_given_a_verdicts_reason(id: str) -> None:
 def test_every_extraction_prompt_is_under_review() -> None:
     found = [id for id in available() if "extract" in id or id.endswith("contrast")]
     assert sorted([*OURS, *PAPER]) == found
+
+
+@pytest.mark.parametrize("id", OURS)
+def test_a_provider_is_held_to_the_very_form_that_the_prompt_asks_for(id: str) -> None:
+    schema = ContrastLessons if id.endswith("contrast") else Lessons
+    (field,) = schema.model_fields
+    assert f'{{"{field}": [' in words(load(id))

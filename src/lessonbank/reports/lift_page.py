@@ -21,7 +21,7 @@ from lessonbank.evidence.lift import (
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, table
-from .plots import SIGN, forest, gain, growth, named, success
+from .plots import SIGN, effects, gain, growth, named, success
 from .style import STYLE
 
 MOST: Final = 500
@@ -164,7 +164,7 @@ def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
 def _lessons_section(lift: Lift, most: int) -> str:
     if not lift.lessons:
         return "<h2>Lessons</h2>\n<p>No lesson was found for any task yet.</p>"
-    drawn = forest(lift, most=most)
+    drawn = effects(lift, most=most)
     left = len(lift.lessons) - most if drawn else 0
     more = f"\n<p>{left:,} more lessons are in the table below.</p>" if left > 0 else ""
     figures = "".join(f"\n<figure>{one}</figure>" for one in drawn)

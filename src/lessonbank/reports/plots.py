@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from lessonbank.evidence.lift import Estimate, LessonLift, Lift, Point, Standing, said_of
+from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing, said_of
 from lessonbank.guard.sanitise import canonical_line
 
-from .svg import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
-    Scale,
-    Spot,
-    axes,
-    band,
-    curve,
-    dot,
-    fitted,
-    line,
-    picture,
-    shape,
-    ticks,
-    words,
-)
+from .forest import SIGNS, Bar, Look, forest, in_points
+from .svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Spot, axes, band, curve, line, picture, words
+
+
+class _Span(NamedTuple):
+    low: float
+    high: float
+
 
 _ALONG = "outcomes known"
-_ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0
-_LETTER = 8.4
-"""Units a letter takes where it is largest, on a phone."""
 _READ = 300
 """Characters of a title that are looked at."""
 _NARROWEST = 0.1
 """Ten points above and below: a scale of less would make much of noise."""
-_CLASS: dict[Standing, str] = {"helps": "helps", "harms": "harms", "no evidence yet": "open"}
-SIGN: dict[Standing, str] = {"helps": "▲", "harms": "▼", "no evidence yet": "●"}
+_LOOKS: dict[Standing, Look] = {"helps": "helps", "harms": "harms", "no evidence yet": "open"}
+SIGN: dict[Standing, str] = {standing: SIGNS[look] for standing, look in _LOOKS.items()}
 
 
 def success(series: Sequence[Point], /) -> str:
@@ -64,7 +50,7 @@ def gain(series: Sequence[Point], /) -> str:
     low = [_spot(x, y, p.recalls, p.low) if p else None for p in usable]
     marks = [
         band("band", high, low),
-        *axes(x, y, _in_points, _ALONG),
+        *axes(x, y, in_points, _ALONG),
         line("zero", (LEFT, y(0.0)), (WIDTH - RIGHT, y(0.0))),
         curve("edge", high),
         curve("edge", low),
@@ -93,34 +79,22 @@ def growth(series: Sequence[Point], /) -> str:
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 
-def forest(lift: Lift, /, *, most: int = 50, rows: int = 10) -> tuple[str, ...]:
+def effects(lift: Lift, /, *, most: int = 50, rows: int = 10) -> tuple[str, ...]:
     """The effects of the first `most` lessons with their two intervals: pictures of `rows` each, all of one scale."""
-    lessons = lift.lessons[: max(most, 0)]
-    low, high = _reach(lessons)
-    starts = range(0, len(lessons), rows)
-    return tuple(_panel(lessons[at : at + rows], at, Scale(low, high, _SIDE + 8, WIDTH - _SIDE - 8)) for at in starts)
+    bars = [_bar(lesson, number) for number, lesson in enumerate(lift.lessons[: max(most, 0)], 1)]
+    return tuple(_panel(bars[at : at + rows], at + 1, bars) for at in range(0, len(bars), rows))
 
 
-def _panel(lessons: Sequence[LessonLift], start: int, x: Scale) -> str:
-    height = _ROW * len(lessons) + _FOOT
-    foot = height - _FOOT + 4
-    marks = [line("scale", (x(tick), 4), (x(tick), foot)) for tick in ticks(x.low, x.high)]
-    marks += [words(_in_points(t), (x(t), foot + 17), anchor="middle") for t in ticks(x.low, x.high)]
-    marks.append(line("zero", (x(0.0), 4), (x(0.0), foot)))
-    marks.append(words("points of success", (WIDTH / 2, height - 6), name="label soft", anchor="middle"))
-    for place, lesson in enumerate(lessons):
-        marks += _row(lesson, start + place + 1, 4 + _ROW * place, x)
-    first, last = start + 1, start + len(lessons)
+def _panel(bars: Sequence[Bar], first: int, like: Sequence[Bar]) -> str:
+    last = first + len(bars) - 1
     told = f"Lessons {first} to {last} of the table, each with its effect on success and two intervals around it."
-    return picture(f"lessons-{first}", size=(WIDTH, height), title=f"Lessons {first} to {last}", told=told, marks=marks)
+    return forest(f"lessons-{first}", bars, title=f"Lessons {first} to {last}", told=told, like=like)
 
 
-def _row(lesson: LessonLift, number: int, top: float, x: Scale) -> list[str]:
-    name, said = _CLASS[lesson.standing], said_of(lesson.model_copy(update={"more": None}))
-    room = int((WIDTH - 2 * _SIDE) / _LETTER - len(said) - 3)
-    title = fitted(f"{number}. {named(lesson)}", cells=room)
-    right = words(f"{SIGN[lesson.standing]} {said}", (WIDTH - _SIDE, top + 15), name=f"name {name}", anchor="end")
-    return [words(title, (_SIDE, top + 15), name="name"), right, *_interval(lesson, name, top + 29, x)]
+def _bar(lesson: LessonLift, number: int) -> Bar:
+    effect, said = lesson.success, said_of(lesson.model_copy(update={"more": None}))
+    thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
+    return Bar(f"{number}. {named(lesson)}", said, _finite(effect.value), thick, thin, _LOOKS[lesson.standing])
 
 
 def named(lesson: LessonLift, /) -> str:
@@ -128,38 +102,9 @@ def named(lesson: LessonLift, /) -> str:
     return canonical_line(lesson.title, limit=_READ) or canonical_line(lesson.lesson_id, limit=_READ)
 
 
-def _interval(lesson: LessonLift, name: str, y: float, x: Scale) -> list[str]:
-    effect = lesson.success
-    value, low, high = _finite(effect.value), _finite(effect.low), _finite(effect.high)
-    always_low, always_high = _finite(effect.always_low), _finite(effect.always_high)
-    if value is None:
-        near = min(max(x(0.0), 80.0), WIDTH - 80.0)
-        return [words("too few to say", (near, y + 5), name="name soft", anchor="middle")]
-    marks: list[str] = []
-    if always_low is not None and always_high is not None:
-        marks.append(line(f"thin {name}", (x(always_low), y), (x(always_high), y)))
-    if low is not None and high is not None:
-        marks.append(line(f"thick {name}", (x(low), y), (x(high), y)))
-    return [*marks, _mark(lesson.standing, (x(value), y))]
-
-
-def _mark(standing: Standing, at: Spot) -> str:
-    x, y = at
-    if standing == "no evidence yet":
-        return dot("mark open", at, 5)
-    way = 1 if standing == "harms" else -1
-    return shape(f"mark {_CLASS[standing]}", [(x, y + 7 * way), (x - 6.5, y - 5 * way), (x + 6.5, y - 5 * way)])
-
-
-def _reach(lessons: Sequence[LessonLift]) -> tuple[float, float]:
-    """A scale that holds every effect and interval of a rate, and zero."""
-    told = [_rate(value) for lesson in lessons for value in _values(lesson.success)]
-    return min([-_NARROWEST, *told]), max([_NARROWEST, *told])
-
-
-def _values(effect: Estimate) -> list[float]:
-    named = (effect.value, effect.low, effect.high, effect.always_low, effect.always_high)
-    return [value for value in map(_finite, named) if value is not None]
+def _span(low: float | None, high: float | None) -> _Span | None:
+    ends = _finite(low), _finite(high)
+    return None if ends[0] is None or ends[1] is None else _Span(ends[0], ends[1])
 
 
 def _shown(series: Sequence[Point]) -> tuple[float, float]:
@@ -203,10 +148,6 @@ def _rate(value: float) -> float:
 
 def _percent(value: float | None) -> str:
     return "not known" if value is None else f"{value:.0%}"
-
-
-def _in_points(value: float) -> str:
-    return f"{100 * value:+.0f}".replace("-", "\u2212") if round(100 * value) else "0"
 
 
 def _change(value: float | None) -> str:

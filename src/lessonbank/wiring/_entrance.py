@@ -10,7 +10,7 @@ from lessonbank.guard.redact import Redacting, redact
 from lessonbank.protocols import Admission, Redactor
 
 
-def choose(redactor: Redactor | Unset | None, admission: Admission | Unset | None, profile: str, /) -> IntakeFilter:
+def choose(redactor: Redactor | None | Unset, admission: Admission | None | Unset, profile: str, /) -> IntakeFilter:
     """The built-in parts, the caller's own, or none.
 
     Raises:

@@ -28,7 +28,7 @@ def trusting(
     return Trusted(search, policy), watched
 
 
-def rationed(consolidator: Consolidator, store: Store, caps: Caps | Unset | None, /) -> Consolidator:
+def rationed(consolidator: Consolidator, store: Store, caps: Caps | None | Unset, /) -> Consolidator:
     """The consolidator within `caps`, where there are any.
 
     Raises:

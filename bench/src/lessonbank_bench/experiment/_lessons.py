@@ -9,9 +9,9 @@ from lessonbank.evidence import Estimate, LessonLift
 from lessonbank.evidence.lift import Standing, said_of
 from lessonbank.evidence.lift import points as points_of
 from lessonbank.guard.sanitise import canonical_line
+from lessonbank.reports.forest import Bar, Look, forest
 from lessonbank_bench.statistics import Interval
 
-from ._forest import Bar, Look, forest
 from ._lifting import FEWEST, Randomised, Used
 from ._page import block, details, figure, line, minus, paragraph, table
 from .comparing import points

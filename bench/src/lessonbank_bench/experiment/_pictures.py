@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lessonbank.reports.forest import Bar, Look, forest
+
 from ._curves import KINDS, Course, Kind, course, drawn, rows_of, told_of
-from ._forest import Bar, Look, forest
 from ._page import figure, paragraph
 from .comparing import Compared, between, claim, points
 from .records import Arm, AttemptRow, Experiment

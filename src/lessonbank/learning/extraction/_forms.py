@@ -31,10 +31,10 @@ class ContrastLesson(BaseModel):
 class Lessons(BaseModel):
     """The lessons of one run, the most decisive first; may be empty."""
 
-    lessons: list[Lesson]
+    items: list[Lesson]
 
 
 class ContrastLessons(BaseModel):
     """The lessons of several runs, the most decisive first; may be empty."""
 
-    lessons: list[ContrastLesson]
+    items: list[ContrastLesson]

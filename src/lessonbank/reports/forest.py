@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.reports.svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, words
-from lessonbank_bench.statistics import Interval
+
+from .svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, words
 
 Look = Literal["helps", "harms", "open"]
 _ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0
+_SAID = 40
+"""Letters of what is said of a row."""
 _LETTER = 8.4
 """Units a letter takes where it is largest, on a phone."""
 _NARROWEST = 0.1
 """Ten points to both sides: a scale of less would make much of noise."""
-SIGN: Final[dict[Look, str]] = {"helps": "▲", "harms": "▼", "open": "●"}
+SIGNS: Final[dict[Look, str]] = {"helps": "▲", "harms": "▼", "open": "●"}
+
+
+class Span(Protocol):
+    """An interval."""
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +37,10 @@ class Bar:
 
     label: str
     told: str
-    value: float
-    thick: Interval | None
-    thin: Interval | None
+    value: float | None
+    """`None`: too few tasks to say."""
+    thick: Span | None
+    thin: Span | None
     look: Look = "open"
 
 
@@ -47,7 +60,7 @@ def forest(
     foot = height - _FOOT + 4
     marks = [_floor(x, floor, foot)] if floor else []
     marks += [line("scale", (x(tick), 4), (x(tick), foot)) for tick in ticks(x.low, x.high)]
-    marks += [words(_points(tick), (x(tick), foot + 17), anchor="middle") for tick in ticks(x.low, x.high)]
+    marks += [words(in_points(tick), (x(tick), foot + 17), anchor="middle") for tick in ticks(x.low, x.high)]
     marks.append(line("zero", (x(0.0), 4), (x(0.0), foot)))
     marks.append(words("points of success", (WIDTH / 2, height - 6), name="label soft", anchor="middle"))
     for place, bar in enumerate(bars):
@@ -60,13 +73,16 @@ def _floor(x: Scale, floor: float, foot: float) -> str:
 
 
 def _row(bar: Bar, top: float, x: Scale) -> list[str]:
-    said = fitted(canonical_line(f"{SIGN[bar.look]} {bar.told}"), cells=34)
+    said = fitted(canonical_line(f"{SIGNS[bar.look]} {bar.told}"), cells=_SAID)
     room = int((WIDTH - 2 * _SIDE) / _LETTER - len(said) - 2)
     marks = [
         words(fitted(canonical_line(bar.label), cells=room), (_SIDE, top + 15), name="name"),
         words(said, (WIDTH - _SIDE, top + 15), name=f"name {bar.look}", anchor="end"),
     ]
     y = top + 29
+    if bar.value is None:
+        near = min(max(x(0.0), 80.0), WIDTH - 80.0)
+        return [*marks, words("too few to say", (near, y + 5), name="name soft", anchor="middle")]
     for kind, span in (("thin", bar.thin), ("thick", bar.thick)):
         if span is not None:
             marks.append(line(f"{kind} {bar.look}", (x(span.low), y), (x(span.high), y)))
@@ -83,10 +99,12 @@ def _mark(look: Look, at: tuple[float, float]) -> str:
 
 def _reach(bars: Sequence[Bar], floor: float | None) -> tuple[float, float]:
     spans = [span for bar in bars for span in (bar.thick, bar.thin) if span is not None]
-    ends = [end for span in spans for end in (span.low, span.high)] + [bar.value for bar in bars]
+    ends = [end for span in spans for end in (span.low, span.high)]
+    ends += [bar.value for bar in bars if bar.value is not None]
     near = max(_NARROWEST, floor or 0.0)
     return max(min([-near, *ends]), -1.0), min(max([near, *ends]), 1.0)
 
 
-def _points(value: float) -> str:
+def in_points(value: float, /) -> str:
+    """A difference of rates in points of a hundred, with its sign."""
     return f"{100 * value:+.0f}".replace("-", "\u2212") if round(100 * value) else "0"
