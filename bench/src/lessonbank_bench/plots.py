@@ -14,7 +14,7 @@ from typing import Final
 from lessonbank.demo import NoMemory, new_bank, play
 from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
-from lessonbank.reports.plots import forest
+from lessonbank.reports.plots import effects
 from lessonbank.reports.standalone import standalone
 from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
 
@@ -62,7 +62,7 @@ def learning() -> str:
 def lift() -> str:
     """What the bank of `examples/does_it_help.py` says about its six lessons, with intervals."""
     measured: Lift = runpy.run_path("examples/does_it_help.py")["main"]()
-    return standalone(forest(measured)[0])
+    return standalone(effects(measured)[0])
 
 
 def _mean_rate(worlds: Sequence[Sequence[bool]]) -> list[float]:
