@@ -95,7 +95,7 @@ async def test_places_where_no_bank_can_be_are_named(tmp_path: Path) -> None:
         await SqliteStore.open(tmp_path)
     with pytest.raises(StoreUnavailable, match="create it first"):
         await SqliteStore.open(tmp_path / "missing" / "bank.db")
-    with pytest.raises(UsageError, match="needs a path"):
+    with pytest.raises(UsageError, match=":memory:"):
         await SqliteStore.open(":memory:")
 
 

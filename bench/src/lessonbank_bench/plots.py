@@ -44,7 +44,7 @@ def learning() -> str:
             x,
             y,
             lambda value: f"{value:.0%}",
-            f"tasks so far; drawn: share done of the last 10, mean of {len(WORLDS)} worlds",
+            f"tasks so far (share of the last 10; {len(WORLDS)} worlds)",
         ),
         curve("without", [(x(n), y(rate)) for n, rate in enumerate(without, 1)]),
         curve("with", [(x(n), y(rate)) for n, rate in enumerate(remembering, 1)]),
