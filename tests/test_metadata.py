@@ -177,3 +177,13 @@ def test_a_run_without_parts_to_learn_with_is_found_by_its_metadata() -> None:
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=broken)) as bank:
         assert bank.learn(run("one"), outcome="failure", metadata=JANE).errors
         assert ids(bank.runs.search(metadata=JANE)) == {"one"}
+
+
+def test_a_lesson_that_a_rollback_took_out_can_still_be_erased(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        lesson = bank.lessons.add(
+            title="Ask Jane Roe", content="Ask Jane Roe before you ship.", task="Ship it", by="Ana"
+        )
+        bank.history.rollback(to=0, reason="taken back")
+        assert bank.admin.purge(lesson=lesson.id, reason="asked to", by="Ana").lessons == (lesson.id,)
+        assert "Jane" not in repr(bank.history.list())

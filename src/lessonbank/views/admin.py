@@ -101,6 +101,8 @@ class AsyncAdmin:
             return Erasing()
         wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
         writer = self._of.writer if by is None else person(by)
+        if preview:
+            await self._check_there(wanted)
         if preview or wanted.empty:
             return wanted
         if wanted.whole_scope:
@@ -180,7 +182,6 @@ class AsyncAdmin:
                 recalls=(recall,) if recall else (),
                 whole_scope=all,
             )
-            await self._check_there(one)
             return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
         return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
@@ -199,7 +200,7 @@ class AsyncAdmin:
         return tuple(found)
 
     async def _check_there(self, wanted: Erasing) -> None:
-        """Refuse ids that are not there, in a preview too."""
+        """Refuse ids that are not there now. The purge itself also finds what only the journal still holds."""
         store, scope = self._of.store, self._of.scope
         for id in wanted.lessons:
             await store.owner(id, scope=scope)
