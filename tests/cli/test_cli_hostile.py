@@ -17,6 +17,8 @@ from lessonbank import importers
 from lessonbank.testing import ModelServer
 from lessonbank.testing.model_server import refusal
 
+pytestmark = pytest.mark.full
+
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 
 

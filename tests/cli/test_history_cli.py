@@ -19,6 +19,8 @@ from lessonbank import Evidence, Step, Trajectory
 from lessonbank.cli.history import first_failing
 from lessonbank.errors import UsageError
 
+pytestmark = pytest.mark.full
+
 BY = ("--by", "Ana")
 CHECK = """
 import os, lessonbank

@@ -11,6 +11,8 @@ from running import lessonbank_cli
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 
+pytestmark = pytest.mark.full
+
 WHERE = ("--bank", "bank.db", "--scope", "t")
 BY = ("--by", "Ana", "--reason", "checked")
 

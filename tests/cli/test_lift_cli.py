@@ -14,6 +14,8 @@ from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Lift
 from lessonbank.evidence.explanation import Explanation
 
+pytestmark = pytest.mark.full
+
 WHERE = ("--bank", "bank.db", "--scope", "t")
 ROUNDS = 24
 

@@ -16,6 +16,8 @@ import lessonbank
 from lessonbank import Step, Trajectory
 from lessonbank.cli.doctor import leaving
 
+pytestmark = pytest.mark.full
+
 WHERE = ("--bank", "bank.db", "--scope", "t")
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 

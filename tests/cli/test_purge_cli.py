@@ -16,6 +16,8 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.errors import NotFound
 
+pytestmark = pytest.mark.full
+
 pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
 Done: TypeAlias = CompletedProcess[str]
 

@@ -12,6 +12,8 @@ import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.testing import ModelServer
 
+pytestmark = pytest.mark.full
+
 WHERE = ("--bank", "bank.db", "--scope", "t")
 
 

@@ -11,6 +11,8 @@ import pytest
 from lessonbank import Lesson
 from lessonbank.learning.consolidation import compare
 
+pytestmark = pytest.mark.full
+
 
 def a_lesson(pair: dict[str, Any], side: str) -> Lesson:
     return Lesson(kind=pair["kind"], **pair[side])

@@ -15,6 +15,8 @@ from lessonbank.protocols import Embedder
 from lessonbank.testing.embedder_contract import EmbedderContract
 from lessonbank.testing.model_server import Fault, ModelServer, hang, malformed, refusal, server_error
 
+pytestmark = pytest.mark.full
+
 ASYNC = pytest.mark.anyio
 
 

@@ -19,6 +19,8 @@ from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift
 from lessonbank.evidence.lift import in_words
 from lessonbank.reports.lift_page import page
 
+pytestmark = pytest.mark.full
+
 VOID = {"meta"}
 TAGS = re.compile(
     "html|head|meta|title|style|body|main|h1|h2|p|ul|li|div|figure|figcaption|span|svg|desc|line|path|polygon|circle|text"

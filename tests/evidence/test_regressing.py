@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from lessonbank.evidence._regression import Draws, Setting, fit, half_width, precision, t_quantile
 from lessonbank.evidence.episodes import Floats, Ints
 
+pytestmark = pytest.mark.full
+
 SEEDS = st.integers(0, 2**32 - 1)
 STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 10: 2.228, 30: 2.042, 1000: 1.962}
 

@@ -18,6 +18,8 @@ from lessonbank.evidence import _bets as _betting
 from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
 from lessonbank.evidence.sequences import Scores, bounds, e_bh, lesson_scores, log_e, overall_scores, path
 
+pytestmark = pytest.mark.full
+
 RUNS = 300 if "LESSONBANK_SOAK" in os.environ else 100
 """Enough for a share of five in a hundred."""
 

@@ -18,6 +18,8 @@ from lessonbank.types import Step, Trajectory
 sys.path.insert(0, str(Path(__file__).parents[1] / "security" / "corpus"))
 import secrets_corpus as corpus
 
+pytestmark = pytest.mark.full
+
 LETTERS = "qwhdkeifghijklmnopqrs"
 KEY = f"sk-secret-key-{LETTERS}"
 ALPHABET = "-".join(["sk", "secret", "key", "abcdefghijklmnopqrst"])

@@ -15,6 +15,8 @@ from lessonbank.matts.sequential import Rewriter, check_text, instruction, uncha
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Action
 
+pytestmark = pytest.mark.full
+
 RUN = Trajectory(
     task="What does the blue shoe cost?",
     instructions="You are a shop assistant.",

@@ -14,6 +14,8 @@ from lessonbank.errors import UsageError
 from lessonbank.matts import pass_at
 from lessonbank.matts.figures import of_group, of_rounds
 
+pytestmark = pytest.mark.full
+
 OUTCOMES = st.lists(st.sampled_from(["success", "failure", "unknown"]), max_size=8)
 
 

@@ -21,6 +21,8 @@ from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shap
 from lessonbank.testing.model_server import rubbish
 from lessonbank.types import Usage
 
+pytestmark = pytest.mark.full
+
 ASYNC = pytest.mark.anyio
 
 

@@ -27,6 +27,8 @@ from lessonbank.testing.model_server import (
     server_error,
 )
 
+pytestmark = pytest.mark.full
+
 ASYNC = pytest.mark.anyio
 
 

@@ -28,7 +28,7 @@ from lessonbank.testing._store_samples import added, experience
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Action, Extraction, Learned, Lesson, Observation, Run, ToolCall, Verdict
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from lessonbank.types import (
     Verdict,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 FILE = Path(__file__).parent / "corpus" / "extracting.jsonl"
 TOKENS = template_tokens(structural.TOKENS)

@@ -28,7 +28,7 @@ from lessonbank.testing._store_samples import MINE, THEIRS, added, attempt, expe
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Extraction, Lesson, Recall, Replace, Retire
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from lessonbank.types import (
     Trust,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 ALICE, BOB = "acme/alice", "acme/bob"
 EARNED: tuple[TrustPolicy, ...] = ("corroborated", "witnessed", "reviewed")

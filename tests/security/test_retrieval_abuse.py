@@ -23,7 +23,7 @@ from lessonbank.testing import HashingEmbedder
 from lessonbank.testing._store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
 from lessonbank.types import Add, Experience, Lesson, Recall
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.types import Experience, Found, Lesson, Match, Observation, Run, Step, Trajectory, Verdict
 from lessonbank.types.ids import digest, mended
 
+pytestmark = pytest.mark.full
+
 HOSTILE = read("structural")[:: 1 if "LESSONBANK_SOAK" in os.environ else 2]
 """Every other case; all of them with `LESSONBANK_SOAK`, and always in `lessonbank_bench.measure.security`."""
 SHORT = [case for case in HOSTILE if case.kind != "large"]

@@ -22,6 +22,8 @@ from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Experience, Lesson, Recall, Trajectory
 
+pytestmark = pytest.mark.full
+
 _RUN = Trajectory(id="r", task="a task", answer="a")
 
 

@@ -33,7 +33,7 @@ from lessonbank.testing._store_samples import (
 )
 from lessonbank.types import Recall, Replace, Retire, Rollback
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 IDS = {
     "nul": "a\x00b",

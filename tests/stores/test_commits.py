@@ -18,6 +18,8 @@ from lessonbank.errors import Conflict, StoreUnavailable
 from lessonbank.testing._store_samples import MINE, added, attempt, collected, experience, trajectory
 from lessonbank.types import Add
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.anyio
 async def test_a_store_that_gets_no_thread_says_so_and_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}
 WRITES = 80 if "LESSONBANK_SOAK" in os.environ else 40
 """Of each process: enough that one which starves is far behind."""
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 def run(number: int) -> Trajectory:

@@ -30,7 +30,7 @@ from lessonbank.testing._store_samples import MINE, added, collected, experience
 
 PAGE = 4096
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 async def refused_everywhere(store: SqliteStore) -> None:

@@ -15,7 +15,7 @@ from lessonbank.stores.sqlite import SqliteStore, _listing
 from lessonbank.testing._store_samples import MINE, START, experience, lesson, trajectory
 from lessonbank.types import Add, Recall
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 MANY = 3000
 _LITTLE = 4_000

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from lessonbank.stores._matrix import PARTS, Matrix, ranked
 from lessonbank.stores._vectors import packed_rows, unit
 
+pytestmark = pytest.mark.full
+
 
 def packed(row: object) -> tuple[np.ndarray, np.ndarray]:
     return packed_rows([unit(row, what="a row")])

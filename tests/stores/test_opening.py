@@ -20,7 +20,7 @@ from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnava
 from lessonbank.stores.sqlite import SqliteStore, _database
 from lessonbank.testing._store_samples import MINE, added, experience
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 OTHER = """
 import sys, lessonbank

@@ -29,7 +29,7 @@ from lessonbank.types import Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 
 async def test_a_file_of_a_newer_release_is_left_alone(path: Path, filled: Fill) -> None:

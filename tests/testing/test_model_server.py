@@ -25,6 +25,8 @@ from lessonbank.testing.model_server import (
     slow,
 )
 
+pytestmark = pytest.mark.full
+
 openai = pytest.importorskip("openai", reason="the openai SDK is not installed")
 ASKED: Any = [{"role": "user", "content": "What is the state of order W123?"}]
 USAGE: Any = {"include_usage": True}
