@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import lessonbank
-from lessonbank.testing.settings import grouped
 
 MODEL = os.environ.get("MODEL", "claude-sonnet-4-5")
 TOOLS: Any = [
@@ -41,7 +40,7 @@ def run(client: Any, task: str, memory: str) -> dict[str, Any]:
 
 def main(client: Any, where: str, task: str, **options: Any) -> lessonbank.Learned:
     """One task as a `with` block: a crash inside it is learned as a failed attempt."""
-    with lessonbank.connect(where, scope="acme/code", **grouped(**options)) as bank, bank.attempt(task) as attempt:
+    with lessonbank.connect(where, scope="acme/code", **options) as bank, bank.attempt(task) as attempt:
         return attempt.finish(run(client, task, attempt.text))
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from openai import OpenAI
 
 import lessonbank
-from lessonbank.testing.settings import grouped
 
 MODEL = os.environ.get("MODEL", "gpt-5-mini")
 ORDERS = {"W123": "pending", "W456": "shipped"}
@@ -48,7 +47,7 @@ def run(client: OpenAI, task: str, memory: str) -> list[dict[str, Any]]:
 
 def main(client: OpenAI, where: str, task: str, **options: Any) -> lessonbank.Learned:
     """One task with memory: the three lines are connect, retrieve and learn."""
-    with lessonbank.connect(where, scope="acme/support", **grouped(**options)) as bank:
+    with lessonbank.connect(where, scope="acme/support", **options) as bank:
         recall = bank.retrieve(task)
         return bank.learn(run(client, task, recall.text), recall=recall)
 

@@ -143,7 +143,7 @@ def test_the_openai_loop_shows_what_it_learned_to_the_next_task(tmp_path: Path) 
         ModelServer(default="It is cancelled.") as server,
         openai.OpenAI(base_url=server.base_url, api_key="test") as client,
     ):
-        example.main(client, where, "Cancel the order W123", holdout=None)
+        example.main(client, where, "Cancel the order W123", evidence=lessonbank.Evidence(holdout=None))
         assert "Read the order by `get_order` first." in server.requests[0].body["messages"][0]["content"]
 
 
