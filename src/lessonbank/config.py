@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
@@ -265,15 +265,6 @@ class Parts:
 def chosen(value: T | Unset, default: T, /) -> T:
     """`value`, or the profile's `default` where it was left open."""
     return default if isinstance(value, Unset) else value
-
-
-def described(settings: object, /) -> dict[str, object]:
-    """The fields of a settings object that can be shown: secrets are masked."""
-    told: dict[str, object] = {}
-    for one in fields(settings):  # type: ignore[arg-type]
-        value = getattr(settings, one.name)
-        told[one.name] = value if one.repr or value is None else "***"
-    return told
 
 
 def _is_text(preface: object) -> bool:
