@@ -400,8 +400,9 @@ class AsyncReasoningBank:
                 memory if it does not take that. `rewrite`: a model rewrites the answer and nothing is done.
             confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
                 run without an answer, all that it did.
-            concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
-                first, then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+            concurrency: how many runs are made at once; by default at most 8. Under a budget of tokens or money one
+                goes first, then as many of these as the budget holds by what they cost so far, unless this says
+                otherwise.
             tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
                 What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
                 a plain function, which cannot be cut off. Judging and learning come on top.

@@ -101,6 +101,19 @@ class Embedder(Protocol):
         ...
 
 
+class BlockingEmbedder(Protocol):
+    """An embedder whose `embed` is a plain function. `connect` takes it, too, and calls it in a thread."""
+
+    @property
+    def space(self) -> str:
+        """As `Embedder.space`."""
+        ...
+
+    def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
+        """As `Embedder.embed`."""
+        ...
+
+
 class Judge(Protocol):
     """Says whether a run did its task. `unknown` when it cannot tell; it never raises for a bad reply."""
 
