@@ -32,6 +32,7 @@ from .learning.handed_in import (
     SUBMITTED,
     checked_metadata,
     checked_question,
+    run_from,
     runs_from,
     submitted,
     truths_of,
@@ -46,7 +47,6 @@ from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
@@ -166,7 +166,7 @@ class AsyncReasoningBank:
         if self._off:
             return Learned(notes=(OFF,))
         receipt = await receipt_of(self.store, recall, scope=self.scope)
-        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         receipt = receipt or prior.recall
@@ -221,7 +221,7 @@ class AsyncReasoningBank:
         if self._handle.skips("submit"):
             return ()
         receipt = await receipt_of(self.store, recall, scope=self.scope)
-        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
         kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
@@ -233,7 +233,7 @@ class AsyncReasoningBank:
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
+        run = (await self._intake.runs([await run_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
         if self._off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
