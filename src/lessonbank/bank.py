@@ -29,7 +29,6 @@ from .guard.quote import quoted
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
-    SUBMITTED,
     checked_metadata,
     checked_question,
     runs_from,
@@ -52,6 +51,7 @@ from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .types import (
     RECALL,
+    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,

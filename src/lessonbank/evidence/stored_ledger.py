@@ -31,6 +31,7 @@ WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "edit", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
+_IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
@@ -110,9 +111,12 @@ class StoredLedger:
             with self._lock:
                 kept.take_in(unsettled, ())
             lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
-            return await to_thread.run_sync(
+            found = await to_thread.run_sync(
                 lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level)
             )
+            if count := len(kept.columns.imported):
+                return found.model_copy(update={"notes": (*found.notes, _IMPORTED.format(count=count))})
+            return found
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""

@@ -10,9 +10,11 @@ from lessonbank.errors import UsageError
 from lessonbank.types import Experience, Lesson, TrustState
 
 IMPORTED: Final = "imported"
-"""The metadata key of an imported experience."""
+"""The metadata key of imported runs and experiences, and of what was learned from such a run."""
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
+MERGED: Final = "merged"
+"""The key of an experience's metadata under which a merge keeps {merged lesson id: [source lesson ids]}."""
 SHOWN: Final[dict[TrustPolicy, frozenset[TrustState]]] = {
     "open": frozenset({"probation", "active"}),
     "corroborated": frozenset({"active"}),

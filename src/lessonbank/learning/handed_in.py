@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
@@ -97,10 +97,6 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
-
-
-SUBMITTED: Final = "lessonbank_submitted"
-"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
 def submitted(

@@ -49,6 +49,8 @@ class Lesson(Record):
     retired: bool = False
     state: TrustState = "probation"
     """How far it is trusted. Only a Trust record changes it, never its text. Nobody is shown a quarantined lesson."""
+    approved: bool = False
+    """Whether a person of this bank made it active. Only a Trust record sets this."""
     risk: str | None = None
     """What the gate found risky in it."""
     version: int = 1

@@ -61,6 +61,8 @@ class Recall(Record):
     """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
     """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
+    imported: bool = False
+    """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
     created_at: datetime = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""

@@ -176,7 +176,7 @@ class _Fold:
             case Restore():
                 self._set(entry.lesson_ids, retired=False)
             case Trust():
-                self._set(entry.lesson_ids, state=entry.state)
+                self._set(entry.lesson_ids, state=entry.state, approved=entry.approves)
             case Edit():
                 self._update((entry.lesson_id,), lambda lesson: edited(lesson, entry))
             case _:
@@ -257,7 +257,7 @@ def diff(before: State, after: State, /) -> Diff:
         lessons_removed=tuple(i for id, i in was.items() if id not in now),
         retired=tuple(i for old, i in both if i.retired and not old.retired),
         restored=tuple(i for old, i in both if old.retired and not i.retired),
-        trusted=tuple(i for old, i in both if i.state != old.state),
+        trusted=tuple(i for old, i in both if (i.state, i.approved) != (old.state, old.approved)),
         edited=tuple(i for old, i in both if i.version != old.version),
     )
 
@@ -267,7 +267,9 @@ def _differ(one: Experience, other: Experience) -> bool:
 
 
 def _unflagged(experience: Experience) -> Experience:
-    lessons = tuple(i.model_copy(update={"retired": False, "state": "probation"}) for i in experience.lessons)
+    lessons = tuple(
+        i.model_copy(update={"retired": False, "state": "probation", "approved": False}) for i in experience.lessons
+    )
     return experience.model_copy(update={"lessons": lessons})
 
 

@@ -21,7 +21,7 @@ from lessonbank._concurrency import if_there
 from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.gate import doubt
-from lessonbank.guard.trust import IMPORTED, check_person
+from lessonbank.guard.trust import check_person
 from lessonbank.protocols import Imported, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
 
@@ -122,7 +122,7 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
         recalls=_of(told, Recall, scope),
         experiences=[_on_probation(experience, scope) for experience in experiences],
         settlements=_of(told, Settlement, scope),
-        trusted={e.id: {lesson.id for lesson in e.lessons if lesson.state == "active"} for e in experiences},
+        trusted={e.id: {i.id: i.text for i in e.lessons if i.state == "active"} for e in experiences},
     )
 
 
@@ -141,18 +141,10 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 # A run that was too old to be kept is gone, and its experience stays.
                 if run := await if_there(store.trajectory(ref.trajectory_id, scope=scope)):
                     yield "trajectory", run
-        yield "experience", _unmarked(experience)
+        yield "experience", experience
     for run in await store.pending(scope=scope):
         if run.id not in seen:
             yield "trajectory", run
-
-
-def _unmarked(experience: Experience) -> Experience:
-    """`experience` as its origin had it: whoever imports it marks it anew."""
-    if IMPORTED not in experience.metadata:
-        return experience
-    metadata = {name: value for name, value in experience.metadata.items() if name != IMPORTED}
-    return experience.model_copy(update={"metadata": metadata})
 
 
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
@@ -167,17 +159,13 @@ def _moved(record: R, scope: str) -> R:
 
 def _on_probation(experience: Experience, scope: str) -> Experience:
     """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
-    lessons = tuple(map(_doubted, experience.lessons))
-    metadata = {**experience.metadata, IMPORTED: True}
-    return experience.model_copy(update={"scope": scope, "lessons": lessons, "metadata": metadata})
+    return experience.model_copy(update={"scope": scope, "lessons": tuple(map(_doubted, experience.lessons))})
 
 
 def _doubted(lesson: Lesson) -> Lesson:
     risk = lesson.risk or doubt(lesson)
     state = "quarantined" if risk or lesson.state == "quarantined" else "probation"
-    if (lesson.state, lesson.risk) == (state, risk):
-        return lesson
-    return lesson.model_copy(update={"state": state, "risk": risk})
+    return lesson.model_copy(update={"state": state, "risk": risk, "approved": False})
 
 
 def _line(value: dict[str, Any]) -> str:
