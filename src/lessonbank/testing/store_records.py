@@ -7,7 +7,7 @@ from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import Add, Change, Experience, Merge, Replace, Restore, Retire
 
-from ._store_samples import (
+from .store_samples import (
     MINE,
     SPACE,
     THEIRS,

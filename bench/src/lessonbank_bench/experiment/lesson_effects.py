@@ -14,7 +14,7 @@ from lessonbank.evidence import Lift
 from lessonbank.evidence.replay_design import PairedTest
 from lessonbank_bench.statistics import Interval
 
-from .comparing import Key, by_arm
+from .comparison import Key, by_arm
 from .journal import BANKS
 from .records import AttemptRow, Experiment, file_name
 

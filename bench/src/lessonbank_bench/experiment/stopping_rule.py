@@ -19,7 +19,7 @@ from lessonbank.evidence.episodes import Flags, Ints
 from lessonbank.evidence.replay_design import STAKES, PairedTest
 from lessonbank_bench.statistics import Interval
 
-from ._chance import Floats
+from .distributions import Floats
 from .records import AttemptRow, Experiment
 
 _SPREAD = 3.0

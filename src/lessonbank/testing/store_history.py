@@ -21,8 +21,8 @@ from lessonbank.types import (
     Verdict,
 )
 
-from ._store_rewinding import as_of, wind
-from ._store_samples import (
+from .store_rewinding import as_of, wind
+from .store_samples import (
     MINE,
     SPACE,
     THEIRS,

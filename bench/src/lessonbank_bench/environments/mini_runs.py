@@ -13,8 +13,8 @@ from lessonbank.errors import FormatError
 from lessonbank.importers import Imported, read
 from lessonbank.types import Action, Step, Trajectory
 
-from ._mini import Mini
-from ._mini_model import MiniModel
+from .mini_loading import Mini
+from .mini_model import MiniModel
 
 SENTINEL = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """What a command prints first to hand in."""

@@ -25,7 +25,7 @@ from lessonbank.types import (
 )
 from lessonbank.types.timeline import State, state_at
 
-from ._store_samples import (
+from .store_samples import (
     MINE,
     SPACE,
     THEIRS,

@@ -8,10 +8,10 @@ from lessonbank.errors import Conflict
 from lessonbank.types.ids import digest
 from lessonbank_bench.arms import Memory
 
-from ._checking import recalled
-from ._guarding import guarded
+from .checks import recalled
+from .guards import guarded
 from .records import AttemptRow, Experiment, without_codes
-from .scheduling import Slot, learns
+from .schedule import Slot, learns
 
 
 def rebuild(

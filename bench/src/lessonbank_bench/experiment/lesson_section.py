@@ -12,9 +12,9 @@ from lessonbank.guard.sanitise import canonical_line
 from lessonbank.reports.forest import Bar, Look, forest
 from lessonbank_bench.statistics import Interval
 
-from ._lifting import FEWEST, Randomised, Used
-from ._page import block, details, figure, line, minus, paragraph, table
-from .comparing import points
+from .comparison import points
+from .lesson_effects import FEWEST, Randomised, Used
+from .page import block, details, figure, line, minus, paragraph, table
 from .records import Experiment
 
 DRAWN: Final = 20

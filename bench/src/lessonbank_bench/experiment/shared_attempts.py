@@ -13,7 +13,7 @@ from typing import Any
 from lessonbank_bench.environments import Finished
 
 from .records import AttemptRow
-from .scheduling import Slot
+from .schedule import Slot
 
 
 @dataclass(frozen=True, slots=True)

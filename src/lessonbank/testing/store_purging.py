@@ -28,8 +28,8 @@ from lessonbank.types import (
 from lessonbank.types.ids import digest
 from lessonbank.types.timeline import state_at
 
-from ._store_rewinding import present
-from ._store_samples import (
+from .store_rewinding import present
+from .store_samples import (
     MINE,
     SPACE,
     START,

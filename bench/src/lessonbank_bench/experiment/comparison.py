@@ -13,10 +13,10 @@ from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 from lessonbank_bench.statistics import Interval
 
-from ._chance import Floats, holm, mcnemar, student_below
-from ._intervals import clustered, error_of
+from .distributions import Floats, holm, mcnemar, student_below
+from .intervals import clustered, error_of
 from .records import AttemptRow, Experiment
-from .stopping import always, stopping_level
+from .stopping_rule import always, stopping_level
 
 Shown = Literal["more successes", "fewer successes", "no difference shown"]
 Key = tuple[int, int, str]

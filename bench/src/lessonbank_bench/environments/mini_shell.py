@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ._mini import Mini
+from .mini_loading import Mini
 
 _ALONE = ("unshare", "--user", "--map-root-user", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
 """Linux's own way: no network but an empty one, and no sight of other processes, whose environments hold secrets."""

@@ -18,8 +18,8 @@ from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.types.ids import digest
 
-from ._mind2web_metrics import Gold, Variant
-from ._mind2web_page import lines
+from .mind2web_metrics import Gold, Variant
+from .mind2web_page import lines
 
 Candidates: TypeAlias = Literal["ranked", "drawn"]
 CANDIDATES: Final = ("ranked", "drawn")

@@ -26,7 +26,7 @@ from lessonbank.types import (
     Verdict,
 )
 
-from ._store_samples import MINE, START, THEIRS, StoreTests, added, attempt, experience, lesson, refused, trajectory
+from .store_samples import MINE, START, THEIRS, StoreTests, added, attempt, experience, lesson, refused, trajectory
 
 Page = Callable[..., Awaitable[Sequence[Any]]]
 

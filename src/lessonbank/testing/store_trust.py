@@ -25,8 +25,8 @@ from lessonbank.types import (
 from lessonbank.types.timeline import diff
 from lessonbank.views.audit import differences
 
-from ._store_rewinding import as_of, present, some_change, wind
-from ._store_samples import (
+from .store_rewinding import as_of, present, some_change, wind
+from .store_samples import (
     MINE,
     SPACE,
     THEIRS,

@@ -7,8 +7,8 @@ from lessonbank.protocols import Store, Vectors
 from lessonbank.types import Edit, Experience, Lesson, Replace, Rollback, Trust
 from lessonbank.types.timeline import about, diff, reworded, state_at
 
-from ._store_purging import SECRET, everything
-from ._store_samples import MINE, THEIRS, StoreTests, added, collected, experience, lesson, refused, towards
+from .store_purging import SECRET, everything
+from .store_samples import MINE, THEIRS, StoreTests, added, collected, experience, lesson, refused, towards
 
 LESSONS = "sample:8#lessons"
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from lessonbank.reports.forest import Bar, Look, forest
 
-from ._curves import KINDS, Course, Kind, course, drawn, rows_of, told_of
-from ._page import figure, paragraph
-from .comparing import Compared, between, claim, points
+from .comparison import Compared, between, claim, points
+from .curves import KINDS, Course, Kind, course, drawn, rows_of, told_of
+from .page import figure, paragraph
 from .records import Arm, AttemptRow, Experiment
 
 _LOOKS: dict[str, Look] = {"more successes": "helps", "fewer successes": "harms"}

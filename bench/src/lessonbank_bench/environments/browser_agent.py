@@ -14,9 +14,9 @@ from lessonbank.guard import clean, one_line
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.types import Step, Trajectory, Usage
 
-from ._browser import Episode
-from ._interface import Finished, Job
-from ._marking import marked
+from .chromium import Episode
+from .element_marks import marked
+from .interface import Finished, Job
 
 PAGE_LIMIT = 40_000
 """Characters of a page that a prompt holds, and the last observation of a run; the paper's judge has as many."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 
-from ._clones import module_of, version_of
+from .user_clones import module_of, version_of
 
 GENERATED = "generated"
 """Tasks composed by tau2's own code, for a copy without its task files."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from lessonbank.errors import UsageError
 
-from ._chance import NORMAL, binomial, student
-from .comparing import many
+from .comparison import many
+from .distributions import NORMAL, binomial, student
 from .records import Experiment, Question
-from .scheduling import total
-from .stopping import always_power
+from .schedule import total
+from .stopping_rule import always_power
 
 MOST: Final = 1_000_000
 """Pairs beyond which nobody goes."""

@@ -12,8 +12,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Experience, Replace, Restore, Retire
 
-from ._store_lessons import LessonSpaceTests
-from ._store_samples import MINE, SPACE, THEIRS, added, experience, lesson, refused, towards
+from .store_lessons import LessonSpaceTests
+from .store_samples import MINE, SPACE, THEIRS, added, experience, lesson, refused, towards
 
 _WORDS = ("cancel", "order", "refund", "boots", "flight", "oslo", "hotel", "pending", "the", "of", "注", "straße", "42")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from lessonbank.guard import one_line
 
-from ._page import block, line, paragraph
+from .page import block, line, paragraph
 from .records import AttemptRow, Experiment
 
 _STEPS: Final = 60

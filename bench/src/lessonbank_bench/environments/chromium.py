@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from lessonbank.errors import UsageError
 from lessonbank_bench.extras import missing_extra
 
-from ._playwright import DriverGone, Lender, Worker
+from .playwright_thread import DriverGone, Lender, Worker
 
 T = TypeVar("T")
 

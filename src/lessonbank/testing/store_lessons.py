@@ -11,7 +11,7 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.types import Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 
-from ._store_samples import MINE, SPACE, THEIRS, StoreTests, added, experience, lesson, refused, towards
+from .store_samples import MINE, SPACE, THEIRS, StoreTests, added, experience, lesson, refused, towards
 
 LESSONS = "sample:8#lessons"
 

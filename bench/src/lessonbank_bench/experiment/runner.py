@@ -20,15 +20,15 @@ from lessonbank.types.ids import digest, now
 from lessonbank_bench.arms import Memory
 from lessonbank_bench.environments import Environment, Finished
 
-from ._checking import checked, recalled, writable
-from ._guarding import failed, guarded
+from .budget import Spent
+from .checks import checked, recalled, writable
+from .guards import failed, guarded
 from .journal import BANKS, Journal, begin, versions_now
-from .rebuilding import fit, rebuild
 from .records import AttemptRow, Experiment, Failure, Lesson, answers_name, file_name, memory_of, without_codes
-from .scheduling import Slot, check_tasks, learns, run_id, schedule, told_wrongly, total
-from .sharing import Sharing
-from .spending import Spent
-from .stopping import Stopping
+from .recovery import fit, rebuild
+from .schedule import Slot, check_tasks, learns, run_id, schedule, told_wrongly, total
+from .shared_attempts import Sharing
+from .stopping_rule import Stopping
 
 
 @dataclass(frozen=True, slots=True)

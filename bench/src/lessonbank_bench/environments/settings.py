@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from lessonbank.errors import UsageError
 
-from ._interface import Settings
+from .interface import Settings
 
 _LEAST = {"max_steps": 1, "top_k": 1, "temperature": 0.0, "grade_seconds": 1}
 """What no environment takes less of."""

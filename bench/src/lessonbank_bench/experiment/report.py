@@ -8,15 +8,15 @@ from typing import Final
 
 from lessonbank.guard import one_line
 
-from ._browser import browser
-from ._curves import made
-from ._lessons import single_lessons
-from ._lifting import randomised, used
-from ._page import document, line, made_of, minus, paragraph, table
-from ._pictures import courses, differences
-from .comparing import Compared, between, claim, compare, noise, spread
+from .attempt_pages import browser
+from .comparison import Compared, between, claim, compare, noise, spread
+from .curves import made
+from .lesson_effects import randomised, used
+from .lesson_section import single_lessons
+from .page import document, line, made_of, minus, paragraph, table
+from .pictures import courses, differences
 from .records import Arm, AttemptRow, Experiment
-from .scheduling import total
+from .schedule import total
 
 FAMILIES: Final = 200
 """Rows of the table of families: a page of more opens slowly."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from lessonbank_bench.statistics import Interval
 
-from ._chance import NORMAL, Floats, student
+from .distributions import NORMAL, Floats, student
 
 DRAWS: Final = 4000
 FEW: Final = 10

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast, get_args
 from lessonbank.protocols import Completion, Message, Role
 from lessonbank.types import Usage
 
-from ._mini import Mini
+from .mini_loading import Mini
 
 Answers: TypeAlias = Callable[[Sequence[Message]], Completion]
 ACTION = r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n```"

@@ -28,7 +28,7 @@ from lessonbank.reports.svg import (
     words,
 )
 
-from ._chance import Floats, student
+from .distributions import Floats, student
 from .records import AttemptRow
 
 Ints = NDArray[np.int64]
