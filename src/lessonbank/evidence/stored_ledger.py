@@ -72,8 +72,10 @@ class _Kept:
 class StoredLedger:
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
-    def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, alpha: float = ALPHA) -> None:
-        self.policy = policy
+    def __init__(
+        self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True, alpha: float = ALPHA
+    ) -> None:
+        self.policy, self._trusts = policy, trusts
         self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
         self._kept: dict[str, _Kept] = {}
         self._told: dict[str, ReviewSnapshot] = {}
@@ -177,7 +179,7 @@ class StoredLedger:
         return review(episodes, rates=rates, alpha=self._alpha)
 
     async def _changes(self, kept: _Kept, episodes: Episodes, found: Review, scope: str) -> list[Change]:
-        """What follows: lessons shown to harm are taken back, those shown to help are trusted."""
+        """What follows: lessons shown to harm are taken back, those shown to help are trusted where that is enough."""
         changes = list[Change]()
         for place in (found.harmful | found.helpful).nonzero()[0]:
             id = episodes.lessons[place]
@@ -187,7 +189,7 @@ class StoredLedger:
                 continue
             if found.harmful[place]:
                 changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))
-            elif lesson.state == "probation":
+            elif self._trusts and lesson.state == "probation":
                 changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=f"shown to help: {why}"))
         return changes
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
 from .ids import new_id, now
-from .record import Record, Text
+from .record import Moment, Record, Text
 from .runs import Json, Outcome, PromptRef, RunRef, VerdictSource
 from .usage import Usage
 
@@ -55,7 +54,7 @@ class Lesson(Record):
     """What the gate found risky in it."""
     version: int = 1
     """Grows with every edit. Evidence for an earlier wording does not count for this one."""
-    created_at: datetime = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
     @property
@@ -93,7 +92,7 @@ class Experience(Record):
     attempts: tuple[RunRef, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     """Drafts that the gate rejected. People can read them; they are never shown to an agent."""
-    created_at: datetime = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
 
     @property

@@ -28,8 +28,8 @@ async def by_age(lessons: Sequence[Lesson], /, *, scope: str) -> Mapping[str, fl
 class TimesShown:
     """The number of recalls a lesson was shown in: what is never shown goes first.
 
-    A merged lesson stands for its sources, so recalls that showed one of them are its own; unmerging gives them back. Imported
-    recalls do not count.
+    A merged lesson stands for its sources, so recalls that showed one of them are its own; unmerging gives them back.
+    Imported recalls do not count.
     """
 
     store: Store
