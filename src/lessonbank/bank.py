@@ -25,11 +25,11 @@ from .evidence.replay_design import Design as TrialDesign
 from .evidence.replay_design import Replay, asked
 from .guard import check_scope
 from .guard.intake import IntakeFilter
+from .guard.names import checked_name
 from .guard.quote import quoted
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
-    SUBMITTED,
     checked_metadata,
     checked_question,
     run_from,
@@ -52,6 +52,7 @@ from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .types import (
     RECALL,
+    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,
@@ -101,7 +102,8 @@ class AsyncReasoningBank:
         off: bool = False,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self.store, self.scope, self.writer, self.limit = store, check_scope(scope), writer, limit
+        self.store, self.scope, self.limit = store, check_scope(scope), limit
+        self.writer = checked_name(writer, what="writer=")
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
@@ -441,10 +443,11 @@ class AsyncReasoningBank:
         """A handle on the same bank for another scope, another writer, or both. Nothing is opened or copied.
 
         A writer's name is kept in the journal with every change; lessons of one writer never corroborate each other.
+        Names that differ only in case count as one. Raises UsageError.
         """
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
-        bank.writer = self.writer if writer is None else writer
+        bank.writer = self.writer if writer is None else checked_name(writer, what="writer=")
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from anyio import to_thread
 from pydantic import TypeAdapter
@@ -104,10 +104,6 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
-
-
-SUBMITTED: Final = "lessonbank_submitted"
-"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
 def submitted(

@@ -291,6 +291,6 @@ class ListingTests(StoreTests):
             trust = Trust(lesson_ids=(mine.id,), state="active", by="person", reason="written by Ana")
             await store.apply([Add(experience=told), trust], scope=MINE, writer="Ana")
             (found,) = await store.list_lessons(scope=MINE, state="active", writer="Ana")
-            assert found == mine.model_copy(update={"state": "active"})
+            assert found == mine.model_copy(update={"state": "active", "approved": True})
             assert [m.experience.id for m in await store.search("cancel order", scope=MINE, limit=3)] == [told.id]
             assert await store.verify() == []

@@ -133,7 +133,8 @@ class TrustTests(StoreTests):
             for state in ("active", "probation", "quarantined", "active", "quarantined", "probation"):
                 await _do(store, _moved(first, to=state))
                 now = await store.get(known.id, scope=MINE)
-                assert now.lessons == (first.model_copy(update={"state": state}), second)
+                changed = first.model_copy(update={"state": state, "approved": state == "active"})
+                assert now.lessons == (changed, second)
                 assert now.model_copy(update={"lessons": known.lessons}) == known
             assert await store.unindexed(scope=MINE, space=SPACE, limit=9) == []
             (entry,) = await store.apply(

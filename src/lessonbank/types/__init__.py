@@ -36,6 +36,7 @@ from .record import Record as Record
 from .record import Text as Text
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import SUBMITTED as SUBMITTED
 from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json

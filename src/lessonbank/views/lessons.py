@@ -103,8 +103,8 @@ class AsyncLessons:
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
         when not. `by`: the person's name. Raises UsageError.
         """
-        _check_text(title=title, content=content, task=task)
         writer = person(by)
+        _check_text(title=title, content=content, task=task)
         lesson = Lesson(
             title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
         )
@@ -135,6 +135,7 @@ class AsyncLessons:
 
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
+        writer = person(by)
         _check_text(**{name: text for name, text in (("title", title), ("content", content)) if text is not None})
         owner = await self._of.store.owner(id, scope=self._of.scope)
         lesson = _lesson(owner, id)
@@ -149,7 +150,7 @@ class AsyncLessons:
             title=safe.title,
             description=safe.description,
             content=safe.content,
-            by=person(by),
+            by=writer,
             reason=reason,
         )
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
