@@ -74,11 +74,21 @@ class Stream:
             connection.close()
 
 
+class _Written(Future[Any]):
+    """Knows that nobody waits for it any more, also when the thread has taken it up."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     work: Callable[..., Any]
     arguments: Sequence[Any]
-    future: Future[Any] = field(default_factory=Future)
+    future: _Written = field(default_factory=_Written)
 
 
 class Database:
@@ -159,7 +169,7 @@ class Database:
     def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-        Cancelled while it still waits, it is not done at all.
+        Cancelled while it still waits, for its turn or for another process, it is not done at all.
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
@@ -199,7 +209,11 @@ class Database:
         try:
             with (
                 self._lease(self._writers, ending=True) as connection,
-                transaction(connection, patience=self._busy_timeout),
+                transaction(
+                    connection,
+                    patience=self._busy_timeout,
+                    given_up=lambda: all(job.future.given_up for job in jobs),
+                ),
             ):
                 check_version(connection, self.path)
                 outcomes = [_outcome(connection, job) for job in jobs]

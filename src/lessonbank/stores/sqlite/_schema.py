@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.protocols import RECEIPT_SECRET
 
 from ._connection import patiently, transaction
 
@@ -88,6 +90,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> 
         found = version(connection)
         for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
             run(connection, name)
+        if not found:
+            connection.execute("INSERT INTO settings (key, value) VALUES (?, ?)", (RECEIPT_SECRET, token_hex(32)))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
 
