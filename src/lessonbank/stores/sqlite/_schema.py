@@ -14,12 +14,12 @@ from ._connection import patiently, transaction
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 6
+FORMAT: Final = 7
 """The format this release writes."""
-OLDEST: Final = 6
+OLDEST: Final = 7
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{6: "0007_what_changed.sql"}`."""
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{7: "0008_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
