@@ -158,13 +158,15 @@ class StoreUnavailable(StoreError):  # noqa: N818
     code = "store_unavailable"
 
 
-class StoreDamaged(StoreUnavailable):  # noqa: N818
+class StoreDamaged(StoreUnavailable):
     """The file does not hold what was written to it. The message ends with what to do."""
 
     code = "store_damaged"
 
+    REMEDY: ClassVar[str] = ": run `lessonbank salvage BANK NEW`, or restore a backup"
+
     def __init__(self, what: str, /) -> None:
-        super().__init__(f"{what}: run `lessonbank salvage BANK NEW`, or restore a backup")
+        super().__init__(f"{what}{self.REMEDY}")
 
 
 class ReadOnly(StoreUnavailable):

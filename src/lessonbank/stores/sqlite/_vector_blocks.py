@@ -62,10 +62,7 @@ def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, b
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
     connection.executemany(
         "INSERT INTO blocks (space, keys, vectors, sum) VALUES (?, ?, ?, ?)",
-        (
-            (space, *_block(part, b"".join(every[key] for key in part)))
-            for part in _batches(sorted(every))
-        ),
+        ((space, *_block(part, b"".join(every[key] for key in part))) for part in _batches(sorted(every))),
     )
 
 
@@ -193,7 +190,9 @@ def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) ->
             continue
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
-    fresh = connection.execute("SELECT key, vector, sum FROM fresh WHERE space = ? AND length(vector) = ?", (space, size))
+    fresh = connection.execute(
+        "SELECT key, vector, sum FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
+    )
     yield from ((key, vector) for key, vector, kept in fresh if kept == checksum(key, vector))
 
 

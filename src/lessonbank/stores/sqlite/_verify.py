@@ -25,6 +25,8 @@ from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of, terms
 from ._vector_blocks import last_places
 
+SQLITE_SAYS: Final = "SQLite says: "
+"""How the problems begin that make a file unfit to be written to."""
 _ORPHANS: Final = {
     "lessons without an experience": (
         "FROM lessons x LEFT JOIN experiences e ON e.number = x.experience"
@@ -78,7 +80,9 @@ _FAULTS: Final = {
 
 _SUMS: Final = {
     "scopes do not have the name that was written": ("SELECT sum, name FROM scopes",),
-    "journal entries do not have the time or the writer that was written": ("SELECT sum, number, at, writer FROM journal",),
+    "journal entries do not have the time or the writer that was written": (
+        "SELECT sum, number, at, writer FROM journal",
+    ),
     "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
     "vectors are not what was written": ("SELECT sum, key, vector FROM fresh", "SELECT sum, keys, vectors FROM blocks"),
     "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
@@ -89,7 +93,7 @@ _SUMS: Final = {
 
 def problems(connection: sqlite3.Connection, /) -> list[str]:
     """What is wrong, one sentence each; empty when the file is sound."""
-    found = [f"SQLite says: {text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
+    found = [f"{SQLITE_SAYS}{text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
     if found:
         return found
     if unfinished(connection):
