@@ -34,6 +34,10 @@ from .recalls import Settlement as Settlement
 from .recalls import numbers_cited as numbers_cited
 from .record import Record as Record
 from .record import Text as Text
+from .repairs import FileState as FileState
+from .repairs import Lost as Lost
+from .repairs import Restored as Restored
+from .repairs import Salvaged as Salvaged
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
 from .runs import SUBMITTED as SUBMITTED

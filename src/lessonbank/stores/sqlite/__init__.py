@@ -341,7 +341,10 @@ class SqliteStore:
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        return await self._read(_verify.problems)
+        found = await self._read(_verify.problems)
+        if found and found[0].startswith(_verify.SQLITE_SAYS):
+            self._database.damaged(found[0])
+        return found
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
