@@ -452,8 +452,12 @@ class Store(Protocol):
         """A choice kept with the bank, such as its embedder."""
         ...
 
-    async def set_setting(self, key: str, value: str, /) -> None:
-        """Keep a choice with the bank."""
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """Every choice whose name begins with `prefix`, by name, sorted."""
+        ...
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
+        """Keep a choice with the bank; `None` removes it."""
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:

@@ -183,9 +183,12 @@ def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     return done.rowcount == 1
 
 
-def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
-    """Keep a choice with the file."""
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
+def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:
+    """Keep a choice with the file; `None` removes it."""
+    if value is None:
+        connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
