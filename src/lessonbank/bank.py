@@ -274,7 +274,7 @@ class AsyncReasoningBank:
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
         if dry_run:
-            return tuple(await self._consolidator(experience))
+            return await self._intake.changes(await self._consolidator(experience), given=experience)
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
@@ -510,7 +510,8 @@ class AsyncReasoningBank:
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
     async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        return Run(trajectory=run, verdict=truth or error_verdict(run) or await judged(self._judge, run))
+        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+        return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], *, shown: str) -> Extraction:
         return await self._intake.lessons(await self._extractor(attempts), attempts, shown=shown)
@@ -524,7 +525,7 @@ class AsyncReasoningBank:
         try:
             return await self._drawn(attempts, shown=shown), None
         except (ExtractionError, ModelError) as error:
-            return nothing_drawn(error), error
+            return await self._intake.reply(nothing_drawn(error)), error
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
@@ -573,7 +574,7 @@ class AsyncReasoningBank:
             with self._locks.deciding(experience.scope):
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, told)
+            return replacing(earlier, await self._intake.changes(told, given=experience))
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
@@ -653,7 +654,7 @@ class AsyncReasoningBank:
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
-        prior = await find_prior_runs(self.store, [run], scope=self.scope)
+        prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
