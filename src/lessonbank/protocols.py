@@ -219,8 +219,8 @@ class Imported:
     recalls: Sequence[Recall] = ()
     experiences: Sequence[Experience] = ()
     settlements: Sequence[Settlement] = ()
-    trusted: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
-    """Experience id to the ids of the lessons that were active where they come from."""
+    trusted: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Experience id to the lessons that were active where they come from: id to text."""
 
 
 class Store(Protocol):
@@ -333,11 +333,14 @@ class Store(Protocol):
         """Add records of another bank that this scope does not have, all of them or none; how many were new.
 
         `portions` gives them from the first on, each time it is called; it may be called in a thread, and twice.
-        What is here already stays as it is; of two settlements of one recall the later one counts. With `approved_by`,
-        a person's name, the lessons under `trusted` become active where they are on probation. Other writers wait
-        until all of it is written.
+        What is here already stays as it is, and no record of another bank speaks for it: a settlement of a receipt that
+        was made here is passed over, and an experience loses the verdicts that it names for runs that were here. Runs,
+        receipts and experiences are marked as imported. With `approved_by`, a person's name, the lessons under
+        `trusted` become active where they are on probation and say the same. Other writers wait until all of it is
+        written.
 
         Raises:
+            UsageError: a record of another scope; nothing was written.
             Conflict: a lesson belongs to another experience here; nothing was written.
             NotFound: a settlement names a recall that is neither here nor among the records; nothing was written.
         """
@@ -479,8 +482,12 @@ class Store(Protocol):
         """
         ...
 
-    async def set_setting(self, key: str, value: str, /) -> None:
-        """Keep a choice with the bank."""
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """Every choice whose name begins with `prefix`, by name, sorted."""
+        ...
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
+        """Keep a choice with the bank; `None` removes it."""
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:

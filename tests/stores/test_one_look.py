@@ -12,7 +12,7 @@ from lessonbank.retrieving._catch_up import OneLook, VectorSearch
 from lessonbank.retrieving._refusals import Outages
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
 
 pytestmark = pytest.mark.anyio

@@ -330,10 +330,17 @@ class MemoryStore:
         self._check_open()
         return self._settings.get(encodable(key))
 
-    async def set_setting(self, key: str, value: str, /) -> None:
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """See `Store.settings`."""
+        return {key: self._settings[key] for key in sorted(self._settings) if key.startswith(encodable(prefix))}
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
         """See `Store.set_setting`."""
         self._check_open()
-        self._settings[encodable(key)] = encodable(value)
+        if value is None:
+            self._settings.pop(encodable(key), None)
+        else:
+            self._settings[encodable(key)] = encodable(value)
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. What was in memory is overwritten when Python gets to it."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ._errors import is_busy
+from ._origin import count_on
 
 _WRITER: Final = (
     "PRAGMA trusted_schema = OFF",
@@ -76,8 +77,11 @@ def transaction(
 ) -> Generator[None]:
     """All that is written inside is on disk afterwards; if anything fails, nothing was written."""
     patiently(connection, "BEGIN IMMEDIATE", patience=patience, given_up=given_up)
+    before = connection.total_changes
     try:
         yield
+        if connection.total_changes != before:
+            count_on(connection)
         connection.execute("COMMIT")
     except BaseException:
         # SQLite has ended it already after some failures, such as a full disk.

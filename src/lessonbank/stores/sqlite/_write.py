@@ -30,6 +30,7 @@ from lessonbank.types import (
 from lessonbank.types.ids import now
 from lessonbank.types.timeline import Entry
 
+from ._checks import checksum
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
@@ -122,8 +123,8 @@ def keep(connection: sqlite3.Connection, scope_name: str, runs: Sequence[Traject
 
 def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, run: Trajectory, blob: bytes, at: int) -> bool:
     done = connection.execute(
-        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record) VALUES (?, ?, 1, ?, ?)",
-        (scope.number, at, run.id, blob),
+        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record, sum) VALUES (?, ?, 1, ?, ?, ?)",
+        (scope.number, at, run.id, blob, checksum(scope.number, at, run.id)),
     )
     if done.rowcount == 1 and run.metadata:
         tag(connection, RUN, done.lastrowid or 0, run.metadata)
@@ -203,9 +204,13 @@ def _erased(entry: Entry, since: int) -> bool:
     return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
 
 
-def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
-    """Keep a choice with the file."""
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
+def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:
+    """Keep a choice with the file; `None` removes it."""
+    if value is None:
+        connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        row = key, value, checksum(key, value)
+        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:
