@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
-from lessonbank.guard.trust import check_person
+from lessonbank.guard.names import checked_name
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -137,7 +137,7 @@ class AsyncAdmin:
         UsageError on a handle made by `scoped()`.
         """
         self._of.whole_file("add_writer")
-        check_person(name, call="add_writer", of="what is told with the key")
+        checked_name(name, what="add_writer: ")
         return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
 
     async def remove_writer(self, name: str, /) -> None:
