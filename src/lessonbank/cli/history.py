@@ -23,6 +23,7 @@ from lessonbank.types import (
     Forgotten,
     JournalEntry,
     Merge,
+    Missing,
     Purge,
     Rejudge,
     Replace,
@@ -225,6 +226,8 @@ def _what(entry: JournalEntry) -> str:
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
+        case Missing():
+            return "lost with a damaged file"
         case Purge() | Erased() | Forgotten():
             return _erased(change)
 
