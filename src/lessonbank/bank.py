@@ -38,7 +38,7 @@ from .learning.handed_in import (
     with_metadata,
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
-from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing
+from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, written_by
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, receipt_of
 from .learning.settlement import changed_settlement, corrected
 from .matts.design import Design, Examining, Mode, Selection
@@ -250,6 +250,8 @@ class AsyncReasoningBank:
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
 
+        The provenance of its lessons names this handle's writer.
+
         Raises UsageError (an experience of another scope), Conflict, StoreError.
         """
         if experience.scope != self.scope:
@@ -259,7 +261,7 @@ class AsyncReasoningBank:
             )
         if self._handle.skips("consolidate"):
             return ()
-        experience = await self._intake.experience(experience)
+        experience = written_by(await self._intake.experience(experience), self.writer)
         if dry_run:
             return tuple(await self._consolidator(experience))
 

@@ -189,6 +189,13 @@ def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str) -> Lesson
     return lesson.model_copy(update={"provenance": source.model_copy(update=told)})
 
 
+def written_by(experience: Experience, writer: str, /) -> Experience:
+    """`experience` with `writer` in the provenance of its lessons, whoever they name themselves."""
+    sources = [lesson.provenance.model_copy(update={"writer": writer}) for lesson in experience.lessons]
+    told = (i.model_copy(update={"provenance": p}) for i, p in zip(experience.lessons, sources, strict=True))
+    return experience.model_copy(update={"lessons": tuple(told)})
+
+
 def replacing(earlier: Experience | None, changes: Sequence[Change], /) -> tuple[Change, ...]:
     """`changes` with what they add under an earlier id put in its place: the same as before is no change."""
     if earlier is None:
