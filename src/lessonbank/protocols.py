@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
 
@@ -101,6 +101,19 @@ class Embedder(Protocol):
         ...
 
 
+class BlockingEmbedder(Protocol):
+    """An embedder whose `embed` is a plain function. `connect` takes it, too, and calls it in a thread."""
+
+    @property
+    def space(self) -> str:
+        """As `Embedder.space`."""
+        ...
+
+    def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
+        """As `Embedder.embed`."""
+        ...
+
+
 class Judge(Protocol):
     """Says whether a run did its task. `unknown` when it cannot tell; it never raises for a bad reply."""
 
@@ -189,6 +202,10 @@ class Environment(Protocol):
     def reset(self) -> str: ...
 
     def step(self, action: str, /) -> tuple[str, float, bool]: ...
+
+
+RECEIPT_SECRET: Final = "receipt_secret"
+"""The setting that a bank signs its receipts with. It is never exported or shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,8 +413,12 @@ class Store(Protocol):
         """Forget every vector of a space in this scope."""
         ...
 
-    async def record(self, recall: Recall, /) -> None:
-        """Keep a receipt, before its text leaves the process."""
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """Keep a receipt, before its text leaves the process; whether the scope has it now. A known one stays as it is.
+
+        `returned`: it was not kept then, and comes back. It is not kept either if the scope erased anything since it
+        was made: it may hold what was erased.
+        """
         ...
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -452,11 +473,18 @@ class Store(Protocol):
         ...
 
     async def setting(self, key: str, /) -> str | None:
-        """A choice kept with the bank, such as its embedder."""
+        """A choice kept with the bank, such as its embedder.
+
+        Under `RECEIPT_SECRET` lies what the bank signs its receipts with. It is drawn at random when the bank is made.
+        """
         ...
 
-    async def set_setting(self, key: str, value: str, /) -> None:
-        """Keep a choice with the bank."""
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """Every choice whose name begins with `prefix`, by name, sorted."""
+        ...
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
+        """Keep a choice with the bank; `None` removes it."""
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:

@@ -1,4 +1,4 @@
-"""Every way for a lesson to become active, under every policy: `reviewed` takes a person's approval and nothing else."""
+"""Every way for a lesson to become active, under every policy: `reviewed` takes a person's approval, nothing else."""
 
 from __future__ import annotations
 

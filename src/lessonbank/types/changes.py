@@ -140,6 +140,14 @@ class Forgotten(Record):
     recalls: int = 0
 
 
+class Proposal(Record):
+    """A lesson that a person approved and that the evidence shows to harm. Only a person retires it."""
+
+    lesson: Lesson
+    reason: str
+    """The evidence, in one sentence."""
+
+
 Change = Annotated[
     Add | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
 ]

@@ -59,7 +59,10 @@ class Recall(Record):
     notes: tuple[str, ...] = ()
     """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
-    """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
+    """Whether this receipt was on disk when the text was given. If not, `notes` says why, and `learn` keeps it when the
+    recall is handed in. A receipt that never comes back is not measured."""
+    signature: str = ""
+    """The bank's own mark, by which it knows a receipt again that it did not keep. Not kept with the stored receipt."""
     imported: bool = False
     """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
     created_at: Moment = Field(default_factory=now)
@@ -128,3 +131,5 @@ class Settlement(Record):
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
     at: Moment = Field(default_factory=now)
+    identity: str = ""
+    """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

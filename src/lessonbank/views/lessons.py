@@ -16,6 +16,7 @@ from lessonbank.types import (
     Json,
     Kind,
     Lesson,
+    Proposal,
     Provenance,
     Restore,
     Retire,
@@ -158,6 +159,13 @@ class AsyncLessons:
         vectors = {key: vector for key, vector in vectors.items() if key == id}
         await self._of.apply(change, by=by, vectors=vectors, space=self._of.retriever.space if vectors else None)
         return await self.get(id)
+
+    async def proposals(self) -> tuple[Proposal, ...]:
+        """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
+
+        `retire` takes such a lesson back. `approve` again keeps it, and ends the proposal.
+        """
+        return tuple(await self._of.ledger.proposals(scope=self._of.scope))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.

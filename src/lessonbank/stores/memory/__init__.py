@@ -269,11 +269,14 @@ class MemoryStore:
         here.spaces.pop(encodable(space), None)
         here.vectors.pop(encodable(space), None)
 
-    async def record(self, recall: Recall, /) -> None:
-        """See `Store.record`."""
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """See `Store.record`. Every receipt is kept at once, so that none that comes back was not."""
         self._read(recall.scope)
+        if returned:
+            return False
         clean, _ = dumped(recall.model_copy(update={"lessons": ()}))
         self._write(recall.scope).recalls.setdefault(clean.id, clean)
+        return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -328,10 +331,17 @@ class MemoryStore:
         self._check_open()
         return self._settings.get(encodable(key))
 
-    async def set_setting(self, key: str, value: str, /) -> None:
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """See `Store.settings`."""
+        return {key: self._settings[key] for key in sorted(self._settings) if key.startswith(encodable(prefix))}
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
         """See `Store.set_setting`."""
         self._check_open()
-        self._settings[encodable(key)] = encodable(value)
+        if value is None:
+            self._settings.pop(encodable(key), None)
+        else:
+            self._settings[encodable(key)] = encodable(value)
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. What was in memory is overwritten when Python gets to it."""
