@@ -33,10 +33,8 @@ LOOKALIKES = (
     "acme/support/x",
     "acme/suppor",
     "ACME/support",
-    "acme/support ",
-    "acme/support%",
+    "acme/support-",
     "acme_support",
-    "",
 )
 CALLABLE_LOOKALIKES = ("acme", "acme/support/x", "acme/suppor", "ACME/support", "acme_support", "acme/sales")
 

@@ -11,12 +11,13 @@ from anyio import to_thread
 
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
+from lessonbank.guard import check_scope
 from lessonbank.protocols import REFUSED, Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasure import SALT, Erasing, check_erasures, scope_tombstone
 from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._matrix import PARTS
-from lessonbank.stores._records import checked_scope, dumped, encodable, microseconds
+from lessonbank.stores._records import dumped, encodable, microseconds
 from lessonbank.stores._vectors import check_dimensions, placeable, unit
 from lessonbank.text.bm25 import scores, words
 from lessonbank.types import (
@@ -400,11 +401,11 @@ class MemoryStore:
 
     def _read(self, scope: str) -> Scope:
         self._check_open()
-        return self._scopes.get(checked_scope(scope)) or Scope()
+        return self._scopes.get(check_scope(scope)) or Scope()
 
     def _write(self, scope: str) -> Scope:
         self._check_open()
-        return self._scopes.setdefault(scope, Scope())
+        return self._scopes.setdefault(check_scope(scope), Scope())
 
     def _rows(
         self, here: Scope, vectors: Mapping[str, Vectors], space: str | None, *, known: Callable[[str], bool]
