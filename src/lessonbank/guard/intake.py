@@ -51,13 +51,13 @@ class IntakeFilter:
         runs = await self.runs(attempt.trajectory for attempt in attempts)
         return [Run(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
 
-    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: str = "") -> Extraction:
-        """Reject lessons that are not lessons. `shown` is the text that memory showed before the attempts."""
+    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
+        """Reject lessons that are not lessons. `shown` are the texts that memory showed before the attempts."""
         if self.admission is None:
             return drawn
-        if isinstance(self.admission, LessonGate) and len(shown) <= _SHOWN and _small(drawn, attempts):
-            return self.admission(drawn, attempts, shown=[shown] if shown else [])
-        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=[shown] if shown else []))
+        if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):
+            return self.admission(drawn, attempts, shown=shown)
+        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=shown))
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
