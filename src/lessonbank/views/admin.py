@@ -144,11 +144,11 @@ class AsyncAdmin:
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
 
-        What is told with a key counts as told by that writer. A new key ends the writer's earlier one. Raises
-        UsageError on a handle made by `scoped()`.
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
         """
         self._of.whole_file("add_writer")
-        checked_name(name, what="add_writer: ")
+        name = checked_name(name, what="name=")
         return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
 
     async def remove_writer(self, name: str, /) -> None:
