@@ -40,12 +40,6 @@ class Rule:
     typed: bool = True
     """Whether the form alone gives the secret away. If not, the words are in lower case."""
 
-    def __call__(self, page: Page, /) -> Iterator[Span]:
-        """What the rule finds."""
-        for word in self.words:
-            if word in (page.keys if self.typed else page.low):
-                yield from self.at(word, page)
-
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
         text, rest = page.text, compiled(self.rest)
@@ -90,6 +84,12 @@ def _by_head() -> dict[str, list[tuple[str, Rule]]]:
     return heads
 
 
+@cache
+def _by_place() -> tuple[tuple[str, Rule], ...]:
+    """The rules for secrets that their place gives away, by each of their words."""
+    return tuple((word, rule) for rule in (*rules("places"), *rules("options")) for word in rule.words)
+
+
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
     if page.keys:
@@ -98,8 +98,9 @@ def ruled(page: Page, /) -> Iterator[Span]:
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
-    for rule in (*rules("places"), *rules("options")):
-        yield from rule(page)
+    for word, rule in _by_place():
+        if word in page.low:
+            yield from rule.at(word, page)
 
 
 @cache
