@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.guard import identity
+from lessonbank.guard.trust import check_person
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -38,7 +40,7 @@ class Erasing(Record):
 
 @dataclass(frozen=True, slots=True)
 class AsyncAdmin:
-    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+    """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
 
     _of: Handle
 
@@ -127,6 +129,30 @@ class AsyncAdmin:
         if self._of.skips("forget"):
             return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+
+    async def add_writer(self, name: str, /) -> str:
+        """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
+
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one. Raises
+        UsageError on a handle made by `scoped()`.
+        """
+        self._of.whole_file("add_writer")
+        check_person(name, call="add_writer", of="what is told with the key")
+        return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
+
+    async def remove_writer(self, name: str, /) -> None:
+        """End the key of a writer. What it told stays.
+
+        Raises UsageError (no such writer, or a handle made by `scoped()`).
+        """
+        self._of.whole_file("remove_writer")
+        if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
+            raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
+
+    async def writers(self) -> tuple[str, ...]:
+        """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("writers")
+        return await identity.writers(self._of.store)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from typing import TypeAlias
 
 from lessonbank.errors import LessonbankError, MissingExtra, UsageError
-from lessonbank.protocols import Embedder, Store
+from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
-Choice: TypeAlias = str | Embedder | None
+Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
 LEXICAL = "lexical"
 LOCAL = "fastembed:BAAI/bge-small-en-v1.5"
 OF_PROVIDER = {
@@ -113,12 +113,12 @@ async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
 
 
-def _given(choice: Embedder) -> Embedder:
+def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
     space: object = getattr(choice, "space", None)
     if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
         raise UsageError(
-            f"embedder= takes a name or an object with `space` (text) and an async `embed`; {choice!r:.80} is neither"
+            f"embedder= takes a name or an object with `space` (text) and an `embed`; {choice!r:.80} is neither"
         )
     from lessonbank.embedders.wrappers import Checked
 
