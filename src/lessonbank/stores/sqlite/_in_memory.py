@@ -68,6 +68,9 @@ class InMemory:
         """See `Database.done`."""
         stream.close()
 
+    def damaged(self, what: str, /) -> None:
+        """Nothing outside can damage what lies in memory: this is a defect, and told as one by whoever looked."""
+
     def check_open(self) -> None:
         """See `Database.check_open`."""
         if self._closed:
