@@ -58,6 +58,7 @@ def doctor(
             memory.admin.rebuild()
         scopes = memory.admin.scopes()
         done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
+        unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         with progress_console.status("verifying"):
             problems = memory.admin.verify(journal=verify)
@@ -70,6 +71,7 @@ def doctor(
         "scopes": {s: c.model_dump() for s, c in counts.items()},
         "reindexed": done,
         "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
+        "unembedded": unembedded,
         "journal_compared": verify,
         "problems": list(problems),
     }
@@ -108,6 +110,8 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
     if proposed := report["proposals"]:
         rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
         show_table("\nApproved lessons that the evidence shows to harm", ("scope", "lesson", "evidence"), rows)
+    if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
+        show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)
     show_table("\nVersions", ("package", "version"), report["versions"].items())
     compared = report["journal_compared"]
     sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"

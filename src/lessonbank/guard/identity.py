@@ -14,6 +14,8 @@ from typing import Final
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
 
+from .names import name_key
+
 _SETTING: Final = "writer/"
 """Each writer is a setting of the bank: its name, and the digest of its key."""
 
@@ -27,35 +29,40 @@ def of_process() -> str:
 async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name: bool = False) -> str:
     """The identity of whoever calls the bank as `name`.
 
-    With `trust_name`, the application vouches for the name. Raises UsageError for a wrong or removed key.
+    Names that count as one are one identity. With `trust_name`, the application vouches for the name. Raises
+    UsageError for a wrong or removed key.
     """
     if key is None:
-        return f"name:{name}" if trust_name else of_process()
-    kept = await store.setting(_SETTING + name)
+        return f"name:{name_key(name)}" if trust_name else of_process()
+    kept = await store.setting(_setting(name))
     if kept is None or not hmac.compare_digest(kept, _digest(key)):
         raise UsageError(
             f"this is not the key of writer {name!r}: use the one that bank.admin.add_writer({name!r}) gave"
         )
-    return f"key:{name}"
+    return f"key:{name_key(name)}"
 
 
 async def add_writer(store: Store, name: str, /) -> str:
     """A new key for a writer. The bank keeps its digest only; an earlier key of the same writer ends."""
     key = secrets.token_urlsafe(32)
-    await store.set_setting(_SETTING + name, _digest(key))
+    await store.set_setting(_setting(name), _digest(key))
     return key
 
 
 async def remove_writer(store: Store, name: str, /) -> bool:
     """End the key of a writer. Whether there was one."""
-    known = await store.setting(_SETTING + name) is not None
-    await store.set_setting(_SETTING + name, None)
+    known = await store.setting(_setting(name)) is not None
+    await store.set_setting(_setting(name), None)
     return known
 
 
 async def writers(store: Store, /) -> tuple[str, ...]:
-    """The names of writers with a key, sorted."""
+    """The names of writers with a key, in small letters, sorted."""
     return tuple(name.removeprefix(_SETTING) for name in await store.settings(_SETTING))
+
+
+def _setting(name: str) -> str:
+    return _SETTING + name_key(name)
 
 
 def _digest(key: str) -> str:

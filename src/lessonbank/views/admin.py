@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
-from lessonbank.guard.trust import check_person
+from lessonbank.guard.names import checked_name
+from lessonbank.protocols import REFUSED
+from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -73,14 +75,23 @@ class AsyncAdmin:
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
 
+        Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
         `progress` is called with the number done so far. Raises ModelError.
         """
+        if await self._of.store.setting(REFUSED + self._of.scope):
+            await self._of.store.set_setting(REFUSED + self._of.scope, None)
         done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
             if progress:
                 progress(done)
         return done
+
+    async def unembedded(self) -> tuple[str, ...]:
+        """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
+        kept = await self._of.store.setting(REFUSED + self._of.scope)
+        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        return tuple(f"{id}: refused {told.tries} times, last because {told.reason}" for id, told in refusals.items())
 
     async def purge(
         self,
@@ -133,11 +144,11 @@ class AsyncAdmin:
     async def add_writer(self, name: str, /) -> str:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
 
-        What is told with a key counts as told by that writer. A new key ends the writer's earlier one. Raises
-        UsageError on a handle made by `scoped()`.
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
         """
         self._of.whole_file("add_writer")
-        check_person(name, call="add_writer", of="what is told with the key")
+        name = checked_name(name, what="name=")
         return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
 
     async def remove_writer(self, name: str, /) -> None:

@@ -122,7 +122,7 @@ async def connect_async(
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
         )
-        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act))
+        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator or choose_consolidator(
             learning.consolidation, bare, roles.extractor, found.embedder
