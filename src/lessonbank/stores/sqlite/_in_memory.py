@@ -69,7 +69,7 @@ class InMemory:
         stream.close()
 
     def damaged(self, what: str, /) -> None:
-        """Nothing outside can damage what lies in memory: this is a defect, and told as one by whoever looked."""
+        """See `Database.damaged`. Nothing outside this process can reach its memory, so that there is nothing to do."""
 
     def check_open(self) -> None:
         """See `Database.check_open`."""
