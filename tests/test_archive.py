@@ -56,6 +56,9 @@ def unmarked(line: str) -> str:
     told = json.loads(line)
     told["record"].get("metadata", {}).pop("imported", None)
     told["record"].pop("imported", None)
+    told["record"].pop("identity", None)
+    for lesson in told["record"].get("lessons", ()):
+        del lesson["provenance"]["identity"]
     return json.dumps(told)
 
 

@@ -579,18 +579,16 @@ class AsyncReasoningBank:
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             settlement = await settle() if settle else None
-            await self.store.apply(
+            _, misfit = await self._handle.apply_embedded(
                 changes,
-                scope=experience.scope,
+                {id: vector for id, vector in vectors.items() if id in kept},
                 writer=self.writer,
-                vectors={id: vector for id, vector in vectors.items() if id in kept},
-                space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, notes
+            return changes, settlement, (*notes, *misfit)
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])

@@ -89,6 +89,7 @@ class Admin(Waiting[AsyncAdmin]):
     export = _sync(AsyncAdmin.export)
     import_ = _sync(AsyncAdmin.import_)
     reindex = _sync(AsyncAdmin.reindex)
+    unembedded = _sync(AsyncAdmin.unembedded)
     purge = _sync(AsyncAdmin.purge)
     forget = _sync(AsyncAdmin.forget)
     scopes = _sync(AsyncAdmin.scopes)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, cast
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
+from lessonbank.protocols import REFUSED
+from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -73,14 +75,23 @@ class AsyncAdmin:
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
 
+        Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
         `progress` is called with the number done so far. Raises ModelError.
         """
+        if await self._of.store.setting(REFUSED + self._of.scope):
+            await self._of.store.set_setting(REFUSED + self._of.scope, None)
         done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
             if progress:
                 progress(done)
         return done
+
+    async def unembedded(self) -> tuple[str, ...]:
+        """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
+        kept = await self._of.store.setting(REFUSED + self._of.scope)
+        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        return tuple(f"{id}: refused {told.tries} times, last because {told.reason}" for id, told in refusals.items())
 
     async def purge(
         self,

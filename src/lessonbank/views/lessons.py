@@ -112,13 +112,7 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        applied = await self._of.apply(
-            Add(experience=new),
-            _approval((lesson.id,), writer, ""),
-            by=by,
-            vectors=vectors,
-            space=self._of.retriever.space,
-        )
+        applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
@@ -157,7 +151,7 @@ class AsyncLessons:
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
         vectors, _ = await self._of.index([edited])
         vectors = {key: vector for key, vector in vectors.items() if key == id}
-        await self._of.apply(change, by=by, vectors=vectors, space=self._of.retriever.space if vectors else None)
+        await self._of.apply(change, by=by, vectors=vectors)
         return await self.get(id)
 
     async def proposals(self) -> tuple[Proposal, ...]:

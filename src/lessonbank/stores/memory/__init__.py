@@ -12,7 +12,7 @@ from anyio import to_thread
 from lessonbank.errors import NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.guard import check_scope
-from lessonbank.protocols import Imported
+from lessonbank.protocols import REFUSED, Imported
 from lessonbank.stores._changes import check_settlement, check_target, lone_rollback, planned
 from lessonbank.stores._erasure import SALT, Erasing, check_erasures, scope_tombstone
 from lessonbank.stores._listing import Asked, wanted_states
@@ -354,6 +354,7 @@ class MemoryStore:
         else:
             tombstone = here.erase(Erasing(what, encodable(id)), encodable(reason))
         self._settings.pop(told_key(scope), None)
+        self._settings.pop(REFUSED + scope, None)
         return journaled(here.journal, [tombstone], scope=scope, writer=encodable(writer))[0]
 
     async def purge_many(

@@ -12,6 +12,7 @@ from typing import Final
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.protocols import RECEIPT_SECRET
 
+from ._checks import checksum
 from ._connection import patiently, transaction
 from ._origin import first_count, format_of
 
@@ -100,7 +101,8 @@ def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> 
         for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
             run(connection, name)
         if not found:
-            connection.execute("INSERT INTO settings (key, value) VALUES (?, ?)", (RECEIPT_SECRET, token_hex(32)))
+            secret = RECEIPT_SECRET, token_hex(32)
+            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 
