@@ -44,6 +44,7 @@ from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judg
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
 from .learning.settlement import changed_settlement, corrected, told_by
+from .learning.shown_texts import texts_shown
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -201,7 +202,7 @@ class AsyncReasoningBank:
         attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, shown=receipt.text if receipt else "")
+        extraction, failed = await self._extracted(attempts, receipt)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += self._tell(event, notes=extraction.notes)
@@ -258,7 +259,7 @@ class AsyncReasoningBank:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
         if self._off:
             return Extraction(notes=(OFF,))
-        return await self._drawn(await self._intake.attempts(attempts), shown="")
+        return await self._drawn(await self._intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -513,17 +514,20 @@ class AsyncReasoningBank:
         verdict = truth or error_verdict(run) or await judged(self._judge, run)
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
-    async def _drawn(self, attempts: Sequence[Run], *, shown: str) -> Extraction:
-        return await self._intake.lessons(await self._extractor(attempts), attempts, shown=shown)
+    async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        drawn = await self._extractor(attempts)
+        runs = [attempt.trajectory for attempt in attempts]
+        shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
+        return await self._intake.lessons(drawn, attempts, shown=shown)
 
     async def _extracted(
-        self, attempts: Sequence[Run], *, shown: str
+        self, attempts: Sequence[Run], receipt: Recall | None
     ) -> tuple[Extraction, ExtractionError | ModelError | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._drawn(attempts, shown=shown), None
+            return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
             return await self._intake.reply(nothing_drawn(error)), error
 

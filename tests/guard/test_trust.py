@@ -14,8 +14,11 @@ STATES: tuple[TrustState, ...] = get_args(TrustState)
 
 def a_lesson(state: TrustState = "probation", *, runs: tuple[str, ...] = ("run 1",), writer: str = "ana") -> Lesson:
     approved = state == "active"
-    source = Provenance(writer=writer, trajectory_ids=runs)
-    return Lesson(title="A", content="B", state=state, approved=approved, provenance=source)
+    return Lesson(title="A", content="B", state=state, approved=approved, provenance=_written(writer, runs))
+
+
+def _written(writer: str, runs: tuple[str, ...]) -> Provenance:
+    return Provenance(writer=writer, identity=f"key:{writer}", trajectory_ids=runs)
 
 
 def of(*lessons: Lesson, task: str = "find the invoice") -> Experience:

@@ -199,7 +199,7 @@ class StoredLedger:
         self._tell(scope, told)
         await self._store.set_setting(key(scope), told.text())
         new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
-        return Acted(changes=made, proposals=new, notes=tuple(map(_said, new)))
+        return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
 
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:

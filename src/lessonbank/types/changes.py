@@ -130,6 +130,12 @@ class Erased(Record):
     """The sequence of the `Purge`."""
 
 
+class Missing(Record):
+    """The place of a journal entry that was lost with a damaged file, see `salvage`."""
+
+    kind: Literal["missing"] = "missing"
+
+
 class Forgotten(Record):
     """How many runs and recalls were erased because of their age, but not which."""
 
@@ -168,7 +174,7 @@ class JournalEntry(Record):
     at: datetime
     scope: str
     writer: str
-    entry: Annotated[Change | Settle | Purge | Erased | Forgotten, Field(discriminator="kind")]
+    entry: Annotated[Change | Settle | Purge | Erased | Forgotten | Missing, Field(discriminator="kind")]
 
 
 class Learned(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
@@ -116,6 +116,7 @@ def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -
     if span.kind in ("phone", "cookie"):
         return False
     rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")
-    if any(start < stop < end for stop in ends):
+    stop = bisect_right(ends, start)
+    if stop < len(ends) and ends[stop] < end:
         return random_looking(rest) and bool(_ONE_WORD.fullmatch(rest))
     return span.typed or (random_looking(span.value) and (any(map(str.isdigit, rest)) or text[end : end + 1] == "@"))

@@ -22,6 +22,7 @@ from lessonbank.types import (
     Forgotten,
     JournalEntry,
     Lesson,
+    Missing,
     Purge,
     Recall,
     Settle,
@@ -138,7 +139,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten)]
+    changes = [
+        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
+    ]
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
