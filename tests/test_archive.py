@@ -229,16 +229,16 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from lessonbank import Experience
 from lessonbank.views import archive
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Add
 
-class Dying(MemoryStore):
+class Dying(SqliteStore):
     async def scan(self, *, scope):
         for n in range(1000):
             yield Experience(scope=scope, task="x" * 10_000)
         os.kill(os.getpid(), signal.SIGKILL)
 
-asyncio.run(archive.write(Dying(), Path(sys.argv[1]), scope="t"))
+asyncio.run(archive.write(Dying.in_memory(), Path(sys.argv[1]), scope="t"))
 """
 
 

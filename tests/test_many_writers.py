@@ -1,4 +1,4 @@
-"""What the bank does on its evidence survives the lies of a tenth of its writers; a person's word is only questioned."""
+"""What the bank does on its evidence survives the lies of a tenth of its writers. It only questions a person's word."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -521,7 +520,7 @@ async def test_signing_for_another_changes_the_writer_and_nothing_else() -> None
         assert {entry.writer for entry in await bank.history.list()} == {"bob's agent"}
 
 
-class Edited(MemoryStore):
+class Edited(SqliteStore):
     """A store in whose records somebody wrote another state, behind its back."""
 
     state: str | None = None
@@ -533,7 +532,7 @@ class Edited(MemoryStore):
 
 
 async def test_trust_that_no_change_gave_is_found_by_whoever_verifies() -> None:
-    store, known = Edited(), _of(ASKED, a_lesson())
+    store, known = Edited.in_memory(), _of(ASKED, a_lesson())
     await store.apply([Add(experience=known)], scope=MINE, writer="tests")
     assert await differences(store, scope=MINE) == ()
     for state in ("active", "quarantined"):
@@ -547,7 +546,7 @@ async def test_trust_that_no_change_gave_is_found_by_whoever_verifies() -> None:
 
 
 async def _store(kind: str, folder: Path) -> Store:
-    return MemoryStore() if kind == "memory" else await SqliteStore.open(folder / "bank.db")
+    return SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(folder / "bank.db")
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -71,7 +71,7 @@ class IntakeFilter:
         return tuple([c if known else await self.reply(c) for c, known in zip(changes, same, strict=True)])
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
-        """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before the attempts."""
+        """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
         drawn = await self.reply(drawn)
         if self.admission is None:
             return drawn

@@ -1,4 +1,4 @@
-"""The store that lasts: one SQLite file, durable before a call returns, shared by any number of processes."""
+"""The store: one SQLite file, durable before a call returns, shared by any number of processes; or one in memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import anyio
 from anyio import to_thread
 
+from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasure import check_erasures
@@ -46,6 +47,7 @@ from lessonbank.types import (
 
 from . import _backup, _importing, _listing, _purge, _read, _rebuild, _vector_search, _verify, _word_search, _write
 from ._database import Database, Stream
+from ._in_memory import InMemory
 from ._matrices import Matrices
 from ._rollback import roll_back
 from ._rows import experience_of
@@ -61,30 +63,37 @@ _BATCH: Final = 64
 
 
 class SqliteStore:
-    """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
+    """Keeps everything in one file, or in memory; see `Store` for what it promises, `open` for how to get one.
 
     All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
     read waiting, nor anything the event loop. Works in any thread or event loop, and after `fork`.
     """
 
-    def __init__(self, database: Database, /) -> None:
+    def __init__(self, database: Database | InMemory, /) -> None:
         self._database = database
         self._matrices = Matrices()
 
     @classmethod
     async def open(
         cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0, read_only: bool = False
-    ) -> SqliteStore:
+    ) -> Self:
         """Open the bank file at `path`, made where there is none, for its owner alone; its folder must exist.
 
-        `busy_timeout`: seconds a write waits for other processes before it gives up. `read_only`: nothing is written,
-        and every write raises `ReadOnly`.
+        `":memory:"` is a bank that ends with the store; nothing of it touches the disk. `busy_timeout`: seconds a write
+        waits for other processes before it gives up. `read_only`: nothing is written, and every write raises
+        `ReadOnly`.
 
         Raises:
+            UsageError: no path, or a bank in memory that is opened `read_only`.
             StoreUnavailable: the file cannot be opened, or belongs to another program.
             VersionMismatch: a newer release wrote it; nothing was changed.
         """
         return cls(await to_thread.run_sync(_opened, path, busy_timeout, read_only))
+
+    @classmethod
+    def in_memory(cls) -> Self:
+        """A new bank in memory; `open(":memory:")` makes it without holding up the event loop for a millisecond."""
+        return cls(InMemory())
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
@@ -416,7 +425,11 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database:
+def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:
+    if str(path) == ":memory:":
+        if read_only:
+            raise UsageError("a new bank in memory holds nothing to read: open it for writing, or name a file")
+        return InMemory()
     database = Database(path, busy_timeout=busy_timeout, read_only=read_only)
     try:
         database.open()
