@@ -41,6 +41,7 @@ class Plan:
     most: int | None
     metadata: Mapping[str, Json] | None
     success_at: float
+    follow_links: bool
 
     def runs(self, file: Path, report: Report) -> Iterator[Imported]:
         """The runs of a file, as they are read; what cannot be read is noted in `report`."""
@@ -58,7 +59,9 @@ class Plan:
     def _entries(self, file: Path, report: Report) -> Iterator[importers.Entry]:
         """One file among several that holds no run costs the others nothing."""
         try:
-            yield from importers.read(file, format=self.format, success_at=self.success_at)
+            yield from importers.read(
+                file, format=self.format, success_at=self.success_at, follow_links=self.follow_links
+            )
         except FormatError as error:
             if len(self.files) == 1:
                 raise
@@ -86,6 +89,9 @@ def learn(
     metadata: options.Metadata = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many new runs.")] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also read what links in a folder lead to elsewhere.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Judge recorded runs and keep what they teach.
@@ -111,6 +117,7 @@ def learn(
         most=most,
         metadata=options.pairs(metadata),
         success_at=success_at,
+        follow_links=follow_links,
     )
     report = Report()
     try:
