@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lessonbank import importers
 from lessonbank._concurrency import gather
-from lessonbank.errors import FormatError, ModelUnavailable
+from lessonbank.arguments import named
+from lessonbank.errors import FormatError, ModelUnavailable, printable
 from lessonbank.types import Json, Outcome
 
 from . import _options as options
@@ -151,7 +152,7 @@ def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bo
     if format not in (known := ("auto", *(name for name, _ in importers.FORMATS))):
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
     if missing := [f for f in files if not f.exists()]:
-        raise typer.BadParameter(f"there is no file {missing[0]}", param_hint="FILES")
+        raise typer.BadParameter(f"there is no file {named(missing[0])}", param_hint="FILES")
 
 
 async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> None:
@@ -167,7 +168,7 @@ async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any
         with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
             row = bar.add_task("", total=None)
             for file in plan.files:
-                bar.update(row, description=f"learning {file.name}")
+                bar.update(row, description=f"learning {printable(file.name, most=60)}")
                 runs = plan.runs(file, report)
                 while not report.gave_up and (room := plan.room(report)) and (batch := list(islice(runs, room))):
                     await _learn_batch(bank, batch, plan, report)

@@ -28,7 +28,7 @@ def check_person(by: object, /, *, call: str, of: str) -> None:
     Raises:
         UsageError: `by` is no name.
     """
-    if not isinstance(by, str) or not by.strip():
+    if not isinstance(by, str) or not str.__str__(by).strip():
         raise UsageError(f"{call} takes the name of the person who is responsible for {of}")
 
 

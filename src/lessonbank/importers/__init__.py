@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from lessonbank._opening import LEADS_OUT, NOT_REGULAR
 from lessonbank._replacing import belongs_to_database
@@ -89,7 +90,7 @@ def read(
     """
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
-    if format != "auto" and format not in _BY_NAME:
+    if not isinstance(cast("object", format), str) or format not in ("auto", *_BY_NAME):
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from lessonbank._concurrency import if_there
+from lessonbank.arguments import an_id, shown
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import RECALL, Experience, Recall, Run, Settlement, Trajectory, Verdict
@@ -101,8 +101,6 @@ async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str
     """
     if recall is None or (isinstance(recall, Recall) and not recall.kept):
         return None
-    if not isinstance(cast("object", recall), Recall | str):
-        raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(recall).__name__}")
     if isinstance(recall, Recall) and recall.scope != scope:
-        raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
-    return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)
+        raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
+    return await store.recall(an_id(recall.id if isinstance(recall, Recall) else recall, "recall="), scope=scope)

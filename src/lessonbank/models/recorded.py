@@ -194,7 +194,9 @@ def _exchange(line: str, /) -> _Exchange | _Broken | None:
 def _only_name(exchanges: Sequence[_Exchange | _Broken], cassette: Path, /) -> str:
     names = sorted({exchange.name for exchange in exchanges})
     if len(names) != 1:
-        raise UsageError(f"say which model to replay from {named(cassette)} with `name=`: it holds {shown(', '.join(names))}")
+        raise UsageError(
+            f"say which model to replay from {named(cassette)} with `name=`: it holds {shown(', '.join(names))}"
+        )
     return names[0]
 
 

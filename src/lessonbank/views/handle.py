@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lessonbank.arguments import a_text
 from lessonbank.config import OFF
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.evidence.ledger import Ledger
@@ -66,4 +67,4 @@ class Handle:
 def person(by: object, /) -> str:
     """The name of the person who does something. Raises UsageError."""
     check_person(by, call="by=", of="this change")
-    return str(by)
+    return a_text(by, "by=")
