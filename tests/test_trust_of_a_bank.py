@@ -18,8 +18,8 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
-from lessonbank.testing._store_samples import MINE, collected
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import MINE, collected
 from lessonbank.types import (
     Add,
     Experience,

@@ -17,20 +17,22 @@ from .agents import AnyAgent, Verifier, check_calls
 from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
-from .errors import Conflict, ExtractionError, LessonbankError, ModelError, ReadOnly, UsageError
+from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
+from .evidence.receipts import Receipts
 from .evidence.replay import Recalls, replay
 from .evidence.replay_design import Design as TrialDesign
 from .evidence.replay_design import Replay, asked
 from .guard import check_scope
 from .guard.intake import IntakeFilter
+from .guard.names import checked_name
 from .guard.quote import quoted
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
-    SUBMITTED,
+    run_from,
     runs_from,
     submitted,
     truths_of,
@@ -38,19 +40,19 @@ from .learning.handed_in import (
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, receipt_of
+from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
 from .learning.settlement import changed_settlement, corrected
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .types import (
     RECALL,
+    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,
@@ -100,7 +102,8 @@ class AsyncReasoningBank:
         off: bool = False,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self.store, self.scope, self.writer, self.limit = store, check_scope(scope), writer, limit
+        self.store, self.scope, self.limit = store, check_scope(scope), limit
+        self.writer = checked_name(writer, what="writer=")
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
@@ -110,6 +113,7 @@ class AsyncReasoningBank:
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
+        self._receipts = Receipts(store)
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -118,8 +122,9 @@ class AsyncReasoningBank:
     ) -> Recall:
         """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
 
-        The receipt is on disk before this returns. `limit` counts experiences, or lessons where these are searched.
-        `metadata` is kept with the receipt, for example `{"user": "u-17"}`. Raises UsageError, StoreError.
+        `limit` counts experiences, or lessons where these are searched. `metadata` is kept with the receipt, for
+        example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so. If it cannot be written within 0.25
+        seconds, the text is given all the same, and `learn` keeps the receipt. Raises UsageError, StoreError.
         """
         told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
         task = await self._intake.task(a_text(task, "the task", blank=False))
@@ -139,8 +144,9 @@ class AsyncReasoningBank:
         )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
-        recall = await self._recorded(recall)
-        return _noted(recall, self._tell(Retrieved(recall=recall), notes=found.notes))
+        kept = await self._receipts.keep(recall)
+        unkept = kept.notes[len(recall.notes) :]
+        return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -164,9 +170,11 @@ class AsyncReasoningBank:
         """
         if self._off:
             return Learned(notes=(OFF,))
-        receipt = await receipt_of(self.store, recall, scope=self.scope)
-        metadata, runs = a_mapping(metadata), runs_from(source, task=task, asked=receipt.task if receipt else None)
+        metadata = a_mapping(metadata)
+        receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        graded = (*unmeasured, *graded)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         receipt = receipt or prior.recall
         if not prior.new:
@@ -219,8 +227,10 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
-        receipt = await receipt_of(self.store, recall, scope=self.scope)
-        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
+        for note in unmeasured:
+            log.warning("%s", note)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
@@ -232,7 +242,7 @@ class AsyncReasoningBank:
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
+        run = (await self._intake.runs([await run_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
         if self._off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
@@ -398,8 +408,9 @@ class AsyncReasoningBank:
                 memory if it does not take that. `rewrite`: a model rewrites the answer and nothing is done.
             confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
                 run without an answer, all that it did.
-            concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
-                first, then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+            concurrency: how many runs are made at once; by default at most 8. Under a budget of tokens or money one
+                goes first, then as many of these as the budget holds by what they cost so far, unless this says
+                otherwise.
             tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
                 What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
                 a plain function, which cannot be cut off. Judging and learning come on top.
@@ -439,10 +450,11 @@ class AsyncReasoningBank:
         """A handle on the same bank for another scope, another writer, or both. Nothing is opened or copied.
 
         A writer's name is kept in the journal with every change; lessons of one writer never corroborate each other.
+        Names that differ only in case count as one. Raises UsageError.
         """
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
-        bank.writer = self.writer if writer is None else a_text(writer, "writer=", blank=False)
+        bank.writer = self.writer if writer is None else checked_name(writer, what="writer=")
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
@@ -615,21 +627,14 @@ class AsyncReasoningBank:
             return (f"old runs were not erased: {quoted(str(error))}",)
         return ()
 
-    async def _recorded(self, recall: Recall) -> Recall:
-        try:
-            await self.store.record(recall)
-        except ReadOnly:
-            note = "the receipt was not kept, because the bank was opened to read only"
-            return _noted(recall.model_copy(update={"kept": False}), (note,))
-        return recall
-
     async def _keep_unfinished(
         self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
     ) -> None:
         """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
-        named: dict[str, Json] = {RECALL: recall.id} if recall and recall.kept else {}
-        told = {**(metadata or {}), **named, UNFINISHED: True}
         if not self._off:
+            receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+            named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
+            told = {**(metadata or {}), **named, UNFINISHED: True}
             await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:

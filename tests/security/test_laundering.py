@@ -16,8 +16,8 @@ import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.testing import ScriptedModel
-from lessonbank.testing._store_samples import collected
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import collected
 from lessonbank.types import (
     Experience,
     Extraction,

@@ -20,7 +20,7 @@ from lessonbank.protocols import Store
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
-from lessonbank.testing._store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
 from lessonbank.types import Add, Experience, Lesson, Recall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]

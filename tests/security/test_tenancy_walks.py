@@ -24,7 +24,7 @@ from lessonbank.protocols import Store
 from lessonbank.stores._erasure import SALT
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore, _listing, _read
-from lessonbank.testing._store_samples import added, experience, trajectory
+from lessonbank.testing.store_samples import added, experience, trajectory
 
 pytestmark = [pytest.mark.usefixtures("small_boundaries"), pytest.mark.full]
 

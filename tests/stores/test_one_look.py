@@ -11,7 +11,7 @@ from lessonbank.errors import SpaceMismatch
 from lessonbank.retrieving._catch_up import OneLook, nearest
 from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
 
 pytestmark = pytest.mark.anyio

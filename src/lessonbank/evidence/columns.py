@@ -63,6 +63,8 @@ class Columns:
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
+    imported: set[str] = field(default_factory=set[str])
+    """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
     _numbers: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     _first: array[int] = field(default_factory=wholes)
     """The change by which each row's outcome became known first."""
@@ -87,11 +89,14 @@ class Columns:
         return len(self._cluster)
 
     def knows(self, recall_id: str, /) -> bool:
-        """Whether a receipt was taken in, or had nothing to show."""
-        return recall_id in self._rows or recall_id in self._bare
+        """Whether a receipt was taken in, had nothing to show, or was imported."""
+        return recall_id in self._rows or recall_id in self._bare or recall_id in self.imported
 
     def receipt(self, recall: Recall, /) -> None:
-        """Take in a receipt, if it had anything to show. A known one is passed over."""
+        """Take in a receipt that was made here, if it had anything to show. A known one is passed over."""
+        if recall.imported:
+            self.imported.add(recall.id)
+            return
         placed = [c for c in recall.candidates if c.placed]
         if not placed:
             self._bare.add(recall.id)

@@ -31,6 +31,7 @@ WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "edit", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
+_IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
@@ -71,8 +72,10 @@ class _Kept:
 class StoredLedger:
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
-    def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, alpha: float = ALPHA) -> None:
-        self.policy = policy
+    def __init__(
+        self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True, alpha: float = ALPHA
+    ) -> None:
+        self.policy, self._trusts = policy, trusts
         self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
         self._kept: dict[str, _Kept] = {}
         self._told: dict[str, ReviewSnapshot] = {}
@@ -110,9 +113,12 @@ class StoredLedger:
             with self._lock:
                 kept.take_in(unsettled, ())
             lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
-            return await to_thread.run_sync(
+            found = await to_thread.run_sync(
                 lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level)
             )
+            if count := len(kept.columns.imported):
+                return found.model_copy(update={"notes": (*found.notes, _IMPORTED.format(count=count))})
+            return found
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""
@@ -173,7 +179,7 @@ class StoredLedger:
         return review(episodes, rates=rates, alpha=self._alpha)
 
     async def _changes(self, kept: _Kept, episodes: Episodes, found: Review, scope: str) -> list[Change]:
-        """What follows: lessons shown to harm are taken back, those shown to help are trusted."""
+        """What follows: lessons shown to harm are taken back, those shown to help are trusted where that is enough."""
         changes = list[Change]()
         for place in (found.harmful | found.helpful).nonzero()[0]:
             id = episodes.lessons[place]
@@ -183,7 +189,7 @@ class StoredLedger:
                 continue
             if found.harmful[place]:
                 changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))
-            elif lesson.state == "probation":
+            elif self._trusts and lesson.state == "probation":
                 changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=f"shown to help: {why}"))
         return changes
 

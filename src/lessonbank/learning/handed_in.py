@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, cast
+
+from anyio import to_thread
 
 from lessonbank.arguments import a_mapping, kind, shown
 from lessonbank.errors import UsageError
@@ -18,7 +21,12 @@ from lessonbank.types import (
 from .judging import graded_notes, truth_verdict
 
 
-def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
+async def run_from(source: object, /, *, task: str | None) -> Trajectory:
+    """One run: a trajectory, or its messages. Long messages are read in a thread. Raises FormatError, UsageError."""
+    return await to_thread.run_sync(partial(trajectory_from, source, task=task))
+
+
+async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
     """`source` as trajectories of one task: one trajectory or message list, or a list of those.
 
     `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
@@ -29,7 +37,7 @@ def runs_from(source: object, /, *, task: str | None, asked: str | None = None) 
     """
     several = _several(source)
     runs = [
-        trajectory_from(one, task=task if task is not None or isinstance(one, Trajectory) else asked)
+        await run_from(one, task=task if task is not None or isinstance(one, Trajectory) else asked)
         for one in (several if several is not None else [source])
     ]
     tasks = {run.task for run in runs}
@@ -83,10 +91,6 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
-
-
-SUBMITTED: Final = "lessonbank_submitted"
-"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
 def submitted(

@@ -10,6 +10,7 @@ from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError, ModelError
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import IMPORTED
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
     RECALL,
@@ -147,7 +148,7 @@ def experience_of(
         lessons=tuple(signed(lesson, attempts, writer=writer) for lesson in extraction.lessons),
         attempts=refs,
         rejected=extraction.rejected,
-        metadata=_metadata(attempts[0].trajectory, recall, pending=pending),
+        metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),
     )
     if earlier is None:
         return new
@@ -164,10 +165,12 @@ def experience_of(
     )
 
 
-def _metadata(run: Trajectory, recall: Recall | None, *, pending: bool) -> dict[str, Json]:
-    """What later steps ask of an experience: its task's template, its receipt, whether it is to be tried again."""
-    kept: dict[str, Json] = {TEMPLATE: run.metadata[TEMPLATE]} if TEMPLATE in run.metadata else {}
-    return {**kept, **({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})}
+def _metadata(runs: Sequence[Trajectory], recall: Recall | None, *, pending: bool) -> dict[str, Json]:
+    """What later steps ask of an experience: template, receipt, whether it is to be tried again or was imported."""
+    kept: dict[str, Json] = {TEMPLATE: runs[0].metadata[TEMPLATE]} if TEMPLATE in runs[0].metadata else {}
+    imported = any(IMPORTED in run.metadata for run in runs)
+    told = {RECALL: recall.id if recall else None, "pending": pending or None, IMPORTED: imported or None}
+    return kept | {name: value for name, value in told.items() if value is not None}
 
 
 def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str) -> Lesson:

@@ -34,8 +34,13 @@ from .recalls import Settlement as Settlement
 from .recalls import numbers_cited as numbers_cited
 from .record import Record as Record
 from .record import Text as Text
+from .repairs import FileState as FileState
+from .repairs import Lost as Lost
+from .repairs import Restored as Restored
+from .repairs import Salvaged as Salvaged
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import SUBMITTED as SUBMITTED
 from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json

@@ -7,13 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lessonbank.arguments import a_text
 from lessonbank.config import OFF
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import check_person
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned
 
@@ -66,5 +65,4 @@ class Handle:
 
 def person(by: object, /) -> str:
     """The name of the person who does something. Raises UsageError."""
-    check_person(by, call="by=", of="this change")
-    return a_text(by, "by=")
+    return checked_name(by, what="by=")

@@ -147,6 +147,7 @@ class AsyncLessons:
 
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
+        writer = person(by)
         told = {
             "title": None if title is None else a_text(title, "title=", blank=False),
             "content": None if content is None else a_text(content, "content=", blank=False),
@@ -162,7 +163,7 @@ class AsyncLessons:
             title=safe.title,
             description=safe.description,
             content=safe.content,
-            by=person(by),
+            by=writer,
             reason=a_text(reason, "reason="),
         )
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})

@@ -9,8 +9,7 @@ from typing import Any, cast, get_args
 
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_seed, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
-from lessonbank.learning.handed_in import SUBMITTED
-from lessonbank.types import Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
+from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
 from .handle import Handle, person
 

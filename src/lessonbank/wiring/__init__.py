@@ -121,7 +121,7 @@ async def connect_async(
         search, bare = choose_retrieval(
             retrieval, parts.retriever, store=store, embedder=found.embedder, profile=profile
         )
-        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act))
+        ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator
         if consolidator is None:

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from lessonbank.arguments import shown
 from lessonbank.errors import LessonbankError, MissingExtra, UsageError
-from lessonbank.protocols import Embedder, Store
+from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
-Choice: TypeAlias = str | Embedder | None
+Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
 LEXICAL = "lexical"
 LOCAL = "fastembed:BAAI/bge-small-en-v1.5"
 OF_PROVIDER = {
@@ -114,12 +114,12 @@ async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
 
 
-def _given(choice: Embedder) -> Embedder:
+def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
     space: object = getattr(choice, "space", None)
     if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
         raise UsageError(
-            f"embedder= takes a name or an object with `space` (text) and an async `embed`; {shown(choice)} is neither"
+            f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )
     from lessonbank.embedders.wrappers import Checked
 
@@ -157,6 +157,6 @@ async def _bare(name: str, keys: Keys) -> Embedder | None:
 
         return PydanticAIEmbedder(name, base_url=keys.base_url, api_key=keys.api_key)
     raise UsageError(
-        f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', 'sentence-transformers:NAME', "
-        "a provider's as in 'openai:text-embedding-3-small', or an Embedder object of your own"
+        f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
+        "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )

@@ -8,6 +8,7 @@ from lessonbank.arguments import a_share, refusal
 from lessonbank.config import UNSET
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
+from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 from lessonbank.protocols import Store
 
 
@@ -30,11 +31,11 @@ def choose(holdout: object, profile: str, /) -> Withholding:
     return Holdout(share, share)
 
 
-def measuring(store: Store, policy: Withholding, /, *, act: bool) -> Ledger:
+def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy) -> Ledger:
     """The ledger over a store."""
     from lessonbank.evidence.stored_ledger import StoredLedger
 
-    return StoredLedger(store, policy, act=act)
+    return StoredLedger(store, policy, act=act, trusts=trust in LEDGER_TRUSTS)
 
 
 def described(policy: Withholding, /) -> str:

@@ -268,11 +268,14 @@ class MemoryStore:
         here.spaces.pop(encodable(space), None)
         here.vectors.pop(encodable(space), None)
 
-    async def record(self, recall: Recall, /) -> None:
-        """See `Store.record`."""
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """See `Store.record`. Every receipt is kept at once, so that none that comes back was not."""
         self._read(recall.scope)
+        if returned:
+            return False
         clean, _ = dumped(recall.model_copy(update={"lessons": ()}))
         self._write(recall.scope).recalls.setdefault(clean.id, clean)
+        return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""

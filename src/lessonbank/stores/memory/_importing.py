@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lessonbank.errors import NotFound
-from lessonbank.stores._changes import Draft, latest, vouched
+from lessonbank.stores._arrivals import marked, without_claims
+from lessonbank.stores._changes import Draft, vouched
 from lessonbank.types import Add, Change, Recall, Settle, Settlement, Trajectory
 from lessonbank.types.timeline import Entry
 
@@ -36,18 +37,31 @@ class Import:
     def add(self, portion: Imported, /) -> None:
         """Plan one portion. Raises Conflict, NotFound."""
         here = self._here
+        portion = marked(portion, scope=self._scope)
         self._runs |= {r.id: r for r in portion.runs if r.id not in here.trajectories and r.id not in self._runs}
         self._recalls |= {r.id: r for r in portion.recalls if r.id not in here.recalls and r.id not in self._recalls}
         for experience in portion.experiences:
             if not self._draft.knows(experience.id):
-                self._change(Add(experience=experience), self._writer)
-        for settlement in latest(portion.settlements).values():
+                self._change(Add(experience=without_claims(experience, self)), self._writer)
+        for settlement in portion.settlements:
             self._settle(settlement)
-        for id, lesson_ids in portion.trusted.items() if self._by else ():
+        for id, texts in portion.trusted.items() if self._by else ():
             kept = self._draft.written.get(id) or here.experience(id)
-            trust = vouched(kept, lesson_ids, by=self._by or "") if kept else None
+            trust = vouched(kept, texts, by=self._by or "") if kept else None
             if trust:
                 self._change(trust, self._by or "")
+
+    def has_run(self, id: str, /) -> bool:
+        """See `Before.has_run`."""
+        return id in self._here.trajectories or self._here.holding([id]) is not None
+
+    def made_recall(self, id: str, /) -> bool:
+        """See `Before.made_recall`."""
+        return id in self._here.recalls and not self._here.recalls[id].imported
+
+    def has_lesson(self, id: str, /) -> bool:
+        """See `Before.has_lesson`."""
+        return self._here.owner(id) is not None
 
     def write(self) -> None:
         """Do what was planned."""
@@ -70,6 +84,6 @@ class Import:
         if id not in self._here.recalls and id not in self._recalls:
             raise NotFound(f"no recall {id!r} in this scope")
         present = self._settlements.get(id) or self._here.settlements.get(id)
-        if present is None or present.at < settlement.at:
+        if present is None and not self.made_recall(id):
             self._settlements[id] = settlement
             self.entries.append((self._writer, Settle(settlement=settlement)))

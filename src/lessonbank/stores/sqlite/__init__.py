@@ -245,10 +245,14 @@ class SqliteStore:
         """See `Store.drop_index`."""
         await self._write(_write.drop_index, checked_scope(scope), encodable(space))
 
-    async def record(self, recall: Recall, /) -> None:
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Store.record`."""
         checked_scope(recall.scope)
-        await self._write(_write.record, recall.model_copy(update={"lessons": ()}))
+        plain = recall.model_copy(update={"lessons": ()})
+        if returned:
+            return await self._write(_write.take_back, plain)
+        await self._write(_write.record, plain)
+        return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
@@ -337,7 +341,10 @@ class SqliteStore:
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads the whole file, and checks that what follows from the records does."""
-        return await self._read(_verify.problems)
+        found = await self._read(_verify.problems)
+        if found and found[0].startswith(_verify.SQLITE_SAYS):
+            self._database.damaged(found[0])
+        return found
 
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""

@@ -11,6 +11,7 @@ from typing import Final
 from lessonbank._replacing import abandon, begin, finish, is_database
 from lessonbank.errors import StoreUnavailable, UsageError
 
+from ._origin import move_away
 from ._schema import APPLICATION_ID
 
 _BATCH: Final = 1024
@@ -48,8 +49,9 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
 def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
     part = begin(target, like=source)
     try:
-        _copy(connection, part)
-        _check(part)
+        copy(connection, part)
+        move_away(part)
+        check_whole(part)
         _clear_logs(target)
         finish(part, target)
     finally:
@@ -68,7 +70,8 @@ def _spare(target: Path, source: Path) -> None:
         )
 
 
-def _copy(connection: sqlite3.Connection, part: Path) -> None:
+def copy(connection: sqlite3.Connection, part: Path, /) -> None:
+    """The file as this connection sees it, in `part`."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy:
         # A crash throws the part away, so there is nothing to roll back, and `finish` syncs it once.
         copy.execute("PRAGMA journal_mode = OFF")
@@ -76,8 +79,8 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
         connection.backup(copy, pages=_BATCH, sleep=0.01)
 
 
-def _check(part: Path) -> None:
-    """A damaged bank must not take the place of a backup that was sound."""
+def check_whole(part: Path, /) -> None:
+    """Refuse a damaged copy: it must not take the place of one that was sound."""
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
         (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":

@@ -15,10 +15,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lessonbank.errors import ReadOnly, StoreUnavailable, UsageError
+from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from ._connection import Connection, connect, patiently, transaction
 from ._errors import is_busy, unavailable
+from ._origin import Origin
 from ._schema import check_current, check_version, prepare
 
 T = TypeVar("T")
@@ -74,11 +75,21 @@ class Stream:
             connection.close()
 
 
+class _Written(Future[Any]):
+    """Knows that nobody waits for it any more, also when the thread has taken it up."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     work: Callable[..., Any]
     arguments: Sequence[Any]
-    future: Future[Any] = field(default_factory=Future)
+    future: _Written = field(default_factory=_Written)
 
 
 class Database:
@@ -100,9 +111,11 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
+        self._damage = ""
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
+        self._origin = Origin(self.path)
         self._state = threading.Condition()
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
@@ -142,11 +155,25 @@ class Database:
 
     def call(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of a call that takes a while and needs no connection."""
-        return self._submitted(self._reading, work, *arguments)
+        return self._submitted(self._reading, self._sound, work, *arguments)
 
     def read(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """What `work` will find in one snapshot; it is called with a connection before its `arguments`."""
-        return self._submitted(self._reading, self._read, work, *arguments)
+        return self._submitted(self._reading, self._sound, self._read, work, *arguments)
+
+    def _sound(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` finds. Damage is remembered: what is written on top of it could be lost, or make it worse."""
+        try:
+            return work(*arguments)
+        except StoreDamaged as error:
+            self.damaged(str(error))
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a number or a text that no bank writes
+            raise StoreDamaged(f"{self.path} holds what no bank can hold ({type(error).__name__}: {error})") from error
+
+    def damaged(self, what: str, /) -> None:
+        """Refuse every further write."""
+        self._damage = self._damage or what.removesuffix(StoreDamaged.REMEDY)
 
     def _read(self, work: Callable[..., T], *arguments: Any) -> T:
         with self._lease(self._readers) as connection:
@@ -161,10 +188,12 @@ class Database:
     def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-        Cancelled while it still waits, it is not done at all.
+        Cancelled while it still waits, for its turn or for another process, it is not done at all.
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
+        if self._damage:
+            raise StoreDamaged(f"nothing is written to a damaged bank ({self._damage})")
         job = _Job(work, arguments)
         self._waiting.append(job)
         try:
@@ -201,9 +230,13 @@ class Database:
         try:
             with (
                 self._lease(self._writers, ending=True) as connection,
-                transaction(connection, patience=self._busy_timeout),
+                transaction(
+                    connection,
+                    patience=self._busy_timeout,
+                    given_up=lambda: all(job.future.given_up for job in jobs),
+                ),
             ):
-                check_version(connection, self.path)
+                self._origin.check_view(check_version(connection, self.path))
                 outcomes = [_outcome(connection, job) for job in jobs]
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             if len(jobs) > 1 and not is_busy(error.__cause__):  # one wait for a lock is enough for all
@@ -212,6 +245,8 @@ class Database:
                 return
             outcomes = [(None, error)] * len(jobs)
         for job, (result, error) in zip(jobs, outcomes, strict=True):
+            if isinstance(error, StoreDamaged):
+                self.damaged(str(error))
             if error is None:
                 job.future.set_result(result)
             else:
@@ -250,6 +285,10 @@ class Database:
                 f"this process was forked while its parent was busy with {self.path}, and cannot use it safely: "
                 "start it by spawning, or fork while the bank rests"
             )
+
+    def holds(self, identity: tuple[int, int], /) -> bool:
+        """Whether this is that file, and open."""
+        return not self._closed and self._identity == identity
 
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
@@ -292,6 +331,7 @@ class Database:
     def _connection(self, idle: list[Connection]) -> Connection:
         if self._identity not in (None, _identity(self.path)):
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
+        self._origin.check()
         log = _identity(self._log)
         if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
             raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
@@ -377,6 +417,12 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def is_open_here(path: Path, /) -> bool:
+    """Whether this process has the bank open: nobody but SQLite may open its file then."""
+    identity = _identity(path)
+    return identity is not None and any(one.holds(identity) for one in tuple(_databases))
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from lessonbank._batches import batches
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target
 from lessonbank.stores._packing import unpacked
 from lessonbank.types import Experience, JournalEntry, Rollback
@@ -104,7 +104,7 @@ def _records(
     found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
     records = {number: found[id] for id, number in ids.items() if id in found}
     if len(records) < len(other):
-        raise StoreUnavailable("the journal no longer tells what the bank was then: restore a backup")
+        raise StoreDamaged("the journal no longer tells what the bank was then")
     return records
 
 

@@ -6,20 +6,24 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.protocols import RECEIPT_SECRET
 
+from ._checks import checksum
 from ._connection import patiently, transaction
+from ._origin import first_count, format_of
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 6
+FORMAT: Final = 7
 """The format this release writes."""
-OLDEST: Final = 6
+OLDEST: Final = 7
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{6: "0007_what_changed.sql"}`."""
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{7: "0008_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -33,11 +37,12 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
     _log_ahead(connection, path, patience=patience)
     if version(connection) < FORMAT:
         _migrate(connection, path, patience=patience)
+        connection.execute("PRAGMA wal_checkpoint").fetchone()  # so that the file itself says what it is
 
 
 def version(connection: sqlite3.Connection, /) -> int:
     """The number of the last migration this file has seen."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    return format_of(int(connection.execute("PRAGMA user_version").fetchone()[0]))
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -60,9 +65,14 @@ def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
         raise VersionMismatch(f"{path} has not the tables of this release yet: open it for writing once")
 
 
-def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
-    """Refuse a file that a newer release has written, or one that no release wrote. Raises VersionMismatch."""
-    found = version(connection)
+def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
+    """The `user_version` of a file; one that a newer release has written, or no release, is refused.
+
+    Raises:
+        VersionMismatch: it is.
+    """
+    value = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = format_of(value)
     if found > FORMAT:
         raise VersionMismatch(
             f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "
@@ -73,6 +83,7 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
             f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
             "export it with that version and import it here; nothing was changed"
         )
+    return value
 
 
 def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
@@ -85,11 +96,16 @@ def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> 
     with transaction(connection, patience=patience):
         # Another process may have been faster while this one waited.
         _check(connection, path)
-        found = version(connection)
+        value = check_version(connection, path)
+        found = format_of(value)
         for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
             run(connection, name)
+        if not found:
+            secret = token_hex(32)
+            row = RECEIPT_SECRET, secret, checksum(RECEIPT_SECRET, secret)
+            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 
 
 def run(connection: sqlite3.Connection, name: str, /) -> None:
