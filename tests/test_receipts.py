@@ -224,7 +224,8 @@ def limited(file: sqlite3.Connection, pages: int) -> None:
 
 def test_a_full_disk_costs_the_receipt_and_not_the_text(path: Path) -> None:
     with opened(path) as bank:
-        full: Any = bank.aio.store._database  # type: ignore[attr-defined]
+        store: Any = bank.aio.store
+        full = store._database
         full.write(limited, 1).result(20)
         recalls = [bank.retrieve(TASK, metadata={"long": str(n) * 9_000 + str(list(range(3000)))}) for n in range(9)]
         assert all(recall.candidates for recall in recalls)
