@@ -14,7 +14,7 @@ from lessonbank.guard.gate._literals import literal_in, restates
 from lessonbank.guard.gate._lookalikes import look_alikes
 from lessonbank.guard.gate._orders import is_order
 from lessonbank.guard.gate._skeleton import skeleton
-from lessonbank.guard.gate.run_values import RunValues, all_words, noun_of, parsed, words_of
+from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
 GOOD = "Read the status of the order before it is changed: a shipped order can be returned only, not cancelled."
@@ -34,7 +34,7 @@ def at_the_gate(text: str) -> object:
 def values_of_a_run(text: str) -> object:
     run = a_run(text)
     values = RunValues.of([run])
-    return values.mask(text), values.mask_private(text, stands_in=all_words([run]), instructed=words_of(text))
+    return values.mask(text), values.mask_private(text)
 
 
 CALLS: dict[str, Callable[[str], object]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -90,26 +90,17 @@ def _platitudes() -> frozenset[str]:
 
 
 def _is_generic(word: str) -> bool:
-    if word.isalpha():
-        return word in _platitudes()
-    return word in _platitudes() or all(part in _platitudes() for part in re.split(r"['’-]", word) if len(part) > 1)
+    return all(part in _platitudes() for part in re.split(r"['’-]", word) if len(part) > 1) or word in _platitudes()
 
 
 def stem(word: str, /) -> str:
     """`word` without the endings that English puts to one meaning."""
-    return _remembered_stem(word) if len(word) <= _USUAL else _stem(word)
-
-
-def _stem(word: str, /) -> str:
     if word.endswith("ies") and len(word) > 5:
         return f"{word[:-3]}y"
     for ending in ("ations", "ation", "ings", "ing", "edly", "ed", "es", "ly", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
-
-
-_remembered_stem = lru_cache(maxsize=8192)(_stem)
 
 
 def _folded(text: str) -> str:

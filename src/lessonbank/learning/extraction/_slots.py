@@ -156,14 +156,11 @@ class Shown:
         told += [
             (m.start(), m.end(), f"<word from {REQUEST}>")
             for m in _WORD.finditer(text)
-            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self._asked(m[0]) and not _inside(m, kept)
+            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self.values.in_request(m[0]) and not _inside(m, kept)
         ]
         for start, end, slot in sorted(told, reverse=True):
             text = text[:start] + slot + text[end:]
         return text
-
-    def _asked(self, word: str) -> bool:
-        return f" {' '.join(token for token, _, _ in tokens(word))} " in self.values.request
 
 
 def _without_lone_ids(line: str) -> str:
