@@ -126,15 +126,13 @@ class RunValues:
         """
         text = _nfc(text)
         spans = list(self._repeats(text, only_private=True))
-        found = [
-            (x.start, x.end, x.kind) for x in look_alikes(text) if not _is_usual_number(text[x.start : x.end], x.kind)
-        ]
+        alike = [(x.start, x.end, x.kind) for x in look_alikes(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
-        there = {
-            value: words_of(value) in self._words_of_runs for value in {text[start:end] for start, end, _ in found}
-        }
-        spans += [span for span in found if there[text[span[0] : span[1]]]]
-        rules = {value for value in {text[start:end] for start, end, _ in spans} if _is_rule(value, self._instructed)}
+        told = {(text[start:end], kind) for start, end, kind in alike}
+        there = {one for one in told if not _is_usual_number(*one) and words_of(one[0]) in self._words_of_runs}
+        spans += [span for span in alike if (text[span[0] : span[1]], span[2]) in there]
+        values = {text[start:end] for start, end, _ in spans}
+        rules = {value for value in values if _is_rule(value, self._instructed)}
         return _replaced(text, [span for span in spans if text[span[0] : span[1]] not in rules])
 
     @cached_property
@@ -428,7 +426,7 @@ def _is_rule(value: str, instructed: str) -> bool:
 
 
 def _is_usual_number(value: str, kind: str, /) -> bool:
-    """Whether a number or a word with digits is one that everybody has: a count, a version, a status, a code, a year."""
+    """Whether a number or a word with digits is one that everybody has: a count, a version, a status, a year."""
     return kind in ("number", "id") and bool(COMMON.fullmatch(value) or re.fullmatch(r"(?:19|20)\d\d", value))
 
 
