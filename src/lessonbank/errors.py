@@ -18,21 +18,42 @@ LessonbankError
    ├─ SpaceMismatch          vectors of two spaces would meet
    ├─ VersionMismatch        the file is newer than this package
    ├─ Conflict               the change does not fit the bank's present state
-   └─ StoreUnavailable       file missing, read-only, locked, full or damaged
+   └─ StoreUnavailable       file missing, locked, full or replaced
+      ├─ ReadOnly            the bank was opened to read alone
+      └─ StoreDamaged        what the file holds is not what was written: salvage it, or restore a backup
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from .types import Usage
 
+LONGEST: Final = 500
+"""Characters of a message."""
+
+
+def printable(text: object, /, *, most: int = LONGEST) -> str:
+    """`text` as one line that cannot drive a terminal: control, format and surrogate characters as `\\x1b`.
+
+    What is longer than `most` characters loses its middle: errors begin with what is wrong and end with what to do.
+    """
+    line = str(text)
+    if len(line) > 2 * most:
+        line = f"{line[:most]}…{line[-most:]}"
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(line.split()))
+    return line if len(line) <= most else f"{line[: most * 2 // 3]}…{line[1 + most * 2 // 3 - most :]}"
+
 
 class LessonbankError(Exception):
-    """Base of all errors of this package. `code` is stable across releases."""
+    """Base of all errors of this package. `code` is stable across releases. The message is one line."""
 
     code: ClassVar[str] = "error"
+
+    def __init__(self, message: object = "", /) -> None:
+        super().__init__(printable(message))
 
 
 class UsageError(LessonbankError):
@@ -154,6 +175,17 @@ class StoreUnavailable(StoreError):  # noqa: N818
     """The file is missing, read-only, locked, full or damaged."""
 
     code = "store_unavailable"
+
+
+class StoreDamaged(StoreUnavailable):
+    """The file does not hold what was written to it. The message ends with what to do."""
+
+    code = "store_damaged"
+
+    REMEDY: ClassVar[str] = ": run `lessonbank salvage BANK NEW`, or restore a backup"
+
+    def __init__(self, what: str, /) -> None:
+        super().__init__(f"{what}{self.REMEDY}")
 
 
 class ReadOnly(StoreUnavailable):
