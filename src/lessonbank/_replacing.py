@@ -60,9 +60,8 @@ def is_database(path: Path, /, *, application_id: int | None = None) -> bool:
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     try:
-        # Not `mode=ro`, which leaves a log beside a file that had none.
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=1.0)) as connection:
-            connection.execute("PRAGMA query_only = ON")
+        # Past its log, which may be that of another file: SQLite would apply it when the file is closed.
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             (found,) = connection.execute("PRAGMA application_id").fetchone()
     except sqlite3.DatabaseError as error:
         return application_id is None and getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_NOTADB

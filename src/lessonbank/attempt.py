@@ -222,8 +222,8 @@ class AsyncAttempt:
 
     @property
     def _receipt(self) -> Recall | None:
-        """The recall, where the bank keeps it."""
-        return self._recall if self._recall and self._recall.kept else None
+        """The recall, where the bank made it: it keeps the receipt, or knows it again."""
+        return self._recall if self._recall and (self._recall.kept or self._recall.signature) else None
 
     def _trajectory(self, *, answer: str | None = None, error: str | None = None) -> Trajectory:
         task = self._named_task or _NO_TASK

@@ -223,7 +223,11 @@ class Safety:
 
     trust: TrustPolicy = "open"
     """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
-    `witnessed`: such a run of another writer. `reviewed`: a person's approval, which also satisfies the others."""
+    `witnessed`: such a run of another writer (a process or a writer with a key). `reviewed`: a person's approval, which
+    also satisfies the others."""
+    trust_names: bool = False
+    """Whether names given to `scoped(writer=)` are those of users that your application has authenticated. Then each
+    counts as a writer of its own; else all are told by this process, unless they have a key."""
     redact: Redactor | Unset | None = UNSET
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
@@ -235,6 +239,7 @@ class Safety:
     def __post_init__(self) -> None:
         if self.trust not in ("open", "corroborated", "witnessed", "reviewed"):
             raise UsageError(f"trust is 'open', 'corroborated', 'witnessed' or 'reviewed'; got {self.trust!r}")
+        _flag("Safety(trust_names=)", self.trust_names)
 
 
 @dataclass(frozen=True, slots=True)

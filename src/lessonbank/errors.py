@@ -18,7 +18,9 @@ LessonbankError
    ├─ SpaceMismatch          vectors of two spaces would meet
    ├─ VersionMismatch        the file is newer than this package
    ├─ Conflict               the change does not fit the bank's present state
-   └─ StoreUnavailable       file missing, read-only, locked, full or damaged
+   └─ StoreUnavailable       file missing, locked, full or replaced
+      ├─ ReadOnly            the bank was opened to read alone
+      └─ StoreDamaged        what the file holds is not what was written: salvage it, or restore a backup
 """
 
 from __future__ import annotations
@@ -154,6 +156,17 @@ class StoreUnavailable(StoreError):  # noqa: N818
     """The file is missing, read-only, locked, full or damaged."""
 
     code = "store_unavailable"
+
+
+class StoreDamaged(StoreUnavailable):
+    """The file does not hold what was written to it. The message ends with what to do."""
+
+    code = "store_damaged"
+
+    REMEDY: ClassVar[str] = ": run `lessonbank salvage BANK NEW`, or restore a backup"
+
+    def __init__(self, what: str, /) -> None:
+        super().__init__(f"{what}{self.REMEDY}")
 
 
 class ReadOnly(StoreUnavailable):

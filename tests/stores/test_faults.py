@@ -24,9 +24,9 @@ from _trouble import (
 )
 
 from lessonbank.cli import main as command_line
-from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
 
 PAGE = 4096
 
@@ -212,7 +212,9 @@ def middles(data: bytes) -> list[int]:
 
 
 @pytest.mark.full
-async def test_where_the_file_is_sound_everybody_goes_on(path: Path, filled: Fill) -> None:
+async def test_where_the_file_is_sound_everybody_reads_on_and_whoever_saw_damage_writes_no_more(
+    path: Path, filled: Fill
+) -> None:
     store = await filled(path)
     before = await looks(store)
     await added(store, experience(BIG, scope="big"), scope="big")
@@ -231,8 +233,9 @@ async def test_where_the_file_is_sound_everybody_goes_on(path: Path, filled: Fil
         }
         with companion(path) as other:
             (theirs,) = other.ask("add")
-            new = experience()
-            await added(store, new, along=[towards(2)])
-            assert {theirs, new.id} <= set(other.ask("look"))
+            for touch in ("keep", "apply", "record", "set_setting", "rebuild"):
+                with pytest.raises(StoreDamaged, match="lessonbank salvage") as caught:
+                    await TOUCHES[touch](store)
+                sentence(caught)
+            assert theirs in other.ask("look")
             assert (await store.get(theirs, scope=MINE)).id == theirs
-            assert new.id in {m.experience.id for m in await LOOKS["nearest"](store)}

@@ -16,7 +16,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
 from lessonbank.stores.sqlite._read import SCAN
-from lessonbank.testing._store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 pytestmark = [
     pytest.mark.anyio,
@@ -102,7 +102,7 @@ async def test_a_reading_goes_on_on_both_sides_of_a_fork(path: Path) -> None:
 async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._database._FORK_PATIENCE", 0.05)
+    monkeypatch.setattr("lessonbank.stores.sqlite._forks.PATIENCE", 0.05)
     async with opened(path) as store:
         await filled(store)
         begun, end = threading.Event(), threading.Event()

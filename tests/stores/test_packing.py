@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged, StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores._packing import packed, unpacked
-from lessonbank.testing._store_samples import experience
+from lessonbank.testing.store_samples import experience
 from lessonbank.types import Add
 from lessonbank.types.ids import digest
 
-KEPT = bytes.fromhex("04")
-"""Mark of the present dictionary."""
+KEPT = bytes.fromhex("05")
+"""Mark of the present dictionary and layout."""
 
 
 @given(text=st.text(max_size=300), times=st.sampled_from([1, 40, 400]))
@@ -38,7 +38,7 @@ def test_the_dictionary_is_the_one_that_files_were_written_with() -> None:
     """Whoever changes a byte of it makes every kept record unreadable: a new one needs a new mark."""
     assert packed("")[:1] == KEPT
     assert digest(_packing._WORDS.decode()) == "66685a8bc1fc47ef7b380d3d9e62485885f588d51097f722c0920a0fadc2ba2d"
-    kept = bytes.fromhex("042354ec27a214fa49c0ea1258e82ad50200")
+    kept = bytes.fromhex("05cadd00da2354ec27a214fa49c0ea1258e82ad50200")
     assert unpacked(kept) == b'{"kind":"retire","lesson_ids":["a"],"reason":"because"}'
 
 
@@ -49,7 +49,18 @@ def test_a_record_that_was_cut_off_is_refused_wherever_that_was() -> None:
             unpacked(whole[:length])
 
 
-@pytest.mark.parametrize("data", [b"", b"\x01", b"\x04abc", b"\x78\x9c", b"{}", b"\xff" * 40])
+def test_no_bit_of_a_record_can_flip_and_change_what_is_read() -> None:
+    whole = packed(Add(experience=experience()).model_dump_json())
+    for bit in range(len(whole) * 8):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            assert unpacked(bytes(flipped)) == unpacked(whole), "only the bits that fill up the last byte say nothing"
+        except StoreDamaged as error:
+            assert "lessonbank salvage" in str(error)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x05abc", b"\x05abcdefghi", b"\x78\x9c", b"{}", b"\xff" * 40])
 def test_what_was_never_packed_is_refused(data: bytes) -> None:
     with pytest.raises(StoreUnavailable, match="restore a backup"):
         unpacked(data)

@@ -70,14 +70,14 @@ class IntakeFilter:
         same = [isinstance(change, Add) and change.experience is given for change in changes]
         return tuple([c if known else await self.reply(c) for c, known in zip(changes, same, strict=True)])
 
-    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: str = "") -> Extraction:
-        """Redact drawn lessons, and reject what is none. `shown` is the text that memory showed before the attempts."""
+    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
+        """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
         drawn = await self.reply(drawn)
         if self.admission is None:
             return drawn
-        if isinstance(self.admission, LessonGate) and len(shown) <= _SHOWN and _small(drawn, attempts):
-            return self.admission(drawn, attempts, shown=[shown] if shown else [])
-        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=[shown] if shown else []))
+        if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):
+            return self.admission(drawn, attempts, shown=shown)
+        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=shown))
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""

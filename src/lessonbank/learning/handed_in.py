@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, cast
 
+from anyio import to_thread
 from pydantic import TypeAdapter
 
 from lessonbank.errors import UsageError
@@ -35,7 +37,12 @@ def checked_question(task: object, limit: object, /) -> str:
     return task
 
 
-def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
+async def run_from(source: object, /, *, task: str | None) -> Trajectory:
+    """One run: a trajectory, or its messages. Long messages are read in a thread. Raises FormatError, UsageError."""
+    return await to_thread.run_sync(partial(trajectory_from, source, task=task))
+
+
+async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
     """`source` as trajectories of one task: one trajectory or message list, or a list of those.
 
     `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
@@ -46,7 +53,7 @@ def runs_from(source: object, /, *, task: str | None, asked: str | None = None) 
     """
     several = _several(source)
     runs = [
-        trajectory_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
+        await run_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
         for one in (several if several is not None else [source])
     ]
     tasks = {run.task for run in runs}
@@ -97,10 +104,6 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
-
-
-SUBMITTED: Final = "lessonbank_submitted"
-"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
 def submitted(

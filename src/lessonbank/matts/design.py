@@ -18,6 +18,8 @@ Spent = Literal["tokens", "cost", "seconds"]
 
 MOST = 1_000
 """Runs of one task: beyond it an argument is a slip."""
+AT_ONCE = 8
+"""Runs made at once where the caller does not say: agents share keys, quotas and machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +74,8 @@ class Design:
 
     @property
     def concurrent_runs(self) -> int:
-        """All of them, unless the caller says how many."""
-        return min(self.k, self.concurrency or self.k)
+        """At most 8, unless the caller says how many."""
+        return min(self.k, self.concurrency or AT_ONCE)
 
     @property
     def in_waves(self) -> bool:

@@ -1,4 +1,4 @@
-"""Records as few bytes: their JSON, deflated against the field names that every record has."""
+"""Records as few bytes: a checksum and their JSON, deflated against the field names that every record has."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import zlib
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged
 from lessonbank.types import Record
 
 from ._records import dumped
 
 R = TypeVar("R", bound=Record)
 
-_MARK: Final = b"\x04"
-"""Names the present dictionary. Another dictionary needs another mark: what is packed must be readable for ever."""
+_MARK: Final = b"\x05"
+"""Names the present dictionary and layout: mark, checksum of the text, deflated text. Another needs another mark: what
+is packed must be readable for ever. The checksum is CRC-32, for accidents: a tenth of the cost of a keyed digest, four
+bytes, and whoever can forge it can write the file anyway."""
+_TEXT: Final = 5
+"""Where the deflated text begins."""
 
 _NAMES: Final = (
     b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],"ca'
@@ -58,7 +62,7 @@ def packed(text: str, /) -> bytes:
         deflate = _short.copy()
     else:
         deflate = zlib.compressobj(6, zlib.DEFLATED, -15, 8, zlib.Z_DEFAULT_STRATEGY, _WORDS)
-    return b"".join((_MARK, deflate.compress(data), deflate.flush()))
+    return b"".join((_MARK, zlib.crc32(data).to_bytes(4), deflate.compress(data), deflate.flush()))
 
 
 def packed_records(records: Sequence[R], /) -> list[tuple[R, bytes]]:
@@ -74,13 +78,15 @@ def unpacked(data: bytes, /) -> bytes:
     """The inverse of `packed`, as UTF-8.
 
     Raises:
-        StoreUnavailable: the bytes are damaged.
+        StoreDamaged: the bytes are not those that were written.
     """
     try:
         inflate = zlib.decompressobj(-15, _WORDS)
-        text = inflate.decompress(data[1:])
+        text = inflate.decompress(data[_TEXT:])
     except (zlib.error, TypeError) as error:  # a column of SQLite may hold a text or a number: whatever somebody put
-        raise StoreUnavailable(f"a kept record cannot be unpacked ({error}): restore a backup") from None
+        raise StoreDamaged(f"a kept record cannot be unpacked ({error})") from None
     if data[:1] != _MARK or not inflate.eof:
-        raise StoreUnavailable("a kept record cannot be unpacked (it is cut off): restore a backup")
+        raise StoreDamaged("a kept record cannot be unpacked (it is cut off)")
+    if zlib.crc32(text).to_bytes(4) != data[1:_TEXT]:
+        raise StoreDamaged("a kept record is not what was written (its checksum is wrong)")
     return text

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import StoreDamaged, UsageError
 from lessonbank.types import Record
 
 R = TypeVar("R", bound=Record)
@@ -23,17 +23,6 @@ def encodable(text: str, /) -> str:
     if text.isascii():
         return text
     return _SURROGATE.sub("\ufffd", text)
-
-
-def checked_scope(scope: str, /) -> str:
-    """`scope` itself. A lone surrogate is refused, not replaced: two scopes must never become one.
-
-    Raises:
-        UsageError: the scope cannot be written as UTF-8.
-    """
-    if encodable(scope) != scope:
-        raise UsageError(f"the scope {scope!r} contains a lone surrogate: use plain text")
-    return scope
 
 
 def dumped(record: R, /) -> tuple[R, str]:
@@ -56,7 +45,7 @@ def loaded(kind: type[R], text: str | bytes, /) -> R:
     """The record that `text` holds.
 
     Raises:
-        StoreUnavailable: the text is no such record; the file was damaged or edited.
+        StoreDamaged: the text is no such record.
     """
     try:
         return kind.model_validate_json(text)
@@ -69,9 +58,7 @@ def _loaded_slowly(kind: type[R], text: str | bytes) -> R:
     try:
         return kind.model_validate(json.loads(text))
     except (ValueError, RecursionError):
-        raise StoreUnavailable(
-            f"a kept {kind.__name__} cannot be read: the file is damaged or was edited by hand; restore a backup"
-        ) from None
+        raise StoreDamaged(f"a kept {kind.__name__} cannot be read") from None
 
 
 def _encodable_value(value: Any) -> Any:

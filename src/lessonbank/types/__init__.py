@@ -9,6 +9,8 @@ from .changes import Forgotten as Forgotten
 from .changes import JournalEntry as JournalEntry
 from .changes import Learned as Learned
 from .changes import Merge as Merge
+from .changes import Missing as Missing
+from .changes import Proposal as Proposal
 from .changes import Purge as Purge
 from .changes import Rejudge as Rejudge
 from .changes import Replace as Replace
@@ -34,8 +36,13 @@ from .recalls import Settlement as Settlement
 from .recalls import numbers_cited as numbers_cited
 from .record import Record as Record
 from .record import Text as Text
+from .repairs import FileState as FileState
+from .repairs import Lost as Lost
+from .repairs import Restored as Restored
+from .repairs import Salvaged as Salvaged
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import SUBMITTED as SUBMITTED
 from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json

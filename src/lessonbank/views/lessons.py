@@ -16,6 +16,7 @@ from lessonbank.types import (
     Json,
     Kind,
     Lesson,
+    Proposal,
     Provenance,
     Restore,
     Retire,
@@ -103,21 +104,15 @@ class AsyncLessons:
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
         when not. `by`: the person's name. Raises UsageError.
         """
-        _check_text(title=title, content=content, task=task)
         writer = person(by)
+        _check_text(title=title, content=content, task=task)
         lesson = Lesson(
             title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
         )
         new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        applied = await self._of.apply(
-            Add(experience=new),
-            _approval((lesson.id,), writer, ""),
-            by=by,
-            vectors=vectors,
-            space=self._of.retriever.space,
-        )
+        applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
@@ -135,6 +130,7 @@ class AsyncLessons:
 
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
+        writer = person(by)
         _check_text(**{name: text for name, text in (("title", title), ("content", content)) if text is not None})
         owner = await self._of.store.owner(id, scope=self._of.scope)
         lesson = _lesson(owner, id)
@@ -149,14 +145,21 @@ class AsyncLessons:
             title=safe.title,
             description=safe.description,
             content=safe.content,
-            by=person(by),
+            by=writer,
             reason=reason,
         )
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
         vectors, _ = await self._of.index([edited])
         vectors = {key: vector for key, vector in vectors.items() if key == id}
-        await self._of.apply(change, by=by, vectors=vectors, space=self._of.retriever.space if vectors else None)
+        await self._of.apply(change, by=by, vectors=vectors)
         return await self.get(id)
+
+    async def proposals(self) -> tuple[Proposal, ...]:
+        """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
+
+        `retire` takes such a lesson back. `approve` again keeps it, and ends the proposal.
+        """
+        return tuple(await self._of.ledger.proposals(scope=self._of.scope))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.

@@ -9,8 +9,7 @@ from typing import Any, cast
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import UsageError
-from lessonbank.learning.handed_in import SUBMITTED
-from lessonbank.types import Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
+from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
 from .handle import Handle, person
 

@@ -8,6 +8,7 @@ from lessonbank.config import UNSET
 from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
+from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 from lessonbank.protocols import Store
 
 
@@ -31,7 +32,7 @@ def choose(holdout: object, profile: str, /) -> Withholding:
     return Holdout(float(holdout), float(holdout))
 
 
-def measuring(store: Store, policy: Withholding, /, *, act: bool) -> Ledger:
+def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy) -> Ledger:
     """The ledger over a store.
 
     Raises:
@@ -41,7 +42,7 @@ def measuring(store: Store, policy: Withholding, /, *, act: bool) -> Ledger:
         raise UsageError(f"act is True or False; got {act!r}")
     from lessonbank.evidence.stored_ledger import StoredLedger
 
-    return StoredLedger(store, policy, act=act)
+    return StoredLedger(store, policy, act=act, trusts=trust in LEDGER_TRUSTS)
 
 
 def described(policy: Withholding, /) -> str:

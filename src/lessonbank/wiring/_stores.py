@@ -12,9 +12,9 @@ from lessonbank.protocols import Store
 
 def switched_off() -> Store:
     """The store of a bank whose memory is switched off. No file is touched."""
-    from lessonbank.stores.memory.off import SwitchedOffStore
+    from lessonbank.stores.sqlite.off import SwitchedOffStore
 
-    return SwitchedOffStore()
+    return SwitchedOffStore.in_memory()
 
 
 async def open_store(where: str | Path | File | Server, /) -> Store:
@@ -30,10 +30,6 @@ async def open_store(where: str | Path | File | Server, /) -> Store:
     name = str(name)
     if isinstance(file, Server) or "://" in name:
         raise UsageError(f"{name.split('://')[0]}:// is not a store of this release: give a file path, or ':memory:'")
-    if name == ":memory:":
-        from lessonbank.stores.memory import MemoryStore
-
-        return MemoryStore()
     if not name.strip():
         raise UsageError("connect needs a file path for the bank, or ':memory:'; got an empty text")
     from lessonbank.stores.sqlite import SqliteStore

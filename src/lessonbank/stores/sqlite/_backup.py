@@ -10,6 +10,7 @@ from typing import Final
 from lessonbank._replacing import abandon, begin, finish, is_database
 from lessonbank.errors import StoreUnavailable, UsageError
 
+from ._origin import move_away
 from ._schema import APPLICATION_ID
 
 _BATCH: Final = 1024
@@ -35,7 +36,8 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
     # Only reading takes the snapshot; without it, each batch would be of another moment.
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     target = target.resolve()
-    source = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    source = Path(file) if file else None
     try:
         _spare(target, source)
         _put(connection, source, target)
@@ -44,20 +46,23 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
         raise StoreUnavailable(f"cannot back up to {str(target)!r}: {what}; an earlier backup is untouched") from error
 
 
-def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
+def _put(connection: sqlite3.Connection, source: Path | None, target: Path) -> None:
     part = begin(target, like=source)
+    if source is None and not target.exists():
+        part.chmod(0o600)
     try:
-        _copy(connection, part)
-        _check(part)
+        copy(connection, part)
+        move_away(part)
+        check_whole(part)
         _clear_logs(target)
         finish(part, target)
     finally:
         abandon(part)
 
 
-def _spare(target: Path, source: Path) -> None:
-    own = [source.with_name(source.name + ending) for ending in _OWN]
-    if target in own or (target.exists() and target.samefile(source)):
+def _spare(target: Path, source: Path | None) -> None:
+    own = [source.with_name(source.name + ending) for ending in _OWN] if source else []
+    if target in own or (source and target.exists() and target.samefile(source)):
         raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")
     if target.is_dir():
         raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")
@@ -67,7 +72,8 @@ def _spare(target: Path, source: Path) -> None:
         )
 
 
-def _copy(connection: sqlite3.Connection, part: Path) -> None:
+def copy(connection: sqlite3.Connection, part: Path, /) -> None:
+    """The file as this connection sees it, in `part`."""
     with closing(sqlite3.connect(part, isolation_level=None)) as copy:
         # A crash throws the part away, so there is nothing to roll back, and `finish` syncs it once.
         copy.execute("PRAGMA journal_mode = OFF")
@@ -75,8 +81,8 @@ def _copy(connection: sqlite3.Connection, part: Path) -> None:
         connection.backup(copy, pages=_BATCH, sleep=0.01)
 
 
-def _check(part: Path) -> None:
-    """A damaged bank must not take the place of a backup that was sound."""
+def check_whole(part: Path, /) -> None:
+    """Refuse a damaged copy: it must not take the place of one that was sound."""
     with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro&immutable=1", uri=True)) as copy:
         (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":

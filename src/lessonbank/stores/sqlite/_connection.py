@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from ._errors import is_busy
+from ._origin import count_on
 
 _WRITER: Final = (
     "PRAGMA trusted_schema = OFF",
@@ -20,6 +21,12 @@ _WRITER: Final = (
 )
 # Little, because there are several readers, and every write to the file empties the caches of all.
 _READER: Final = ("PRAGMA trusted_schema = OFF", "PRAGMA cache_size = -2048", "PRAGMA query_only = ON")
+_IN_MEMORY: Final = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA journal_mode = MEMORY",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA secure_delete = ON",
+)
 _PAUSE: Final = (0.000_5, 0.002)
 """Seconds between two tries to write, at random. Of eight processes that write all the time, nobody waits for more than
 560 ms; with SQLite's own waiting, which sleeps ever longer, 2,500 ms."""
@@ -47,8 +54,25 @@ def connect(path: Path, /, *, mode: str, writing: bool, busy_timeout: float) -> 
     return connection
 
 
-def patiently(connection: sqlite3.Connection, statement: str, /, *, patience: float) -> sqlite3.Cursor:
-    """Execute what only one process may do at a time, as soon as no other does; give up after `patience` seconds."""
+def connect_in_memory() -> sqlite3.Connection:
+    """A connection to tables of its own. Nothing of them touches the disk, and what is deleted is overwritten."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, cached_statements=256)
+    for pragma in _IN_MEMORY:
+        connection.execute(pragma)
+    return connection
+
+
+def _never() -> bool:
+    return False
+
+
+def patiently(
+    connection: sqlite3.Connection, statement: str, /, *, patience: float, given_up: Callable[[], bool] = _never
+) -> sqlite3.Cursor:
+    """Execute what only one process may do at a time, as soon as no other does.
+
+    Gives up after `patience` seconds, or as soon as `given_up` says that nobody waits for it.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -56,15 +80,22 @@ def patiently(connection: sqlite3.Connection, statement: str, /, *, patience: fl
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(*_PAUSE))
+            time.sleep(random.uniform(*_PAUSE))
+            if given_up():
+                raise
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, /, *, patience: float) -> Generator[None]:
+def transaction(
+    connection: sqlite3.Connection, /, *, patience: float, given_up: Callable[[], bool] = _never
+) -> Generator[None]:
     """All that is written inside is on disk afterwards; if anything fails, nothing was written."""
-    patiently(connection, "BEGIN IMMEDIATE", patience=patience)
+    patiently(connection, "BEGIN IMMEDIATE", patience=patience, given_up=given_up)
+    before = connection.total_changes
     try:
         yield
+        if connection.total_changes != before:
+            count_on(connection)
         connection.execute("COMMIT")
     except BaseException:
         # SQLite has ended it already after some failures, such as a full disk.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,17 +14,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from lessonbank.errors import ReadOnly, StoreUnavailable, UsageError
+from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
+from . import _forks
 from ._connection import Connection, connect, patiently, transaction
 from ._errors import is_busy, unavailable
+from ._origin import Origin
 from ._schema import check_current, check_version, prepare
 
 T = TypeVar("T")
 
 CLOSED: Final = "this store is closed: open it again"
-_FORK_PATIENCE: Final = 5.0
-"""Seconds a fork waits for the calls of other threads."""
+TORN: Final = (
+    "this process was forked while its parent was busy with {path}, and cannot use it safely: "
+    "start it by spawning, or fork while the bank rests"
+)
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
@@ -33,14 +36,13 @@ _TOGETHER: Final = 64
 
 
 class Stream:
-    """Rows of one query, read in batches from one snapshot that stays open in between."""
+    """Rows of one query, read in batches; where they come from a `connection`, its snapshot stays open in between."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, sql: str, values: Sequence[Any], /) -> None:
+    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: sqlite3.Connection | None = None) -> None:
         self._turn = threading.Lock()
         self._path = path
-        self.connection: sqlite3.Connection | None = connection
-        connection.execute("BEGIN")
-        self._rows: Iterator[Any] | sqlite3.Cursor | None = connection.execute(sql, values)
+        self._connection = connection
+        self._rows: Iterator[Any] | None = iter(rows)
 
     def take(self, count: int, /) -> list[Any]:
         """The next rows; none at the end.
@@ -59,26 +61,36 @@ class Stream:
     def detach(self) -> None:
         """Read what is left and give the snapshot back, so that a fork finds no connection open."""
         with self._turn:
-            if self.connection is None or self._rows is None:
+            if self._connection is None or self._rows is None:
                 return
             with suppress(sqlite3.Error):
                 self._rows = iter(list(self._rows))
-                self.connection.close()
-                self.connection = None
+                self._connection.close()
+                self._connection = None
 
     def close(self) -> None:
         """Give the snapshot back."""
         with self._turn:
-            connection, self.connection, self._rows = self.connection, None, None
+            connection, self._connection, self._rows = self._connection, None, None
         if connection is not None:
             connection.close()
+
+
+class _Written(Future[Any]):
+    """Knows that nobody waits for it any more, also when the thread has taken it up."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
 
 
 @dataclass(slots=True, eq=False)
 class _Job:
     work: Callable[..., Any]
     arguments: Sequence[Any]
-    future: Future[Any] = field(default_factory=Future)
+    future: _Written = field(default_factory=_Written)
 
 
 class Database:
@@ -89,7 +101,7 @@ class Database:
     """
 
     def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
-        if str(path) in {"", ":memory:"}:
+        if not str(path):
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
@@ -98,9 +110,11 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._closed = False
         self._torn = False
+        self._damage = ""
         self._begin_afresh()
 
     def _begin_afresh(self) -> None:
+        self._origin = Origin(self.path)
         self._state = threading.Condition()
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
@@ -129,7 +143,7 @@ class Database:
                 prepare(connection, self.path, patience=self._busy_timeout)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
-        _databases.add(self)
+        _forks.watch(self)
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -140,11 +154,25 @@ class Database:
 
     def call(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of a call that takes a while and needs no connection."""
-        return self._submitted(self._reading, work, *arguments)
+        return self._submitted(self._reading, self._sound, work, *arguments)
 
     def read(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """What `work` will find in one snapshot; it is called with a connection before its `arguments`."""
-        return self._submitted(self._reading, self._read, work, *arguments)
+        return self._submitted(self._reading, self._sound, self._read, work, *arguments)
+
+    def _sound(self, work: Callable[..., T], *arguments: Any) -> T:
+        """What `work` finds. Damage is remembered: what is written on top of it could be lost, or make it worse."""
+        try:
+            return work(*arguments)
+        except StoreDamaged as error:
+            self.damaged(str(error))
+            raise
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a number or a text that no bank writes
+            raise StoreDamaged(f"{self.path} holds what no bank can hold ({type(error).__name__}: {error})") from error
+
+    def damaged(self, what: str, /) -> None:
+        """Refuse every further write."""
+        self._damage = self._damage or what.removesuffix(StoreDamaged.REMEDY)
 
     def _read(self, work: Callable[..., T], *arguments: Any) -> T:
         with self._lease(self._readers) as connection:
@@ -159,10 +187,12 @@ class Database:
     def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-        Cancelled while it still waits, it is not done at all.
+        Cancelled while it still waits, for its turn or for another process, it is not done at all.
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
+        if self._damage:
+            raise StoreDamaged(f"nothing is written to a damaged bank ({self._damage})")
         job = _Job(work, arguments)
         self._waiting.append(job)
         try:
@@ -199,9 +229,13 @@ class Database:
         try:
             with (
                 self._lease(self._writers, ending=True) as connection,
-                transaction(connection, patience=self._busy_timeout),
+                transaction(
+                    connection,
+                    patience=self._busy_timeout,
+                    given_up=lambda: all(job.future.given_up for job in jobs),
+                ),
             ):
-                check_version(connection, self.path)
+                self._origin.check_view(check_version(connection, self.path))
                 outcomes = [_outcome(connection, job) for job in jobs]
         except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
             if len(jobs) > 1 and not is_busy(error.__cause__):  # one wait for a lock is enough for all
@@ -210,6 +244,8 @@ class Database:
                 return
             outcomes = [(None, error)] * len(jobs)
         for job, (result, error) in zip(jobs, outcomes, strict=True):
+            if isinstance(error, StoreDamaged):
+                self.damaged(str(error))
             if error is None:
                 job.future.set_result(result)
             else:
@@ -230,7 +266,8 @@ class Database:
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
-            stream = Stream(connection, self.path, sql, values)
+            connection.execute("BEGIN")
+            stream = Stream(connection.execute(sql, values), self.path, connection=connection)
             self._streams.add(stream)
             return stream
 
@@ -244,10 +281,11 @@ class Database:
         if self._closed:
             raise StoreUnavailable(CLOSED)
         if self._torn:
-            raise StoreUnavailable(
-                f"this process was forked while its parent was busy with {self.path}, and cannot use it safely: "
-                "start it by spawning, or fork while the bank rests"
-            )
+            raise StoreUnavailable(TORN.format(path=self.path))
+
+    def holds(self, identity: tuple[int, int], /) -> bool:
+        """Whether this is that file, and open."""
+        return not self._closed and self._identity == identity
 
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
@@ -290,6 +328,7 @@ class Database:
     def _connection(self, idle: list[Connection]) -> Connection:
         if self._identity not in (None, _identity(self.path)):
             raise StoreUnavailable(f"{self.path} was moved, deleted or replaced while it was open: open it again")
+        self._origin.check()
         log = _identity(self._log)
         if any(one.log not in (None, log) for one in (*idle[-1:], *self._writers[-1:])):
             raise StoreUnavailable(f"the log {self._log} was moved or deleted while the bank was open: open it again")
@@ -331,7 +370,7 @@ class Database:
         """Let the calls under way finish, start no new ones, and close what is idle."""
         with self._state:
             self._paused = True
-            if self._state.wait_for(lambda: not self._leased, timeout=_FORK_PATIENCE):
+            if self._state.wait_for(lambda: not self._leased, timeout=_forks.PATIENCE):
                 self._close_idle()
             for stream in tuple(self._streams):
                 stream.detach()
@@ -344,7 +383,7 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Forget, without touching them, whatever connections and locks the parent still held."""
-        _inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
+        _forks.inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
 
@@ -377,24 +416,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+def is_open_here(path: Path, /) -> bool:
+    """Whether this process has the bank open: nobody but SQLite may open its file then."""
+    identity = _identity(path)
+    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
+
+
 _making: Final = threading.Lock()
 """Held until a new file is closed again: nobody has it open with SQLite before."""
-_inherited: list[object] = []
-"""Kept alive for good: finalising an inherited connection would use the parent's locks."""
-
-
-def _each(step: Callable[[Database], None]) -> Callable[[], None]:
-    def run() -> None:
-        for database in tuple(_databases):
-            step(database)
-
-    return run
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_each(Database.before_fork),
-        after_in_parent=_each(Database.after_fork_in_parent),
-        after_in_child=_each(Database.after_fork_in_child),
-    )

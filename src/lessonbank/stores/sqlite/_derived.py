@@ -16,7 +16,7 @@ from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
 
 from ._rows import AMONG_IDS, among_ids, mark, term, terms
 
-_TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
+TASKS: Final = "SELECT e.number, abs(e.scope), t.task FROM experiences e JOIN tasks t ON t.number = e.number"
 RUN: Final = 1
 RECALL: Final = 2
 EXPERIENCE: Final = 3
@@ -121,7 +121,7 @@ def index_tail(
     last = max((before, *known))
     if last - done < TAIL:
         return
-    rows = connection.execute(f"{_TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
+    rows = connection.execute(f"{TASKS} WHERE e.number > ? AND e.number <= ?", (done, before)).fetchall()
     waiting = ((n, of, known[n] if n in known else " ".join(words(task))) for n, of, task in rows)
     _index(connection, chain(waiting, ((n, scope, said) for n, said in known.items() if n > max(before, done))))
     connection.execute("UPDATE indexed SET upto = ?", (last,))
@@ -151,7 +151,7 @@ def unindex_words(connection: sqlite3.Connection, scope: int, number: int, task:
 def reindex_words(connection: sqlite3.Connection, /) -> None:
     """Rebuild the word index of every scope."""
     connection.execute("INSERT INTO word_index (word_index) VALUES ('delete-all')")
-    rows = connection.execute(_TASKS)
+    rows = connection.execute(TASKS)
     _index(connection, ((number, scope, " ".join(words(task))) for number, scope, task in rows))
     connection.execute("DELETE FROM indexed")
     connection.execute("INSERT INTO indexed (upto) SELECT coalesce(max(number), 0) FROM experiences")

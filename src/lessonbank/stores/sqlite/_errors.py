@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged, StoreUnavailable
 
 _CAUSES: Final = {
     sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
@@ -16,8 +16,8 @@ _CAUSES: Final = {
     sqlite3.SQLITE_IOERR: "{path} cannot be read or written ({error}): check the disk and its free space",
     sqlite3.SQLITE_CANTOPEN: "{path} cannot be opened: check that its folder exists and may be written",
     sqlite3.SQLITE_PERM: "{path} may not be opened: check its permissions",
-    sqlite3.SQLITE_CORRUPT: "{path} is damaged ({error}): rebuild its indexes, or restore a backup",
-    sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file",
+    sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file; if it was a bank, run "
+    "`lessonbank salvage BANK NEW`",
 }
 
 
@@ -26,8 +26,10 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if "no such module: fts5" in str(error):
         return StoreUnavailable("this Python's SQLite was built without FTS5: use another Python build")
+    if code == sqlite3.SQLITE_CORRUPT or "Could not decode" in str(error):
+        return StoreDamaged(f"{path} is damaged ({error})")
     if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
-        return StoreUnavailable(f"{path} lacks what every bank has ({error}): it is damaged; restore a backup")
+        return StoreDamaged(f"{path} is damaged: it lacks what every bank has ({error})")
     cause = _CAUSES.get(code, "{path} cannot be used: {error}")
     return StoreUnavailable(cause.format(path=path, error=error))
 

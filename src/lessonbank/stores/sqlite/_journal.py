@@ -14,6 +14,7 @@ from lessonbank.types import Experience, JournalEntry
 from lessonbank.types.ids import now
 from lessonbank.types.timeline import Entry
 
+from ._checks import checksum
 from ._rows import ScopeRow, among, journal_number
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def journal(
     first = scope.sequence + 1
     places = chain(touched, repeat(_NOTHING))
     connection.executemany(
-        "INSERT INTO journal (number, at, kind, writer, whole, part, entry) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO journal (number, at, kind, writer, whole, part, entry, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (number, at, entry.kind, batch.writer, *_parted(t), blob)
+            (number, at, entry.kind, batch.writer, *_parted(t), blob, checksum(number, at, batch.writer))
             for number, (entry, blob), t in zip(
                 count(journal_number(scope.number, first)), batch.entries, places, strict=False
             )

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
+from lessonbank.protocols import REFUSED
 from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import loaded, microseconds
@@ -16,10 +17,10 @@ from lessonbank.types import Erased, Erasure, Experience, Forgotten, JournalEntr
 from lessonbank.types.ids import new_id
 
 from ._derived import RECALL, derive, recount, reindex_words, settle_all, underive, untag
-from ._read import counts
+from ._read import counts, setting
 from ._rows import AMONG, ScopeRow, among, entry_of, experience_of, find_scope, journal_number, make_scope
 from ._vector_blocks import drop, forget
-from ._write import Batch, journal, stale_lessons
+from ._write import Batch, journal, set_setting, stale_lessons
 
 UNFINISHED: Final = "purge.unfinished"
 """The setting that stands from the purge until its bytes are gone from the file, too."""
@@ -94,8 +95,8 @@ def forget_old(connection: sqlite3.Connection, name: str, before: datetime, writ
 
 
 def _forget_recalls(connection: sqlite3.Connection, scope: ScopeRow, end: int) -> int:
-    connection.execute("INSERT OR IGNORE INTO settings (key, value) VALUES (?, ?)", (SALT, new_id()))
-    (salt,) = connection.execute("SELECT value FROM settings WHERE key = ?", (SALT,)).fetchone()
+    salt = setting(connection, SALT) or new_id()
+    set_setting(connection, SALT, salt)
     rows = connection.execute(
         "SELECT number, record, EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)"
         " FROM recalls r WHERE scope = ? AND created_at < ?",
@@ -122,7 +123,7 @@ def _append(connection: sqlite3.Connection, name: str, writer: str, told: Purge 
 
 
 def _leave_bytes(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (UNFINISHED, new_id()))
+    set_setting(connection, UNFINISHED, new_id())
 
 
 def _finish(connection: sqlite3.Connection, name: str) -> None:
@@ -131,7 +132,7 @@ def _finish(connection: sqlite3.Connection, name: str) -> None:
     scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-    connection.execute("DELETE FROM settings WHERE key = ?", (told_key(name),))
+    connection.execute("DELETE FROM settings WHERE key IN (?, ?)", (told_key(name), REFUSED + name))
     _leave_bytes(connection)
 
 
@@ -245,8 +246,7 @@ def _scrub_recalls(connection: sqlite3.Connection, scope: ScopeRow, erasing: Era
 
 def mark(connection: sqlite3.Connection, /) -> str | None:
     """Which purge was the last whose bytes may still be in the file."""
-    row = connection.execute("SELECT value FROM settings WHERE key = ?", (UNFINISHED,)).fetchone()
-    return row[0] if row else None
+    return setting(connection, UNFINISHED)
 
 
 def finished(connection: sqlite3.Connection, mark: str | None, /) -> None:

@@ -15,6 +15,7 @@ from lessonbank.types.timeline import Entry, live, named_lessons
 
 from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
+from ._read import setting
 from ._rows import among, entry_of, experience_of, journal_number, sequence_of
 from ._vector_blocks import rejoin
 
@@ -143,4 +144,4 @@ def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]
 
 def unfinished(connection: sqlite3.Connection, /) -> bool:
     """Whether a purge was interrupted before its bytes were gone."""
-    return connection.execute("SELECT 1 FROM settings WHERE key = ?", (UNFINISHED,)).fetchone() is not None
+    return setting(connection, UNFINISHED) is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from lessonbank._batches import batches
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target
 from lessonbank.stores._packing import unpacked
 from lessonbank.types import Experience, JournalEntry, Rollback
@@ -39,12 +39,15 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if set(chain(*now)) != set(chain(*then)):
-        _change_over(connection, scope, batch.scope, then)
+        change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 
 
-def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range]) -> None:
-    """An experience's record follows from the last entry that wrote it, so only other versions are written anew."""
+def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range], /) -> None:
+    """Make the experiences of a scope what the entries of `then` left.
+
+    An experience's record follows from the last entry that wrote it, so only other versions are written anew.
+    """
     wanted = _versions(connection, scope, then)
     found = connection.execute(
         "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)
@@ -104,7 +107,7 @@ def _records(
     found = folded(entry_of(unpacked(blob)) for blob in _entries(connection, scope, other, spans))
     records = {number: found[id] for id, number in ids.items() if id in found}
     if len(records) < len(other):
-        raise StoreUnavailable("the journal no longer tells what the bank was then: restore a backup")
+        raise StoreDamaged("the journal no longer tells what the bank was then")
     return records
 
 

@@ -10,11 +10,13 @@ from typing import Annotated, Final
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from lessonbank.errors import StoreUnavailable
+from lessonbank.errors import StoreDamaged
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.types import Add, Experience, Lesson, Merge, Replace
 from lessonbank.types.timeline import Entry
+
+from ._checks import checksum
 
 PARTS: Final = 4096
 """The key of a vector is its experience's number times this, plus the place of a lesson, or 0 for the task."""
@@ -55,7 +57,7 @@ def make_scope(connection: sqlite3.Connection, name: str, /) -> ScopeRow:
     found = find_scope(connection, name)
     if found is not NOWHERE:
         return found
-    connection.execute("INSERT INTO scopes (name) VALUES (?)", (name,))
+    connection.execute("INSERT INTO scopes (name, sum) VALUES (?, ?)", (name, checksum(name)))
     return find_scope(connection, name)
 
 
@@ -110,14 +112,14 @@ def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:
     """An experience from its own record, or else from the journal entry that holds it.
 
     Raises:
-        StoreUnavailable: neither does; the file was damaged or edited.
+        StoreDamaged: neither does.
     """
     if record is not None:
         return loaded(Experience, unpacked(record))
     held = entry_of(unpacked(entry)) if entry is not None else None
     if isinstance(held, Add | Replace | Merge):
         return held.experience
-    raise StoreUnavailable("a kept experience has lost its record: the file is damaged; restore a backup")
+    raise StoreDamaged("a kept experience has lost its record")
 
 
 _Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
@@ -127,7 +129,7 @@ def entry_of(text: bytes, /) -> Entry:
     """What happened, from the JSON of its journal entry.
 
     Raises:
-        StoreUnavailable: the text is no entry; the file was damaged or edited.
+        StoreDamaged: the text is no entry.
     """
     try:
         return _Entry.validate_json(text)
@@ -137,7 +139,7 @@ def entry_of(text: bytes, /) -> Entry:
         # Deeper nesting than pydantic's own JSON reader takes.
         return _Entry.validate_python(json.loads(text))
     except (ValueError, RecursionError):
-        raise StoreUnavailable("a journal entry cannot be read: the file is damaged; restore a backup") from None
+        raise StoreDamaged("a journal entry cannot be read") from None
 
 
 def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:

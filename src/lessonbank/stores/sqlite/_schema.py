@@ -6,20 +6,24 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.protocols import RECEIPT_SECRET
 
+from ._checks import checksum
 from ._connection import patiently, transaction
+from ._origin import first_count, format_of
 
 APPLICATION_ID: Final = 0x4C424E4B
 """`LBNK`, where SQLite and `file` look for what a database is."""
-FORMAT: Final = 6
+FORMAT: Final = 7
 """The format this release writes."""
-OLDEST: Final = 6
+OLDEST: Final = 7
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
-"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{6: "0007_what_changed.sql"}`."""
+"""A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{7: "0008_what_changed.sql"}`."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -32,12 +36,29 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
     _check(connection, path)
     _log_ahead(connection, path, patience=patience)
     if version(connection) < FORMAT:
-        _migrate(connection, path, patience=patience)
+        make_tables(connection, path, patience=patience)
+        connection.execute("PRAGMA wal_checkpoint").fetchone()  # so that the file itself says what it is
+
+
+def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: float = 0.0) -> None:
+    """Bring the tables to today's, all of them or none. Raises StoreUnavailable, VersionMismatch."""
+    with transaction(connection, patience=patience):
+        # Another process may have been faster while this one waited.
+        _check(connection, path)
+        value = check_version(connection, path)
+        found = format_of(value)
+        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
+            run(connection, name)
+        if not found:
+            secret = RECEIPT_SECRET, token_hex(32)
+            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 
 
 def version(connection: sqlite3.Connection, /) -> int:
     """The number of the last migration this file has seen."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    return format_of(int(connection.execute("PRAGMA user_version").fetchone()[0]))
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
@@ -60,9 +81,14 @@ def check_current(connection: sqlite3.Connection, path: Path, /) -> None:
         raise VersionMismatch(f"{path} has not the tables of this release yet: open it for writing once")
 
 
-def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
-    """Refuse a file that a newer release has written, or one that no release wrote. Raises VersionMismatch."""
-    found = version(connection)
+def check_version(connection: sqlite3.Connection, path: Path, /) -> int:
+    """The `user_version` of a file; one that a newer release has written, or no release, is refused.
+
+    Raises:
+        VersionMismatch: it is.
+    """
+    value = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    found = format_of(value)
     if found > FORMAT:
         raise VersionMismatch(
             f"{path} was written by a newer release (format {found}, this one knows {FORMAT}): "
@@ -73,23 +99,13 @@ def check_version(connection: sqlite3.Connection, path: Path, /) -> None:
             f"{path} was written by a development version (format {found}, the oldest known is {OLDEST}): "
             "export it with that version and import it here; nothing was changed"
         )
+    return value
 
 
 def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
     mode = patiently(connection, "PRAGMA journal_mode = WAL", patience=patience).fetchone()[0]
     if mode != "wal":
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
-
-
-def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
-    with transaction(connection, patience=patience):
-        # Another process may have been faster while this one waited.
-        _check(connection, path)
-        found = version(connection)
-        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
-            run(connection, name)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
 
 
 def run(connection: sqlite3.Connection, name: str, /) -> None:

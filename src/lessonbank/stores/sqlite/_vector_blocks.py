@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._vectors import keys_from_blob, keys_to_blob, placeable, row_size, to_blobs
 
+from ._checks import checksum
 from ._rows import AMONG, AMONG_IDS, PARTS, ScopeRow, SpaceRow, among, among_ids, find_space, numbers_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ def place(
     placed = zip((keys[id] for id in ids), to_blobs(rows), strict=True)
     if len(ids) < FRESH:
         connection.executemany(
-            "INSERT OR REPLACE INTO fresh (space, key, revision, vector) VALUES (?, ?, ?, ?)",
-            [(space.number, key, revision, vector) for key, vector in placed],
+            "INSERT OR REPLACE INTO fresh (space, key, revision, vector, sum) VALUES (?, ?, ?, ?, ?)",
+            [(space.number, key, revision, vector, checksum(key, vector)) for key, vector in placed],
         )
         placed = iter(())
     if revision // FRESH > space.revision // FRESH:
@@ -60,9 +61,14 @@ def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, b
     every = dict(chain(rows, more))
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
     connection.executemany(
-        "INSERT INTO blocks (space, keys, vectors) VALUES (?, ?, ?)",
-        ((space, keys_to_blob(part), b"".join(every[key] for key in part)) for part in _batches(sorted(every))),
+        "INSERT INTO blocks (space, keys, vectors, sum) VALUES (?, ?, ?, ?)",
+        ((space, *_block(part, b"".join(every[key] for key in part))) for part in _batches(sorted(every))),
     )
+
+
+def _block(keys: Sequence[int], vectors: bytes) -> tuple[bytes, bytes, int]:
+    packed = keys_to_blob(keys)
+    return packed, vectors, checksum(packed, vectors)
 
 
 def _batches(keys: Sequence[int]) -> Iterable[Sequence[int]]:
@@ -129,8 +135,8 @@ def _shrink(connection: sqlite3.Connection, block: int, keys: Sequence[int], lef
         return
     (vectors,) = connection.execute("SELECT vectors FROM blocks WHERE number = ?", (block,)).fetchone()
     connection.execute(
-        "UPDATE blocks SET keys = ?, vectors = ? WHERE number = ?",
-        (keys_to_blob(keys), b"".join(vectors[at * size : at * size + size] for at in left), block),
+        "UPDATE blocks SET keys = ?, vectors = ?, sum = ? WHERE number = ?",
+        (*_block(keys, b"".join(vectors[at * size : at * size + size] for at in left)), block),
     )
 
 
@@ -138,7 +144,11 @@ def drop(connection: sqlite3.Connection, space: int, /) -> None:
     """Forget the vectors of a space, and how many numbers they had."""
     for table in ("fresh", "blocks"):
         connection.execute(f"DELETE FROM {table} WHERE space = ?", (space,))
-    connection.execute("UPDATE spaces SET dimensions = NULL, epoch = epoch + 1 WHERE number = ?", (space,))
+    scope, name = connection.execute("SELECT scope, name FROM spaces WHERE number = ?", (space,)).fetchone()
+    connection.execute(
+        "UPDATE spaces SET dimensions = NULL, epoch = epoch + 1, sum = ? WHERE number = ?",
+        (checksum(scope, name, None), space),
+    )
 
 
 def rejoin(connection: sqlite3.Connection, /) -> None:
@@ -146,8 +156,10 @@ def rejoin(connection: sqlite3.Connection, /) -> None:
     for table in ("fresh", "blocks"):
         connection.execute(f"DELETE FROM {table} WHERE space NOT IN (SELECT number FROM spaces)")
     places = last_places(connection)
-    spaces = connection.execute("SELECT number, scope, dimensions FROM spaces").fetchall()
-    for space, scope, dimensions in spaces:
+    spaces = connection.execute("SELECT number, scope, name, dimensions, sum FROM spaces").fetchall()
+    for space, scope, name, dimensions, kept in spaces:
+        if kept != checksum(scope, name, dimensions):
+            drop(connection, space)
         numbers = connection.execute("SELECT number FROM experiences WHERE scope IN (?, ?)", (scope, -scope))
         known = {number: places[number] for (number,) in numbers}
         found = _rows(connection, space, dimensions)
@@ -169,20 +181,26 @@ def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
 def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) -> Iterable[tuple[int, bytes]]:
     size = row_size(dimensions or 0)
     blocks = connection.execute(
-        "SELECT keys, vectors FROM blocks WHERE space = ? AND length(vectors) * 8 = length(keys) * ? ORDER BY number",
+        "SELECT keys, vectors, sum FROM blocks WHERE space = ? AND length(vectors) * 8 = length(keys) * ?"
+        " ORDER BY number",
         (space, size),
     )
-    for keys, vectors in blocks:
+    for keys, vectors, kept in blocks:
+        if kept != checksum(keys, vectors):
+            continue
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
-    yield from connection.execute("SELECT key, vector FROM fresh WHERE space = ? AND length(vector) = ?", (space, size))
+    fresh = connection.execute(
+        "SELECT key, vector, sum FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
+    )
+    yield from ((key, vector) for key, vector, kept in fresh if kept == checksum(key, vector))
 
 
 def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:
     connection.execute(
-        "INSERT INTO spaces (scope, name, dimensions) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (scope, name) DO UPDATE SET dimensions = ?3 WHERE dimensions IS NULL",
-        (scope.number, name, dimensions),
+        "INSERT INTO spaces (scope, name, dimensions, sum) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (scope, name) DO UPDATE SET dimensions = ?3, sum = ?4 WHERE dimensions IS NULL",
+        (scope.number, name, dimensions, checksum(scope.number, name, dimensions)),
     )
     return SpaceRow(
         *connection.execute(

@@ -6,24 +6,27 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
-from lessonbank.stores._listing import outcomes
+from lessonbank.stores._listing import outcomes, tags
 from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import loaded, microseconds
+from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
 from lessonbank.types.timeline import Entry, live
 
-from ._derived import listed
+from ._checks import checksum
+from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
 from ._rebuild import ids_of, journal_of, named, unfinished
-from ._rows import PARTS, entry_of, experience_of, mark, sequence_of
+from ._rows import PARTS, entry_of, experience_of, mark, sequence_of, terms
 from ._vector_blocks import last_places
 
+SQLITE_SAYS: Final = "SQLite says: "
+"""How the problems begin that make a file unfit to be written to."""
 _ORPHANS: Final = {
     "lessons without an experience": (
         "FROM lessons x LEFT JOIN experiences e ON e.number = x.experience"
@@ -62,17 +65,6 @@ _FAULTS: Final = {
         "SELECT count(*) FROM scopes s WHERE (s.documents, s.words) <>"
         " (SELECT count(*), coalesce(sum(words), 0) FROM experiences e WHERE e.scope = s.number)"
     ),
-    "experiences are missing from the word index": (
-        "SELECT count(*) FROM experiences WHERE words > 0 AND number <= (SELECT upto FROM indexed)"
-        " AND number NOT IN (SELECT DISTINCT doc FROM word_places)"
-    ),
-    "experiences in the word index do not exist": (
-        "SELECT count(*) FROM (SELECT DISTINCT doc FROM word_places) WHERE doc NOT IN (SELECT number FROM experiences)"
-    ),
-    "experiences are in the word index too early": (
-        "SELECT count(*) FROM experiences WHERE number > coalesce((SELECT upto FROM indexed), 0)"
-        " AND number IN (SELECT DISTINCT doc FROM word_places)"
-    ),
     "vectors do not fit their space": (
         "SELECT (SELECT count(*) FROM fresh f LEFT JOIN spaces s ON s.number = f.space"
         " WHERE length(f.vector) IS NOT 4 + 2 * s.dimensions)"
@@ -86,9 +78,22 @@ _FAULTS: Final = {
 }
 
 
+_SUMS: Final = {
+    "scopes do not have the name that was written": ("SELECT sum, name FROM scopes",),
+    "journal entries do not have the time or the writer that was written": (
+        "SELECT sum, number, at, writer FROM journal",
+    ),
+    "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
+    "vectors are not what was written": ("SELECT sum, key, vector FROM fresh", "SELECT sum, keys, vectors FROM blocks"),
+    "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
+    "settings are not what was written": ("SELECT sum, key, value FROM settings",),
+}
+"""What has a checksum of its own, see `_checks`."""
+
+
 def problems(connection: sqlite3.Connection, /) -> list[str]:
     """What is wrong, one sentence each; empty when the file is sound."""
-    found = [f"SQLite says: {text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
+    found = [f"{SQLITE_SAYS}{text}" for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
     if found:
         return found
     if unfinished(connection):
@@ -102,10 +107,14 @@ def _counts(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         yield what, connection.execute(f"SELECT count(*) {source} WHERE e.rowid IS NULL").fetchone()[0]
     for what, question in _FAULTS.items():
         yield what, connection.execute(question).fetchone()[0]
+    for what, rows in _SUMS.items():
+        yield what, sum(kept != checksum(*values) for sql in rows for kept, *values in connection.execute(sql))
     yield "vectors without an experience or lesson", _vectors_of_nothing(connection)
-    for what, kind, table in (("runs", Trajectory, "trajectories"), ("receipts", Recall, "recalls")):
-        rows = connection.execute(f"SELECT s.name, x.id, x.record FROM {table} x JOIN scopes s ON s.number = x.scope")
-        yield f"{what} cannot be read", sum(not _is(kind, *row) for row in rows)
+    yield "experiences are not in the word index with their words", _unlike_words(connection)
+    for what, table, said in (("runs", "trajectories", _said_of_run), ("receipts", "recalls", _said_of_recall)):
+        rows = connection.execute(f"SELECT s.name, x.* FROM {table} x JOIN scopes s ON s.number = x.scope")
+        rows.row_factory = sqlite3.Row
+        yield f"{what} cannot be read, or not be found by what they say", sum(not said(connection, row) for row in rows)
     yield from _experiences(connection)
     yield from _journals(connection)
 
@@ -118,12 +127,38 @@ def _vectors_of_nothing(connection: sqlite3.Connection) -> int:
     return sum(key % PARTS > places.get(key // PARTS, -1) for key in keys)
 
 
-def _is(kind: type[Trajectory | Recall], scope: str, id: str, blob: bytes) -> bool:
+def _unlike_words(connection: sqlite3.Connection) -> int:
+    """How many tasks the index has not as they are, or has too early."""
+    places = connection.execute("SELECT doc, term FROM word_places ORDER BY doc, offset")
+    there = {doc: checksum(*(term for _, term in terms)) for doc, terms in groupby(places, lambda row: row[0])}
+    tasks = connection.execute(f"{TASKS} WHERE e.number <= ?", (upto(connection),))
+    said = ((number, terms(scope, " ".join(words(task))).split()) for number, scope, task in tasks)
+    return len(_unlike(there, {number: checksum(*those) for number, those in said if those}))
+
+
+def _said_of_run(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
     try:
-        record = loaded(kind, unpacked(blob))
+        run = loaded(Trajectory, unpacked(row["record"]))
     except StoreUnavailable:
         return False
-    return record.id == id and getattr(record, "scope", scope) == scope
+    return run.id == row["id"] and _tagged(connection, RUN, row["number"], run)
+
+
+def _said_of_recall(connection: sqlite3.Connection, row: sqlite3.Row) -> bool:
+    try:
+        recall = loaded(Recall, unpacked(row["record"]))
+    except StoreUnavailable:
+        return False
+    listed = connection.execute("SELECT lesson FROM shown WHERE recall = ?", (row["number"],))
+    shown = {encodable(candidate.lesson_id) for candidate in recall.candidates if candidate.shown}
+    columns = recall.id, recall.scope, microseconds(recall.created_at), shown
+    there = row["id"], row["name"], row["created_at"], {id for (id,) in listed}
+    return columns == there and _tagged(connection, RECALL, row["number"], recall)
+
+
+def _tagged(connection: sqlite3.Connection, kind: int, number: int, record: Trajectory | Recall | Experience) -> bool:
+    rows = connection.execute("SELECT tag FROM tags WHERE kind = ? AND record = ?", (kind, number))
+    return {tag for (tag,) in rows} == set(tags(record.metadata))
 
 
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
@@ -144,7 +179,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
             lost += 1
             continue
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
-        wrong += derived != _derived(experience)
+        wrong += derived != _derived(experience) or not _tagged(connection, EXPERIENCE, number, experience)
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
 
@@ -235,4 +270,7 @@ def _entry(blob: bytes) -> Entry | None:
 
 def _told(whole: str | None, part: str | None, held: list[int], flipped: list[int]) -> bool:
     """Whether an entry names what it wrote. A purge may leave it naming more that it once changed in part."""
-    return sorted(json.loads(whole or "[]")) == sorted(held) and set(flipped) <= {*json.loads(part or "[]"), *held}
+    try:
+        return sorted(json.loads(whole or "[]")) == sorted(held) and set(flipped) <= {*json.loads(part or "[]"), *held}
+    except (TypeError, ValueError):
+        return False

@@ -11,7 +11,7 @@ from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._packing import packed, packed_records
+from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
@@ -22,13 +22,16 @@ from lessonbank.types import (
     Forgotten,
     JournalEntry,
     Lesson,
+    Missing,
     Purge,
     Recall,
     Settle,
     Trajectory,
 )
 from lessonbank.types.ids import now
+from lessonbank.types.timeline import Entry
 
+from ._checks import checksum
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
 from ._journal import AS_BEFORE, Batch, journal
 from ._rows import (
@@ -37,6 +40,7 @@ from ._rows import (
     PARTS,
     ScopeRow,
     among_ids,
+    entry_of,
     experience_at,
     find_scope,
     find_space,
@@ -120,8 +124,8 @@ def keep(connection: sqlite3.Connection, scope_name: str, runs: Sequence[Traject
 
 def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, run: Trajectory, blob: bytes, at: int) -> bool:
     done = connection.execute(
-        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record) VALUES (?, ?, 1, ?, ?)",
-        (scope.number, at, run.id, blob),
+        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record, sum) VALUES (?, ?, 1, ?, ?, ?)",
+        (scope.number, at, run.id, blob, checksum(scope.number, at, run.id)),
     )
     if done.rowcount == 1 and run.metadata:
         tag(connection, RUN, done.lastrowid or 0, run.metadata)
@@ -135,7 +139,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten)]
+    changes = [
+        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
+    ]
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -183,9 +189,31 @@ def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     return done.rowcount == 1
 
 
-def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
-    """Keep a choice with the file."""
-    connection.execute("INSERT OR REPLACE INTO settings (key, value) VALUES (?, ?)", (key, value))
+def take_back(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
+    """Keep a receipt that comes back, unless the scope has erased anything since it was made; whether it is kept."""
+    since, scope = microseconds(receipt.created_at), find_scope(connection, receipt.scope)
+    rows = connection.execute(
+        "SELECT entry FROM journal WHERE number BETWEEN ? AND ? AND at >= ? AND kind IN ('purge', 'forgotten')",
+        (journal_number(scope.number, 0), journal_number(scope.number, scope.sequence), since),
+    )
+    if any(_erased(entry_of(unpacked(blob)), since) for (blob,) in rows):
+        return False
+    record(connection, receipt)
+    return True
+
+
+def _erased(entry: Entry, since: int) -> bool:
+    """Whether an erasure took away what was made after `since`."""
+    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
+
+
+def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:
+    """Keep a choice with the file; `None` removes it."""
+    if value is None:
+        connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        row = key, value, checksum(key, value)
+        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:

@@ -1,13 +1,15 @@
 -- The truth: journal.entry, trajectories.record, recalls.record, and the vectors, which only an embedder could make again.
--- Everything else follows from these. `packed` is a record's JSON, deflated (see _packing.py).
+-- Everything else follows from these. `packed` is a record's JSON, deflated, with a checksum (see _packing.py). `sum` is
+-- the checksum of those columns of a row that nothing else in the file could contradict (see _checks.py).
 
 CREATE TABLE scopes (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     sequence INTEGER NOT NULL DEFAULT 0,   -- of the scope's last journal entry
     documents INTEGER NOT NULL DEFAULT 0,  -- experiences, and
-    words INTEGER NOT NULL DEFAULT 0       -- the words of their tasks: BM25 needs both
-);
+    words INTEGER NOT NULL DEFAULT 0,      -- the words of their tasks: BM25 needs both
+    sum INTEGER NOT NULL                   -- of the name
+) STRICT;
 
 CREATE TABLE journal (
     number INTEGER PRIMARY KEY,            -- scope * 2^32 + sequence: 1, 2, 3, … in each scope
@@ -16,8 +18,9 @@ CREATE TABLE journal (
     writer TEXT NOT NULL,
     whole TEXT,                            -- JSON list: numbers of the experiences this entry holds whole (mostly one),
     part TEXT,                             -- and of those it changes without holding them
-    entry BLOB NOT NULL                    -- packed
-);
+    entry BLOB NOT NULL,                   -- packed
+    sum INTEGER NOT NULL                   -- of number, at and writer
+) STRICT;
 CREATE INDEX journal_rollbacks ON journal (number) WHERE kind = 'rollback';
 
 -- Narrow on purpose: ranking looks into thousands of these rows for one answer. The text of the task is a table apart.
@@ -33,11 +36,11 @@ CREATE TABLE experiences (
     id TEXT NOT NULL,
     record BLOB,                           -- packed; null where the journal entry holds it as it is
     UNIQUE (scope, id)
-);
+) STRICT;
 CREATE TABLE tasks (
     number INTEGER PRIMARY KEY,            -- of the experience
     task TEXT NOT NULL
-);
+) STRICT;
 CREATE INDEX experiences_not_shown ON experiences (scope) WHERE active = 0;
 
 CREATE TABLE lessons (
@@ -51,7 +54,7 @@ CREATE TABLE lessons (
     kind TEXT NOT NULL,
     writer TEXT NOT NULL,
     PRIMARY KEY (scope, id)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 CREATE INDEX items_by_state ON lessons (scope, state, created_at, experience, place);
 
 CREATE TABLE attempts (
@@ -61,7 +64,7 @@ CREATE TABLE attempts (
     waiting INTEGER NOT NULL,              -- whether this experience leaves it pending
     outcome TEXT NOT NULL,
     PRIMARY KEY (scope, trajectory, experience)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 
 CREATE TABLE trajectories (
     number INTEGER PRIMARY KEY,
@@ -70,8 +73,9 @@ CREATE TABLE trajectories (
     pending INTEGER NOT NULL,
     id TEXT NOT NULL,
     record BLOB NOT NULL,                  -- packed
+    sum INTEGER NOT NULL,                  -- of scope, kept_at and id
     UNIQUE (scope, id)
-);
+) STRICT;
 CREATE INDEX trajectories_pending ON trajectories (scope, number) WHERE pending = 1;
 
 CREATE TABLE recalls (
@@ -81,7 +85,7 @@ CREATE TABLE recalls (
     id TEXT NOT NULL,
     record BLOB NOT NULL,                  -- packed
     UNIQUE (scope, id)
-);
+) STRICT;
 
 CREATE INDEX trajectories_by_time ON trajectories (scope, kept_at);
 CREATE INDEX recalls_by_time ON recalls (scope, created_at);
@@ -92,14 +96,14 @@ CREATE TABLE tags (
     tag BLOB NOT NULL,
     record INTEGER NOT NULL,               -- its number
     PRIMARY KEY (kind, tag, record)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 CREATE INDEX tags_by_record ON tags (kind, record);
 CREATE TABLE shown (
     scope INTEGER NOT NULL,
     lesson TEXT NOT NULL,
     recall INTEGER NOT NULL,               -- its number
     PRIMARY KEY (scope, lesson, recall)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 CREATE INDEX shown_by_recall ON shown (recall);
 CREATE TRIGGER trajectory_gone AFTER DELETE ON trajectories BEGIN
     DELETE FROM tags WHERE kind = 1 AND record = old.number;
@@ -117,7 +121,7 @@ CREATE TABLE settlements (
     recall TEXT NOT NULL,
     entry INTEGER NOT NULL,                -- the journal entry that holds it
     PRIMARY KEY (scope, recall)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 
 CREATE TABLE spaces (
     number INTEGER PRIMARY KEY,
@@ -126,8 +130,9 @@ CREATE TABLE spaces (
     dimensions INTEGER,                    -- unknown before the first vector
     epoch INTEGER NOT NULL DEFAULT 0,      -- grows when what was read before must be forgotten
     revision INTEGER NOT NULL DEFAULT 0,   -- grows with every vector placed
+    sum INTEGER NOT NULL,                  -- of scope, name and dimensions
     UNIQUE (scope, name)
-);
+) STRICT;
 
 -- A vector is first a row of its own. A few hundred of them are joined to one block, which is quick to read.
 CREATE TABLE fresh (
@@ -135,14 +140,16 @@ CREATE TABLE fresh (
     key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of a lesson
     revision INTEGER NOT NULL,
     vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
+    sum INTEGER NOT NULL,                  -- of key and vector
     PRIMARY KEY (space, key)
-) WITHOUT ROWID;
+) WITHOUT ROWID, STRICT;
 CREATE TABLE blocks (
     number INTEGER PRIMARY KEY AUTOINCREMENT,  -- a later one supersedes an earlier one's vector of the same key
     space INTEGER NOT NULL,
     keys BLOB NOT NULL,
-    vectors BLOB NOT NULL
-);
+    vectors BLOB NOT NULL,
+    sum INTEGER NOT NULL                   -- of both
+) STRICT;
 CREATE INDEX blocks_by_space ON blocks (space);
 
 -- Every word carries the number of its scope, so that no statistic of another scope can be read off it.
@@ -150,7 +157,11 @@ CREATE VIRTUAL TABLE word_index USING fts5 (words, content = '', columnsize = 0,
 CREATE VIRTUAL TABLE word_places USING fts5vocab (word_index, instance);
 CREATE VIRTUAL TABLE word_counts USING fts5vocab (word_index, row);
 -- Tasks of experiences above this number are not in the index yet: they are few, and read one by one.
-CREATE TABLE indexed (upto INTEGER NOT NULL);
+CREATE TABLE indexed (upto INTEGER NOT NULL) STRICT;
 INSERT INTO indexed (upto) VALUES (0);
 
-CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE settings (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    sum INTEGER NOT NULL                   -- of both
+) STRICT;

@@ -1,0 +1,183 @@
+"""Notices a log that is not this file's, and a file that was put in the place of an open one, before either is used.
+
+SQLite applies the log it finds beside a file to that file, whatever it is: after a crash, also to a backup that
+somebody copied over the bank. So every transaction of a bank counts, in the file's first page and, with it, in the log
+(the upper bits of `PRAGMA user_version`; the lowest eight are the format). A log begins where the file ended when all
+before was moved into it. Hence the count of a file lies between the one before the log's first transaction and its
+last; where it does not, the log belongs to another file or to another state of this one. A backup and a restored bank
+count on from elsewhere, so that no log of their origin fits them. A file that is copied over an open bank is known in
+the same way: its count is not one that follows the last one seen.
+
+The file's own count is read by SQLite, past the log, because whoever else opens and closes a bank drops the locks of
+this process. The log is read as it is: SQLite holds no locks on it.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from lessonbank.errors import StoreUnavailable
+
+_FORMAT_BITS: Final = 8
+_ROUND: Final = 1 << 23
+"""Counts start again after so many: `user_version` is a signed number of 32 bits."""
+_APART: Final = 1 << 20
+"""By how much a copy's count differs from its origin's at least; twice as much at most."""
+_TRIES: Final = 200
+"""How often a log that others restart meanwhile is read again."""
+_HEADER: Final = 32
+_FRAME: Final = 24
+"""Bytes of the log's header, and of that of each page in it (https://sqlite.org/fileformat2.html, "The WAL")."""
+_COUNT: Final = 60
+"""Where the first page has `user_version`."""
+
+
+def format_of(user_version: int, /) -> int:
+    """The format that a file says it has."""
+    return user_version & ((1 << _FORMAT_BITS) - 1)
+
+
+def first_count(format: int, /) -> int:
+    """The `user_version` of a new bank."""
+    return secrets.randbelow(_ROUND) << _FORMAT_BITS | format
+
+
+def count_on(connection: sqlite3.Connection, /) -> None:
+    """Count one transaction, inside it."""
+    (value,) = connection.execute("PRAGMA user_version").fetchone()
+    count = ((value >> _FORMAT_BITS) + 1) % _ROUND
+    connection.execute(f"PRAGMA user_version = {count << _FORMAT_BITS | format_of(value)}")
+
+
+def move_away(part: Path, /) -> None:
+    """Give a closed copy, which nobody else knows of, a count that no log of its origin fits."""
+    with part.open("r+b") as file:
+        file.seek(_COUNT)
+        value = int.from_bytes(file.read(4))
+        count = ((value >> _FORMAT_BITS) - _APART - secrets.randbelow(_APART)) % _ROUND
+        file.seek(_COUNT)
+        file.write((count << _FORMAT_BITS | format_of(value)).to_bytes(4))
+
+
+class Origin:
+    """What is known of one file: when it was last written to, and how far it had counted then."""
+
+    def __init__(self, path: Path, /) -> None:
+        self._path = path
+        self._log = path.with_name(f"{path.name}-wal")
+        self._turn = threading.Lock()
+        self._written: tuple[int, int] | None = None
+        self._count: int | None = None
+
+    def check(self) -> None:
+        """Look at the file and its log, if somebody has written to the file since the last time.
+
+        Raises:
+            StoreUnavailable: the log is not this file's, or the file is not the one that was there.
+        """
+        written = self._last_written()
+        if written is None or written == self._written:
+            return
+        with self._turn:
+            count = self._checked()
+            if count is not None and self._count is not None and (count - self._count) % _ROUND >= _ROUND // 2:
+                raise _replaced(self._path)
+            self._written, self._count = written, count
+
+    def check_view(self, user_version: int, /) -> None:
+        """Compare the count that SQLite sees, inside a transaction that alone may write, with the file's own.
+
+        Raises:
+            StoreUnavailable: the file was replaced by one that has nothing to do with what SQLite remembers of it.
+        """
+        seen = user_version >> _FORMAT_BITS
+        if self._count is None or (seen - self._count) % _ROUND <= self._most_in_log():
+            return
+        with self._turn:
+            self._count = _count_of_file(self._path)
+        if self._count is not None and (seen - self._count) % _ROUND > self._most_in_log():
+            raise _replaced(self._path)
+
+    def _most_in_log(self) -> int:
+        """As many transactions as the log can hold, and the one that makes up for a file that was looked at before."""
+        try:
+            return self._log.stat().st_size // 512 + 1
+        except OSError:
+            return 1
+
+    def _last_written(self) -> tuple[int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _checked(self) -> int | None:
+        for _ in range(_TRIES):
+            before = _Log.of(self._log)
+            count = _count_of_file(self._path)
+            log = _Log.of(self._log)
+            if before.salts != log.salts:
+                time.sleep(random.uniform(0.001, 0.003))
+            elif count is None or log.first is None or (count - log.first + 1) % _ROUND <= log.transactions + 1:
+                return count
+            else:
+                raise StoreUnavailable(
+                    f"{self._log} is not the log of {self._path}, which was replaced while the log lay there: run "
+                    "`lessonbank restore BACKUP BANK`, or move the log away; nothing was written"
+                )
+        raise StoreUnavailable(f"{self._path} is written to all the time: try again")
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a log says of itself; `salts` change whenever it begins again."""
+
+    salts: bytes = b""
+    first: int | None = None
+    """The count of its first transaction."""
+    transactions: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> _Log:
+        try:
+            with path.open("rb") as file:
+                return cls._read(file)
+        except OSError:
+            return cls()
+
+    @classmethod
+    def _read(cls, file: BinaryIO) -> _Log:
+        header = file.read(_HEADER)
+        size, salts = int.from_bytes(header[8:12]), header[16:24]
+        first, transactions = None, 0
+        while size and len(frame := file.read(_FRAME)) == _FRAME and frame[8:16] == salts:
+            page = file.tell()
+            if first is None and frame[:4] == b"\0\0\0\1":
+                file.seek(page + _COUNT)
+                first = int.from_bytes(file.read(4)) >> _FORMAT_BITS
+            transactions += frame[4:8] != b"\0\0\0\0"
+            file.seek(page + size)
+        return cls(salts, first, transactions)
+
+
+def _count_of_file(path: Path) -> int | None:
+    """How far a file has counted, its log left aside; `None` where it is no bank, or a new one."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            (value,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        return None
+    return value >> _FORMAT_BITS if value >> _FORMAT_BITS else None
+
+
+def _replaced(path: Path) -> StoreUnavailable:
+    return StoreUnavailable(f"{path} was moved, deleted or replaced while it was open: open it again")

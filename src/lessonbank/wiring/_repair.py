@@ -1,0 +1,48 @@
+"""Functions for a bank that may not open: bring back a backup, or what can be read of a damaged file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+from lessonbank.errors import UsageError
+from lessonbank.types import Restored, Salvaged
+
+
+def restore(backup: str | Path, bank: str | Path, /) -> Restored:
+    """Put a copy of `backup` in the place of `bank`, whole or not at all; what was replaced.
+
+    Copying by hand is not safe: a log that a crash left beside the bank would be applied to the copy. The backup is
+    checked first, as `bank.admin.verify` does. The earlier file stays beside the bank, with its log, under the name
+    that `kept` says.
+
+    Raises:
+        UsageError: `backup` is no bank, or `bank` is a folder or another program's database.
+        StoreDamaged: the backup is not sound.
+        StoreUnavailable: somebody has the bank open, or its folder cannot be written.
+    """
+    from lessonbank.stores.sqlite import _restore
+
+    return _restore.restore(_file(backup, "backup"), _file(bank, "bank"))
+
+
+def salvage(bank: str | Path, new: str | Path, /) -> Salvaged:
+    """Bring what can be read of a damaged bank into a new bank file; what is lost, by id.
+
+    The damaged file and its log are only read. Vectors are not brought over: `bank.admin.reindex()` makes them again.
+
+    Raises:
+        UsageError: there is no file `bank`, or `new` is there already.
+        StoreUnavailable: somebody has the bank open, or `new` cannot be written.
+        StoreDamaged: nothing of a bank was found in the file.
+    """
+    from lessonbank.stores.sqlite import _salvage
+
+    return _salvage.salvage(_file(bank, "bank"), _file(new, "new"))
+
+
+def _file(path: str | Path, name: str) -> Path:
+    given = cast("object", path)
+    if not isinstance(given, str | Path) or not str(given).strip() or "\0" in str(given):
+        raise UsageError(f"{name} is the path of a file; got {given!r:.100}")
+    return Path(str(given).removeprefix("sqlite:")).expanduser()
