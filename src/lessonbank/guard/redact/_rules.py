@@ -85,9 +85,8 @@ def _by_head() -> dict[str, list[tuple[str, Rule]]]:
 
 
 @cache
-def _by_place() -> tuple[tuple[str, Rule], ...]:
-    """The rules for secrets that their place gives away, by each of their words."""
-    return tuple((word, rule) for rule in (*rules("places"), *rules("options")) for word in rule.words)
+def _by_word() -> tuple[tuple[str, Rule], ...]:
+    return tuple((word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words)
 
 
 def ruled(page: Page, /) -> Iterator[Span]:
@@ -98,8 +97,9 @@ def ruled(page: Page, /) -> Iterator[Span]:
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
-    for word, rule in _by_place():
-        if word in page.low:
+    low = page.low
+    for word, rule in _by_word():
+        if word in low:
             yield from rule.at(word, page)
 
 
