@@ -233,9 +233,9 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
-    in_force = set(chain.from_iterable(live(jumps, last)))
+    spans = live(jumps, last)
     rows = connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,))
-    wrong = _unlike(dict(rows), {id: 1 for sequence, id in held.items() if sequence in in_force})
+    wrong = _unlike(dict(rows), {id: 1 for at, id in held.items() if any(at in span for span in spans)})
     found[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
     rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
     found[_UNSETTLED] += len(_unlike(dict(rows), settled))
