@@ -98,7 +98,12 @@ def fill(path: Path, *, lessons: int, seed: int) -> None:
 def contents(path: Path) -> dict[str, Lesson]:
     """Every lesson by id."""
     with connect(path) as bank:
-        return {i.id: i for scope in SCOPES for i in bank.scoped(scope).lessons.list(limit=100_000, retired=True)}
+        return lessons_of(bank)
+
+
+def lessons_of(bank: ReasoningBank) -> dict[str, Lesson]:
+    """Every lesson of an open bank by id."""
+    return {i.id: i for scope in SCOPES for i in bank.scoped(scope).lessons.list(limit=100_000, retired=True)}
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -112,8 +117,8 @@ def salvaged(data: bytes, folder: Path) -> tuple[dict[str, Lesson], set[str], st
     path.write_bytes(data)
     found = lessonbank.salvage(path, new)
     with connect(new) as bank:
-        wrong = "; ".join(bank.admin.verify())
-    return contents(new), {id for lost in found.lost for id in lost.lessons}, wrong
+        wrong, held = "; ".join(bank.admin.verify()), lessons_of(bank)
+    return held, {id for lost in found.lost for id in lost.lessons}, wrong
 
 
 @dataclass

@@ -71,8 +71,9 @@ _FAULTS: Final = {
         " + (SELECT count(*) FROM blocks b LEFT JOIN spaces s ON s.number = b.space"
         " WHERE length(b.vectors) * 8 IS NOT length(b.keys) * (4 + 2 * s.dimensions))"
     ),
+    "word index does not say how far it goes": "SELECT count(*) <> 1 OR min(upto) < 0 FROM indexed",
     "runs have the wrong pending mark": (
-        "SELECT count(*) FROM trajectories t WHERE t.pending = EXISTS (SELECT 1 FROM attempts a"
+        "SELECT count(*) FROM trajectories t WHERE t.pending <> NOT EXISTS (SELECT 1 FROM attempts a"
         " WHERE a.scope = t.scope AND a.trajectory = t.id AND a.waiting = 0)"
     ),
 }
@@ -83,8 +84,12 @@ _SUMS: Final = {
     "journal entries do not have the time or the writer that was written": (
         "SELECT sum, number, at, writer FROM journal",
     ),
+    "experiences do not name the journal entry that wrote them": ("SELECT sum, number, entry FROM experiences",),
     "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
-    "vectors are not what was written": ("SELECT sum, key, vector FROM fresh", "SELECT sum, keys, vectors FROM blocks"),
+    "vectors are not what was written": (
+        "SELECT sum, space, key, vector FROM fresh",
+        "SELECT sum, space, keys, vectors FROM blocks",
+    ),
     "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
     "settings are not what was written": ("SELECT sum, key, value FROM settings",),
 }
