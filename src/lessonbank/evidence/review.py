@@ -8,6 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from lessonbank.guard.identity import one_of_many
+
 from .calibration import believable
 from .draws import DEFAULT_RATES as DEFAULT_RATES
 from .draws import Rates as Rates
@@ -82,9 +84,16 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank of one writer rests on it."""
-    writers = len(np.unique(episodes.told_by[episodes.known]))
-    return -(-writers // _LIARS) if writers > 1 else 0
+    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank that only its own process
+    writes to rests on that.
+
+    While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
+    (Good 1953), so these count twice.
+    """
+    who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
+    if len(who) < 2 and not any(one_of_many(episodes.writers[n]) for n in who if episodes.writers):
+        return 0
+    return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 
 
 def lesson_rates(expected: Pooled, rates: Rates, /) -> Floats:
