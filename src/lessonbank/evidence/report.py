@@ -288,8 +288,8 @@ def _witnesses(episodes: Episodes) -> list[str]:
         )
     elif most:
         notes.append(
-            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a lesson is retired, trusted or preferred only if that is right "
-            f"without any {most} of them"
+            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a lesson is retired, trusted "
+            f"or preferred only if that is right without any {most} of them"
         )
     if episodes.uncounted:
         notes.append(

@@ -23,6 +23,8 @@ _CERTAIN = math.log(40.0)
 """And the interval of each must leave out zero, at 95 % and however often one looks: so much evidence, at least."""
 _LIARS = 10
 """One in so many writers may lie, as often as they like, without leading to a wrong action."""
+_EVEN = 0.5
+"""With several writers, nothing is withheld more often than it is shown: proof comes soonest so."""
 _PRIOR = 0.05
 """The standard deviation of the lift of a whole bank before anything is known: five points."""
 
@@ -40,7 +42,7 @@ class Review:
     """Shown to be so, with few false ones among them (e-BH), however often this is asked."""
     effects: Effects
     expected: Floats
-    """What each lesson is expected to change in the rate of success."""
+    """What each lesson is expected to change in the rate of success; of several writers, if that survives liars."""
     low: Floats
     high: Floats
     """Between what each effect lies, however often one looks."""
@@ -64,18 +66,19 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
     low, high = bounds(scores)
     effects = lesson_effects(episodes)
     expected = pooled(effects)
-    withhold, control = lesson_rates(expected, rates), control_rate(episodes, rates)
+    withhold, control, mean = lesson_rates(expected, rates), control_rate(episodes, rates), expected.mean
     if leave_out:
-        withhold = np.where(harm > 0, withhold, np.minimum(withhold, rates.usual))
-        whole = log_e(overall_scores(believed), helps=False, leave_out=leave_out)
-        control = control if whole[0] > 0 else min(control, rates.usual)
+        told = np.maximum(harm, help) > 0
+        withhold, mean = np.where(told, np.minimum(withhold, _EVEN), rates.usual), np.where(told, mean, 0.0)
+        whole = [log_e(overall_scores(believed), helps=side, leave_out=leave_out)[0] for side in (False, True)]
+        control = min(control, _EVEN) if max(whole) > 0 else rates.usual
     return Review(
         withhold=withhold,
         control=control,
         harmful=e_bh(harm, alpha=alpha) & (harm >= _CERTAIN),
         helpful=e_bh(help, alpha=alpha) & (help >= _CERTAIN),
         effects=effects,
-        expected=expected.mean,
+        expected=mean,
         low=low,
         high=high,
         log_harm=harm,
