@@ -45,6 +45,8 @@ from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import resolve as resolve_models
+from ._repair import restore as restore
+from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store, switched_off
 from ._trust import rationed, trusting

@@ -24,7 +24,7 @@ _LETTER = r"[^\W\d_]"
 _INSIDE = re.compile(rf"_+|(?<={_LETTER})(?:[*~`\\^·]|<\s?[/!]?\s?[a-z!-][^<>]{{0,80}}>)++(?={_LETTER})")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
 _SIGNED = re.compile(r"[\w@$!|€+]+")
-_MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|[0-9]+[a-z]+[0-9]")
+_MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
 _HABIT: Final = 3
 """Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
 _DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "9": "g"} | {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -145,7 +144,6 @@ class Database:
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
         _forks.watch(self)
-        _databases.add(self)
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -421,9 +419,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = _identity(path)
-    return identity is not None and any(one.holds(identity) for one in tuple(_databases))
+    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
 
 
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _making: Final = threading.Lock()
 """Held until a new file is closed again: nobody has it open with SQLite before."""
