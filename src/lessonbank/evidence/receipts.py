@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import json
 import logging
-from typing import Final, cast
+from typing import Final
 
 from lessonbank._concurrency import briefly, if_there
+from lessonbank.arguments import an_id, shown
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import RECEIPT_SECRET, Store
@@ -50,12 +51,11 @@ class Receipts:
         """
         if recall is None:
             return None, ()
-        if not isinstance(cast("object", recall), Recall | str):
-            raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(recall).__name__}")
-        if isinstance(recall, str):
-            return await self._store.recall(recall, scope=scope), ()
+        if not isinstance(recall, Recall):
+            return await self._store.recall(an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
-            raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
+            raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
+        an_id(recall.id, "recall=")
         if known := await if_there(self._store.recall(recall.id, scope=scope)):
             return known, ()
         if not recall.kept and not recall.signature:
