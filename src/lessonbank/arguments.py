@@ -102,7 +102,7 @@ def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
     return found
 
 
-def a_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
     """`value`, a whole number from `least` to `most`."""
     number = _number(value)
     if not isinstance(number, int) or not least <= number <= most:
@@ -111,7 +111,7 @@ def a_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int
     return number
 
 
-def maybe_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
+def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
     """The same, or `None`."""
     return None if value is None else a_count(value, name, least=least, most=most)
 
@@ -120,7 +120,7 @@ def a_seed(value: object, /) -> int:
     """`value`, a whole number that a generator of random numbers starts from."""
     number = _number(value)
     if not isinstance(number, int) or not -_LARGEST <= number <= _LARGEST:
-        raise refusal("seed=", "is a whole number of at most 19 digits", value)
+        raise refusal("seed", "is a whole number of at most 19 digits", value)
     return number
 
 
@@ -137,11 +137,12 @@ def some_days(value: object, name: str, /) -> float:
     return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)
 
 
-def a_share(value: object, name: str, /, *, least: float = 0.0, below: float | None = None) -> float:
+def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0, below: float | None = None) -> float:
     """`value`, a number from `least` to 1, or from there to below `below`."""
     number = _number(value)
     if number is None or not least <= number <= 1 or (below is not None and number >= below):
-        raise refusal(name, f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}", value)
+        bounds = f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}"
+        raise refusal(name, takes or bounds, value)
     return float(number)
 
 
@@ -155,7 +156,8 @@ def a_flag(value: object, name: str, /) -> bool:
 def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     """`value`, one of the texts that are allowed."""
     if not isinstance(value, str) or str.__str__(value) not in allowed:
-        raise refusal(name, f"is one of {', '.join(map(repr, allowed))}", value)
+        *others, last = map(repr, allowed)
+        raise refusal(name, f"is {', '.join(others)} or {last}", value)
     return str.__str__(value)
 
 
@@ -171,11 +173,11 @@ def a(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def several(values: object, name: str, record: type[V], /) -> list[V]:
-    """At least one record of a kind."""
+def several(values: object, name: str, record: type[V], /, *, or_ids: bool = False) -> list[V]:
+    """At least one record of a kind, or its id."""
     found = _items(values)
-    if not found or not all(isinstance(one, record) for one in found):
-        raise refusal(name, f"takes a list of at least one {record.__name__}", values)
+    if not found or not all(isinstance(one, (record, str) if or_ids else record) for one in found):
+        raise refusal(name, f"takes at least one {record.__name__}{' or its id' if or_ids else ''}", values)
     return cast("list[V]", found)
 
 
@@ -217,16 +219,16 @@ def a_call(value: object, name: str, /) -> Any:
     return value
 
 
-def a_place(value: object, name: str, /) -> str:
+def a_place(value: object, name: str, takes: str = "takes the path of a file", /) -> str:
     """`value` as the text of a path that a file system can have."""
     try:
-        told: object = os.fspath(cast("os.PathLike[str]", value))
+        told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
         path = str.__str__(told) if isinstance(told, str) else ""
         names = os.fsencode(path).split(os.sep.encode())
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
     if not path.strip() or "\x00" in path or len(path) > _LONGEST_PATH or max(map(len, names)) > _LONGEST_NAME:
-        raise refusal(name, "takes the path of a file", value)
+        raise refusal(name, takes, value)
     return path
 
 
@@ -293,6 +295,11 @@ def _levels(value: object) -> int:
     depth, level = 0, [value]
     while level and depth <= DEEPEST:
         depth += 1
-        inside = (one.values() if isinstance(one, dict) else one for one in cast("list[Any]", level))
-        level = [one for more in inside for one in more if isinstance(one, dict | list | tuple)]
+        level = [one for outer in level for one in _inside(outer) if isinstance(one, dict | list | tuple)]
     return depth
+
+
+def _inside(value: object) -> Collection[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value)

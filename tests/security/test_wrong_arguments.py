@@ -134,6 +134,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "runs.correct": {"id": run_id},
         "recalls.get": {"id": known["recall"].id},
         "import_": {"path": folder / "export.jsonl"},
+        "backup": {"path": folder / "copy.db"},
         "edit": {"title": "New"},
     }
     for name, function in _methods(bank):

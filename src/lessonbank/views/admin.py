@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, some_days
+from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
@@ -66,7 +66,11 @@ class AsyncAdmin:
             return 0
         source = a_path(path)
         return await archive.read(
-            self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
+            self._of.store,
+            source,
+            scope=self._of.scope,
+            writer="import",
+            approved_by=maybe_text(approved_by, "approved_by="),
         )
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
