@@ -31,6 +31,8 @@ _LONGEST_PATH: Final = 4096
 _LONGEST_NAME: Final = 255
 _LARGEST: Final = 2**63 - 1
 """The largest whole number that a store keeps."""
+_LONGEST_NUMBER: Final = 13_000
+"""Bits. Python writes no number out that has more than 4,300 digits."""
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
 
 
@@ -201,6 +203,14 @@ def a_mapping(value: object, /) -> dict[str, Any]:
     raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
 
 
+def check_data(values: Iterable[object], name: str, /) -> None:
+    """Refuse data of records that some reader of JSON could not read back."""
+    for value in values:
+        if isinstance(value, dict | list | tuple) and value and _levels(cast("object", value)) > DEEPEST:
+            takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
+            raise refusal(name, takes, cast("object", value))
+
+
 def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
     """What every list of records can be asked for."""
     wanted = None if metadata is None else a_mapping(metadata)
@@ -292,14 +302,18 @@ def _items(values: object) -> list[object]:
 
 def _levels(value: object) -> int:
     """How deep lists and mappings of JSON are nested, counted as far as it matters."""
-    depth, level = 0, [value]
+    depth = 0
+    level: list[Any] = [value]
     while level and depth <= DEEPEST:
         depth += 1
-        level = [one for outer in level for one in _inside(outer) if isinstance(one, dict | list | tuple)]
+        inside = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
+        if any(_is_endless(one) for one in inside):
+            return DEEPEST + 1
+        level = [one for one in inside if isinstance(one, dict | list | tuple)]
     return depth
 
 
-def _inside(value: object) -> Collection[object]:
-    if isinstance(value, dict):
-        return cast("dict[str, object]", value).values()
-    return cast("list[object]", value)
+def _is_endless(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER
