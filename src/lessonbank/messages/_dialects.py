@@ -86,7 +86,7 @@ def usage_of(message: Json, /) -> tuple[int, int] | None:
     if not isinstance(told, dict):
         return None
     counts = [value for key in ("input_tokens", "output_tokens") if isinstance(value := told.get(key), int)]
-    return (counts[0], counts[1]) if len(counts) == 2 and 0 <= min(counts) and max(counts) < 2**53 else None
+    return (counts[0], counts[1]) if len(counts) == 2 and min(counts) >= 0 and max(counts) < 2**53 else None
 
 
 def _chat(message: Data, role: str) -> list[Turn]:
