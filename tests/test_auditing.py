@@ -11,7 +11,6 @@ import pytest
 import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import attempt, experience, lesson, trajectory
 from lessonbank.types import Add, Change, JournalEntry, Merge, Rejudge, Replace, Restore, Retire, Rollback, Verdict
@@ -22,7 +21,7 @@ T = "acme/support"
 Edit = Callable[[list[Experience]], Iterable[Experience]]
 
 
-class Edited(MemoryStore):
+class Edited(SqliteStore):
     """A store whose records somebody changed behind its back."""
 
     edit: Edit = staticmethod(lambda records: records)
@@ -57,7 +56,7 @@ def said(one: Experience) -> Experience:
     ids=["task", "lessons", "retired", "verdict", "missing"],
 )
 async def test_a_record_edited_behind_the_store_is_named(edit: Edit, sentence: str) -> None:
-    store = Edited()
+    store = Edited.in_memory()
     known = [experience(minute=n, attempts=[attempt(trajectory(), "failure")]) for n in range(3)]
     await store.apply([Add(experience=e) for e in known], scope=T, writer="tests")
     assert await differences(store, scope=T) == ()
@@ -68,7 +67,7 @@ async def test_a_record_edited_behind_the_store_is_named(edit: Edit, sentence: s
 
 
 async def test_a_record_that_no_change_made_is_named() -> None:
-    store, stranger = Edited(), experience()
+    store, stranger = Edited.in_memory(), experience()
     await store.apply([Add(experience=experience())], scope=T, writer="tests")
     store.edit = lambda records: [*records, stranger]
     assert await differences(store, scope=T) == (
@@ -77,7 +76,7 @@ async def test_a_record_that_no_change_made_is_named() -> None:
 
 
 async def test_what_is_written_while_one_compares_is_no_difference() -> None:
-    store, known = MemoryStore(), [experience(minute=n) for n in range(3)]
+    store, known = SqliteStore.in_memory(), [experience(minute=n) for n in range(3)]
     await store.apply([Add(experience=e) for e in known], scope=T, writer="tests")
     new = experience()
 
@@ -93,26 +92,25 @@ async def test_what_is_written_while_one_compares_is_no_difference() -> None:
             async for record in store.scan(scope=scope):
                 yield record
 
-    busy = Busy()
-    busy._scopes = store._scopes  # pyright: ignore[reportPrivateUsage]  # the same records, written to in between
+    busy = Busy(store._database)  # pyright: ignore[reportPrivateUsage]  # the same records, written to in between
     assert await differences(busy, scope=T) == ()
 
 
 async def test_a_scope_that_keeps_going_back_says_so() -> None:
-    class Restless(MemoryStore):
+    class Restless(SqliteStore):
         async def scan(self, *, scope: str) -> AsyncIterator[Experience]:
             now = len([entry async for entry in self.journal(scope=scope)])
             await self.apply([Rollback(to=(0 if now % 2 else 1), reason="?")], scope=scope, writer="another")
             async for record in super().scan(scope=scope):
                 yield record
 
-    store = Restless()
+    store = Restless.in_memory()
     await store.apply([Add(experience=experience())], scope=T, writer="tests")
     (found,) = await differences(store, scope=T)
     assert "compare it again" in found
 
 
-async def scribbled(store: MemoryStore | SqliteStore, seed: int) -> None:
+async def scribbled(store: SqliteStore, seed: int) -> None:
     """Many changes of every kind, some of them rollbacks and purges."""
     chance = random.Random(seed)
     for n in range(60):
@@ -150,7 +148,7 @@ async def scribbled(store: MemoryStore | SqliteStore, seed: int) -> None:
 async def test_whatever_was_done_through_the_store_agrees_with_its_journal(
     tmp_path: Path, kind: str, seed: int
 ) -> None:
-    store = MemoryStore() if kind == "memory" else await SqliteStore.open(tmp_path / "bank.db")
+    store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(tmp_path / "bank.db")
     await scribbled(store, seed)
     assert await differences(store, scope=T) == ()
     await store.close()
@@ -162,8 +160,7 @@ async def test_a_bank_compares_every_scope_and_can_leave_it() -> None:
         for scope in ("t", "t/other"):
             await bank.scoped(scope).learn(Trajectory(task="x", steps=steps), outcome="failure")
         assert await bank.admin.verify() == ()
-        store = Edited()
-        store._scopes = bank.store._scopes  # type: ignore[attr-defined]
+        store = Edited(bank.store._database)  # type: ignore[attr-defined]  # the same records
         store.edit = lambda records: []
         bank.store = store
         assert [line.split(":")[0] for line in await bank.admin.verify()] == ["t", "t/other"]
@@ -171,13 +168,13 @@ async def test_a_bank_compares_every_scope_and_can_leave_it() -> None:
 
 
 async def test_a_journal_that_cannot_be_read_is_a_sentence_too() -> None:
-    class Torn(MemoryStore):
+    class Torn(SqliteStore):
         async def journal(self, *, scope: str, since: int = 0, kinds: object = None) -> AsyncIterator[JournalEntry]:
             raise StoreUnavailable("a journal entry cannot be read")
             yield
 
     async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
-        bank.store = Torn()
+        bank.store = Torn.in_memory()
         await bank.store.apply([Add(experience=experience(scope="t"))], scope="t", writer="tests")
         assert await bank.admin.verify() == ("t: a journal entry cannot be read",)
 

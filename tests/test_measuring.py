@@ -22,7 +22,6 @@ from lessonbank.evidence.review_snapshot import ReviewSnapshot, key
 from lessonbank.evidence.stored_ledger import WRITER, StoredLedger
 from lessonbank.learning.settlement import settlement_of
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import (
     Add,
@@ -93,7 +92,7 @@ class Held:
 
 @pytest.fixture(params=["memory", "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened: Store = MemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / "bank.db")
+    opened: Store = await SqliteStore.open(":memory:" if request.param == "memory" else tmp_path / "bank.db")
     yield opened
     await opened.close()
 
@@ -279,7 +278,6 @@ class TestActing:
         acted = await ledger(Failing(store, "apply", StoreUnavailable("the disk is full"))).settled(scope=T)
         assert any("disk is full" in note for note in acted.notes)
 
-    @pytest.mark.xfail(strict=True, reason="'reviewed' asks for a person, and a trust by the ledger is no person")
     async def test_evidence_is_no_persons_approval(self, tmp_path: Path) -> None:
         path = tmp_path / "reviewed.db"
         file = await SqliteStore.open(path)
@@ -583,7 +581,7 @@ class TestFailing:
         ],
     )
     async def test_a_setting_that_holds_rubbish_tells_nothing(self, text: str) -> None:
-        store = MemoryStore()
+        store = SqliteStore.in_memory()
         await store.set_setting(key(T), text)
         mine = ledger(store)
         drawn_now = await mine.assign(["bad"], recall_id="r", task="x", scope=T)
@@ -594,7 +592,7 @@ class TestFailing:
 
     @pytest.mark.parametrize("odds", [1.5, -0.5])
     async def test_a_policy_that_draws_with_impossible_odds_does_not_silence_the_ledger(self, odds: float) -> None:
-        store = MemoryStore()
+        store = SqliteStore.in_memory()
         await keep(store, a_lesson("a"))
         await played(store, "a", effect=1, n=30)
         bad = drawn("a", withheld=False).model_copy(update={"probability": odds})

@@ -15,7 +15,6 @@ from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
 from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -72,6 +71,7 @@ async def bank_of(trust: TrustPolicy = "open", *lessons: Lesson, where: str | Pa
         "embedder": "lexical",
         "holdout": None,
         "limit": 9,
+        "trust_names": True,
         **more,
     }
     writer = told.pop("writer", None)
@@ -120,10 +120,18 @@ async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> No
 
 async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
     for policy in POLICIES:
-        async with await bank_of(policy) as bank:
+        async with await bank_of(policy, trust_names=False) as bank:
+            for name, task in (("ana's agent", TASKS[0]), ("bob's agent", TASKS[1])):
+                await taught(bank.scoped(writer=name, key=await bank.admin.add_writer(name)), task)
+            assert await shown(bank) is (policy != "reviewed"), policy
+
+
+async def test_a_name_that_somebody_typed_is_no_second_writer() -> None:
+    for trusted in (False, True):
+        async with await bank_of("witnessed", trust_names=trusted) as bank:
             await taught(bank.scoped(writer="ana's agent"), TASKS[0])
             await taught(bank.scoped(writer="bob's agent"), TASKS[1])
-            assert await shown(bank) is (policy != "reviewed"), policy
+            assert await shown(bank) is trusted
 
 
 async def test_a_person_is_believed_by_every_bank() -> None:
@@ -512,7 +520,7 @@ async def test_signing_for_another_changes_the_writer_and_nothing_else() -> None
         assert {entry.writer for entry in await bank.history.list()} == {"bob's agent"}
 
 
-class Edited(MemoryStore):
+class Edited(SqliteStore):
     """A store in whose records somebody wrote another state, behind its back."""
 
     state: str | None = None
@@ -524,7 +532,7 @@ class Edited(MemoryStore):
 
 
 async def test_trust_that_no_change_gave_is_found_by_whoever_verifies() -> None:
-    store, known = Edited(), _of(ASKED, a_lesson())
+    store, known = Edited.in_memory(), _of(ASKED, a_lesson())
     await store.apply([Add(experience=known)], scope=MINE, writer="tests")
     assert await differences(store, scope=MINE) == ()
     for state in ("active", "quarantined"):
@@ -538,7 +546,7 @@ async def test_trust_that_no_change_gave_is_found_by_whoever_verifies() -> None:
 
 
 async def _store(kind: str, folder: Path) -> Store:
-    return MemoryStore() if kind == "memory" else await SqliteStore.open(folder / "bank.db")
+    return SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(folder / "bank.db")
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -26,6 +26,7 @@ from .evidence.replay import Recalls, replay
 from .evidence.replay_design import Design as TrialDesign
 from .evidence.replay_design import Replay, asked
 from .guard import check_scope
+from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -39,9 +40,10 @@ from .learning.handed_in import (
     with_metadata,
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
-from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing
+from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
-from .learning.settlement import changed_settlement, corrected
+from .learning.settlement import changed_settlement, corrected, told_by
+from .learning.shown_texts import texts_shown
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -93,6 +95,7 @@ class AsyncReasoningBank:
         ledger: Ledger | None = None,
         limit: int = 1,
         writer: str = "learn",
+        trust_names: bool = False,
         hooks: Sequence[Hook] = (),
         intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
@@ -104,6 +107,8 @@ class AsyncReasoningBank:
     ) -> None:
         self.store, self.scope, self.limit = store, check_scope(scope), limit
         self.writer = checked_name(writer, what="writer=")
+        self._key: str | None = None
+        self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
@@ -171,6 +176,7 @@ class AsyncReasoningBank:
         if self._off:
             return Learned(notes=(OFF,))
         metadata = a_mapping(metadata)
+        await self._identity()  # a wrong key costs no model
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
@@ -196,7 +202,7 @@ class AsyncReasoningBank:
         attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, shown=receipt.text if receipt else "")
+        extraction, failed = await self._extracted(attempts, receipt)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += self._tell(event, notes=extraction.notes)
@@ -227,6 +233,7 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
+        await self._identity()
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         for note in unmeasured:
             log.warning("%s", note)
@@ -253,7 +260,7 @@ class AsyncReasoningBank:
         attempts = several(attempts, "extract", Run)
         if self._off:
             return Extraction(notes=(OFF,))
-        return await self._drawn(await self._intake.attempts(attempts), shown="")
+        return await self._drawn(await self._intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
@@ -268,9 +275,9 @@ class AsyncReasoningBank:
             )
         if self._handle.skips("consolidate"):
             return ()
-        experience = await self._intake.experience(experience)
+        experience = taught_by(await self._intake.experience(experience), await self._identity())
         if dry_run:
-            return tuple(await self._consolidator(experience))
+            return await self._intake.changes(await self._consolidator(experience), given=experience)
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
@@ -446,15 +453,20 @@ class AsyncReasoningBank:
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
-    def scoped(self, scope: str | None = None, /, *, writer: str | None = None) -> Self:
+    def scoped(self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None) -> Self:
         """A handle on the same bank for another scope, another writer, or both. Nothing is opened or copied.
 
-        A writer's name is kept in the journal with every change; lessons of one writer never corroborate each other.
-        Names that differ only in case count as one. Raises UsageError.
+        A writer's name is kept in the journal with every change. Names that differ only in case count as one. A name is
+        a label: what the handle tells counts as told by this process, unless `key` is the writer's key
+        (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
         """
+        if key is not None and writer is None:
+            raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
+        key = None if key is None else a_text(key, "key=", blank=False)
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
-        bank.writer = self.writer if writer is None else checked_name(writer, what="writer=")
+        if writer is not None:
+            bank.writer, bank._key, bank._is_named = checked_name(writer, what="writer="), key, True
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
@@ -499,21 +511,25 @@ class AsyncReasoningBank:
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
     async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        return Run(trajectory=run, verdict=truth or error_verdict(run) or await judged(self._judge, run))
+        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+        return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
-    async def _drawn(self, attempts: Sequence[Run], *, shown: str) -> Extraction:
-        return await self._intake.lessons(await self._extractor(attempts), attempts, shown=shown)
+    async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        drawn = await self._extractor(attempts)
+        runs = [attempt.trajectory for attempt in attempts]
+        shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
+        return await self._intake.lessons(drawn, attempts, shown=shown)
 
     async def _extracted(
-        self, attempts: Sequence[Run], *, shown: str
+        self, attempts: Sequence[Run], receipt: Recall | None
     ) -> tuple[Extraction, ExtractionError | ModelError | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._drawn(attempts, shown=shown), None
+            return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
-            return nothing_drawn(error), error
+            return await self._intake.reply(nothing_drawn(error)), error
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
@@ -523,13 +539,14 @@ class AsyncReasoningBank:
             if known := await self.store.learned(result.ids, scope=self.scope):
                 return result.already_learned(known), None, None
             earlier = await self.store.holding(result.ids, scope=self.scope)
-            experience = result.experience(earlier, writer=self.writer)
+            who = await self._identity()
+            experience = result.experience(earlier, writer=self.writer, identity=who)
 
             async def settle() -> Settlement | None:
                 _, others = await earlier_settlement(
                     self.store, result.receipt, result.prior, result.truths, besides=result.attempts
                 )
-                return result.settlement(experience.id, others)
+                return told_by(result.settlement(experience.id, others), who)
 
             changes, settlement, notes = await self._commit(
                 policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
@@ -561,23 +578,21 @@ class AsyncReasoningBank:
             with self._locks.deciding(experience.scope):
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, told)
+            return replacing(earlier, await self._intake.changes(told, given=experience))
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             settlement = await settle() if settle else None
-            await self.store.apply(
+            _, misfit = await self._handle.apply_embedded(
                 changes,
-                scope=experience.scope,
+                {id: vector for id, vector in vectors.items() if id in kept},
                 writer=self.writer,
-                vectors={id: vector for id, vector in vectors.items() if id in kept},
-                space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, notes
+            return changes, settlement, (*notes, *misfit)
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])
@@ -601,6 +616,7 @@ class AsyncReasoningBank:
         async with self._locks.of(self.scope):
             earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
+            settlement = told_by(settlement, await self._identity())
             await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
         notes = (*graded, *prior.contradictions(truths))
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
@@ -611,8 +627,9 @@ class AsyncReasoningBank:
             return learned
         notes = self._tell(Settled(settlement=settlement))
         acted = await self._ledger.settled(scope=settlement.scope)
-        if acted.changes or acted.notes:
-            notes += acted.notes + self._tell(Reviewed(changes=acted.changes), notes=acted.notes)
+        if acted.changes or acted.proposals or acted.notes:
+            reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
+            notes += acted.notes + self._tell(reviewed, notes=acted.notes)
         return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
 
     async def _forget_old_runs(self) -> tuple[str, ...]:
@@ -639,10 +656,15 @@ class AsyncReasoningBank:
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
-        prior = await find_prior_runs(self.store, [run], scope=self.scope)
+        prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
+
+    async def _identity(self) -> str:
+        """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        trusted = self._trust_names and self._is_named
+        return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
         async def logged() -> None:

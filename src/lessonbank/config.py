@@ -243,7 +243,11 @@ class Safety:
 
     trust: TrustPolicy = "open"
     """What a lesson needs before it is shown. `open`: nothing. `corroborated`: an independent run that taught the same.
-    `witnessed`: such a run of another writer. `reviewed`: a person's approval, which also satisfies the others."""
+    `witnessed`: such a run of another writer (a process or a writer with a key). `reviewed`: a person's approval, which
+    also satisfies the others."""
+    trust_names: bool = False
+    """Whether names given to `scoped(writer=)` are those of users that your application has authenticated. Then each
+    counts as a writer of its own; else all are told by this process, unless they have a key."""
     redact: Redactor | Unset | None = UNSET
     """A function of text that removes secrets and personal data before anything else sees a run; `None` for nothing.
     Default: the built-in redactor."""
@@ -254,6 +258,7 @@ class Safety:
 
     def __post_init__(self) -> None:
         one_of(self.trust, "trust", get_args(TrustPolicy))
+        a_flag(self.trust_names, "Safety(trust_names=)")
         takes = {
             "redact": "a function of text that returns text, or None to keep every text as it is",
             "admission": "a gate such as LessonGate(), or None to keep every lesson",

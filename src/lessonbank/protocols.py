@@ -207,6 +207,9 @@ class Environment(Protocol):
 RECEIPT_SECRET: Final = "receipt_secret"
 """The setting that a bank signs its receipts with. It is never exported or shown."""
 
+REFUSED: Final = "refused_texts "
+"""What the settings begin with, before the scope, in which texts lie that an embedder refuses. A purge takes them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Imported:
@@ -479,8 +482,12 @@ class Store(Protocol):
         """
         ...
 
-    async def set_setting(self, key: str, value: str, /) -> None:
-        """Keep a choice with the bank."""
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """Every choice whose name begins with `prefix`, by name, sorted."""
+        ...
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
+        """Keep a choice with the bank; `None` removes it."""
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:

@@ -133,8 +133,8 @@ def test_mypy_finds_a_wrong_call_of_a_user_and_a_misuse_that_passes(tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "text", "culprit"),
     [
-        ("stores/memory.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
-        ("bank.py", "from lessonbank.stores import memory\n", "lessonbank.stores.memory"),
+        ("stores/server.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
+        ("bank.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
         ("learning/consolidation/append.py", "import numpy\n", "numpy"),
         ("demo/__init__.py", "from lessonbank.stores import sqlite\n", "lessonbank.stores.sqlite"),
         ("types/runs.py", "from lessonbank import bank\n", "lessonbank.bank"),
@@ -155,7 +155,7 @@ def test_an_experiment_that_looks_into_the_library_is_caught(copy: Path) -> None
 
 
 def test_a_folder_that_the_contracts_would_not_see_is_caught(copy: Path) -> None:
-    plant(copy, "stores/hidden/store.py", "from lessonbank.stores import memory\n")
+    plant(copy, "stores/hidden/store.py", "from lessonbank.stores import sqlite\n")
     check(gates.packages, copy, "lessonbank/stores/hidden", "no __init__.py")
 
 

@@ -13,7 +13,7 @@ from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import Corroborating, MergeSimilar, SkipDuplicates, append
 from lessonbank.protocols import Decision
 from lessonbank.retrieving import LexicalRetriever
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import Add, Change, Merge, Provenance, Trust, TrustState, Usage
 
@@ -29,7 +29,7 @@ PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "descrip
 
 
 def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
-    provenance = Provenance(writer=writer, trajectory_ids=(run,) if run else ())
+    provenance = Provenance(writer=writer, identity=f"key:{writer}", trajectory_ids=(run,) if run else ())
     return Lesson(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
 
 
@@ -37,9 +37,9 @@ def of(*lessons: Lesson, task: str = "find the invoice of may") -> Experience:
     return Experience(scope=SCOPE, task=task, lessons=lessons)
 
 
-async def held(*experiences: Experience, moved: TrustState | None = None) -> MemoryStore:
+async def held(*experiences: Experience, moved: TrustState | None = None) -> SqliteStore:
     """A store with these; `moved` is what all their lessons are moved to."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     await store.apply([Add(experience=e) for e in experiences], scope=SCOPE, writer="tests")
     if moved:
         ids = tuple(i.id for e in experiences for i in e.lessons)
@@ -49,7 +49,7 @@ async def held(*experiences: Experience, moved: TrustState | None = None) -> Mem
 
 
 async def decided(
-    store: MemoryStore, new: Experience, *, policy: TrustPolicy = "corroborated", inner: Any = append
+    store: SqliteStore, new: Experience, *, policy: TrustPolicy = "corroborated", inner: Any = append
 ) -> Decision:
     """What is decided on `new`; it is applied, since what does not fit the store is no decision."""
     changes = await Corroborating(inner, LexicalRetriever(store), policy)(new)
@@ -146,7 +146,7 @@ async def test_a_retired_lesson_speaks_for_nobody() -> None:
 
 
 async def test_what_another_scope_holds_speaks_for_nobody() -> None:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     theirs = of(lesson()).model_copy(update={"scope": "somebody else"})
     await store.apply([Add(experience=theirs)], scope="somebody else", writer="tests")
     assert trusted(await decided(store, of(lesson(run="2"), task="find the invoice of june"))) == set()
@@ -177,7 +177,7 @@ async def test_what_the_inner_policy_decides_and_costs_comes_first_and_whole() -
 # --- merges ----------------------------------------------------------------------------------------------------------
 
 
-def merging(store: MemoryStore) -> MergeSimilar:
+def merging(store: SqliteStore) -> MergeSimilar:
     return MergeSimilar(LexicalRetriever(store), ScriptedModel(lambda _: PROPOSAL))
 
 

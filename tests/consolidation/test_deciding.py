@@ -19,7 +19,6 @@ from lessonbank.learning.consolidation import Bounded, MergeSimilar, SkipDuplica
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.retrieving import LexicalRetriever
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
@@ -198,7 +197,7 @@ async def test_what_was_taken_out_meanwhile_is_added_anew(tmp_path: Path) -> Non
 
 
 async def filled() -> Store:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     old = Experience(scope="t", task="find the invoice", lessons=(Lesson(title="Rebuild a stale index", content=OLD),))
     await store.apply([Add(experience=old)], scope="t", writer="tests")
     return store

@@ -23,7 +23,7 @@ from lessonbank.learning.consolidation import (
 )
 from lessonbank.learning.consolidation.lineage import merging
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.types import Add, Candidate, Change, Found, Match, Merge, Provenance, Recall, Restore, Retire
 
@@ -213,7 +213,7 @@ async def test_undoing_twice_is_refused() -> None:
 
 
 async def filled(*lessons: Lesson) -> Store:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     await store.apply([Add(experience=experience(i)) for i in lessons], scope="t", writer="tests")
     return store
 
@@ -317,4 +317,4 @@ async def test_a_bound_does_not_retire_what_a_merge_retires() -> None:
 @pytest.mark.parametrize("bounds", [{}, {"most": 0}, {"older_than": timedelta(0)}])
 def test_bounds_that_are_none_are_refused(bounds: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="Bounded needs"):
-        Bounded(append, MemoryStore(), **bounds)
+        Bounded(append, SqliteStore.in_memory(), **bounds)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.guard.redact import Redaction, redact, redacted, redacted_experience
+from lessonbank.guard.redact import Redaction, redact, redacted
 from lessonbank.guard.redact._detect import DETECTORS, found_in
 from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
@@ -270,7 +270,7 @@ def test_two_names_that_become_one_lose_no_value() -> None:
 
 def test_an_experience_is_redacted_too() -> None:
     lesson = Lesson(title="Ask jane@example.org", description="x", content=f"Use {KEY} first.")
-    cleaned = redacted_experience(Experience(scope="t", task="Ask jane@example.org", lessons=(lesson,)), redact)
+    cleaned = redacted(Experience(scope="t", task="Ask jane@example.org", lessons=(lesson,)), redact)
     assert cleaned.task == "Ask [e-mail 1]"
     assert (cleaned.lessons[0].title, cleaned.lessons[0].content) == ("Ask [e-mail 1]", "Use [aws key 1] first.")
     assert cleaned.lessons[0].id == lesson.id

@@ -14,8 +14,11 @@ STATES: tuple[TrustState, ...] = get_args(TrustState)
 
 def a_lesson(state: TrustState = "probation", *, runs: tuple[str, ...] = ("run 1",), writer: str = "ana") -> Lesson:
     approved = state == "active"
-    source = Provenance(writer=writer, trajectory_ids=runs)
-    return Lesson(title="A", content="B", state=state, approved=approved, provenance=source)
+    return Lesson(title="A", content="B", state=state, approved=approved, provenance=_written(writer, runs))
+
+
+def _written(writer: str, runs: tuple[str, ...]) -> Provenance:
+    return Provenance(writer=writer, identity=f"key:{writer}", trajectory_ids=runs)
 
 
 def of(*lessons: Lesson, task: str = "find the invoice") -> Experience:
@@ -69,11 +72,6 @@ def test_a_witness_is_somebody_else() -> None:
     one, other = pair(), pair("pay the invoice", runs=("run 2",))
     assert independent(one, other, policy="corroborated")
     assert not independent(one, other, policy="witnessed")
-
-
-@pytest.mark.parametrize("other", ["Ana", "ANA", " ana ", "a\u200bna", "an\uff41", "\u0430na", "\u0391NA"])
-def test_one_name_in_two_spellings_is_no_second_witness(other: str) -> None:
-    assert not independent(pair(), pair("pay the invoice", runs=("run 2",), writer=other), policy="witnessed")
 
 
 @pytest.mark.parametrize("policy", ["corroborated", "witnessed"])

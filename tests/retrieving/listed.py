@@ -8,7 +8,7 @@ from typing import Any
 
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.protocols import Retriever, Vectors
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Add, Experience, Found, Lesson, Match
 
 SCOPE = "acme"
@@ -58,9 +58,9 @@ async def delegates(wrapper: Retriever) -> None:
     assert await wrapper.catch_up(scope=SCOPE, most=4) == 5
 
 
-async def filled(*experiences: Experience, embedder: HashingEmbedder | None = None) -> MemoryStore:
+async def filled(*experiences: Experience, embedder: HashingEmbedder | None = None) -> SqliteStore:
     """A store that holds these, oldest first, with vectors where there is an embedder."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     for each in experiences:
         rows = await embedder.embed([each.task], role="document") if embedder else None
         vectors = {each.id: rows[0]} if rows is not None else None

@@ -25,7 +25,7 @@ from lessonbank.retrieving import (
     same_template,
 )
 from lessonbank.retrieving.dense import CATCH_UP
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Experience, Found, Retire
 
@@ -60,9 +60,9 @@ KNOWN = (
 )
 
 
-async def searching(*known: Experience) -> tuple[LessonRetriever, MemoryStore]:
+async def searching(*known: Experience) -> tuple[LessonRetriever, SqliteStore]:
     """A retriever of lessons over a store that holds these, without vectors yet."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     await store.apply([Add(experience=e) for e in known or KNOWN], scope=SCOPE, writer="test")
     return LessonRetriever(store, HashingEmbedder()), store
 

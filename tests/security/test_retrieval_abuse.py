@@ -17,7 +17,6 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence
 from lessonbank.errors import LessonbankError, ModelError, UsageError
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
 from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
@@ -103,7 +102,7 @@ async def test_a_hostile_query_is_answered_from_its_scope_or_refused_in_one_sent
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_store_takes_any_query_for_words(kind: str, quick: Path) -> None:
-    store: Store = MemoryStore() if kind == "memory" else await SqliteStore.open(quick / "bank.db")
+    store: Store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(quick / "bank.db")
     for scope in (MINE, THEIRS):
         await added(store, *[experience(task, scope=scope) for task in TASKS], scope=scope)
     wrong: list[str] = []
@@ -139,7 +138,7 @@ async def refused(call: Any) -> str:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_vector_that_points_nowhere_is_refused_and_nothing_is_kept_of_it(kind: str, quick: Path) -> None:
-    store: Store = MemoryStore() if kind == "memory" else await SqliteStore.open(quick / "bank.db")
+    store: Store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(quick / "bank.db")
     known = experience()
     await added(store, known, along=[towards(0)])
     wrong: list[str] = []

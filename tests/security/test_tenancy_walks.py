@@ -22,7 +22,6 @@ from lessonbank import AsyncReasoningBank
 from lessonbank.errors import NotFound
 from lessonbank.protocols import Store
 from lessonbank.stores._erasure import SALT
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore, _listing, _read
 from lessonbank.testing.store_samples import added, experience, trajectory
 
@@ -33,10 +32,8 @@ LOOKALIKES = (
     "acme/support/x",
     "acme/suppor",
     "ACME/support",
-    "acme/support ",
-    "acme/support%",
+    "acme/support-",
     "acme_support",
-    "",
 )
 CALLABLE_LOOKALIKES = ("acme", "acme/support/x", "acme/suppor", "ACME/support", "acme_support", "acme/sales")
 
@@ -59,7 +56,7 @@ AS_DRAWN = (Phase.explicit, Phase.generate)
 async def store_walk(kind: str, moves: Sequence[Move], *, alone: bool) -> list[Any]:
     """What one tenant is told by a store that another one uses, or does not."""
     with folder() as where:
-        store: Store = MemoryStore() if kind == "memory" else await SqliteStore.open(where / "bank.db")
+        store: Store = SqliteStore.in_memory() if kind == "memory" else await SqliteStore.open(where / "bank.db")
         await store.set_setting(SALT, "the same in both walks")
         us = tenants.Tenant(store, [OURS], where, mark="ours")
         them = tenants.Tenant(store, LOOKALIKES, where, mark="theirs")

@@ -11,7 +11,6 @@ import numpy as np
 
 from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Store, Vectors
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import some_trust
 from lessonbank.testing.store_samples import (
@@ -21,6 +20,7 @@ from lessonbank.testing.store_samples import (
     collected,
     experience,
     lesson,
+    ranked_by_words,
     settlement,
     trajectory,
 )
@@ -41,6 +41,7 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.views.audit import differences
 
 R = TypeVar("R", Experience, Lesson, Trajectory)
 Call = Callable[[Store], Awaitable[Any]]
@@ -58,12 +59,15 @@ def towards(chance: random.Random, dimensions: int) -> Vectors:
 
 
 class Walk:
-    """Three stores that must always give the same answers; whatever is done is done to the file by one of its two."""
+    """Three stores that must always give the same answers; whatever is done is done to the file by one of its two.
+
+    The third reads its vectors anew for every question, and what it holds is what its journal tells.
+    """
 
     def __init__(self, path: Path, ours: SqliteStore, theirs: SqliteStore) -> None:
         self.path = path
         self.stores = [ours, theirs]
-        self.reference = MemoryStore()
+        self.reference = SqliteStore.in_memory()
         self.ever: dict[str, dict[str, Experience]] = {MINE: {}, THEIRS: {}}
         self.runs: dict[str, list[Trajectory]] = {MINE: [], THEIRS: []}
         self.dimensions: dict[tuple[str, str], int] = {}
@@ -264,10 +268,16 @@ class Walk:
 
     async def compare(self, store: SqliteStore, chance: random.Random) -> None:
         questions = self.questions(chance)
+        fresh = SqliteStore(self.reference._database)  # pyright: ignore[reportPrivateUsage]
         for name, question in questions.items():
-            assert await question(store) == await question(self.reference), name
+            assert await question(store) == await question(fresh), name
+        query = self.task(chance)
+        every = ranked_by_words(await collected(fresh.scan(scope=self.scope)), query)
+        found = await store.search(query, scope=self.scope, limit=99)
+        assert [(match.experience, match.score) for match in found] == every[:99]
         if chance.random() < 0.2:
             assert await store.verify() == []
+            assert await differences(fresh, scope=self.scope) == ()
 
     def questions(self, chance: random.Random) -> dict[str, Call]:
         scope = self.scope

@@ -17,7 +17,7 @@ from _trouble import opened, sentence
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._purge import purge_scope
 from lessonbank.testing.store_samples import (
     MINE,
@@ -52,7 +52,7 @@ IDS = {
 @asynccontextmanager
 async def made(kind: str, path: Path) -> AsyncGenerator[Store]:
     if kind == "memory":
-        yield MemoryStore()
+        yield SqliteStore.in_memory()
         return
     async with opened(path) as store:
         yield store

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 
 
 @pytest.mark.anyio
-class TestMemoryStore(StoreContract):
+class TestInMemory(StoreContract):
     async def make(self) -> Store:
-        return MemoryStore()
+        return SqliteStore.in_memory()
 
 
 @pytest.mark.anyio

@@ -102,7 +102,7 @@ async def test_a_reading_goes_on_on_both_sides_of_a_fork(path: Path) -> None:
 async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._database._FORK_PATIENCE", 0.05)
+    monkeypatch.setattr("lessonbank.stores.sqlite._forks.PATIENCE", 0.05)
     async with opened(path) as store:
         await filled(store)
         begun, end = threading.Event(), threading.Event()

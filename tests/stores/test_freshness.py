@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
 from lessonbank.stores._matrix import PARTS, Matrix
 from lessonbank.stores._vectors import packed_rows
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._matrices import Matrices
 from lessonbank.stores.sqlite._vector_search import _small_cache
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
@@ -71,7 +71,7 @@ async def test_a_purged_scope_leaves_no_vector_in_a_matrix_that_showed_it(path: 
 async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind: str, path: Path) -> None:
     big = experience("big", lessons=[lesson(str(n)) for n in range(5000)])
     small = experience("small", minute=1, lessons=[lesson(str(n)) for n in range(50)])
-    store: Store = MemoryStore()
+    store: Store = SqliteStore.in_memory()
     async with opened(path) as in_file:
         store = in_file if kind == "file" else store
         await added(store, big, small, along=[towards(0), towards(1)])

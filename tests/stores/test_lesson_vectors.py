@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from lessonbank.protocols import Store, Vectors
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience, lesson, towards
 from lessonbank.types import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
@@ -190,7 +189,7 @@ async def sound(store: Store) -> set[str]:
 async def test_through_a_long_life_every_lesson_is_found_as_itself_or_waits_for_its_vector(
     path: Path, seed: int
 ) -> None:
-    chance, reference = random.Random(seed), MemoryStore()
+    chance, reference = random.Random(seed), SqliteStore.in_memory()
     one, other = await SqliteStore.open(path), await SqliteStore.open(path)
     for step in range(50):
         deed = await a_deed(chance, reference, f"{step}")

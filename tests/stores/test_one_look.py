@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lessonbank.errors import SpaceMismatch
-from lessonbank.retrieving._catch_up import OneLook, nearest
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.retrieving._catch_up import VectorSearch
+from lessonbank.retrieving._refusals import Outages
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
@@ -30,7 +31,7 @@ class Eight:
         return [towards(3) for _ in texts]
 
 
-async def three(store: SqliteStore | MemoryStore) -> list[Experience]:
+async def three(store: SqliteStore) -> list[Experience]:
     made = [experience(f"task {n}", minute=n) for n in range(3)]
     await added(store, *made, along=[towards(n) for n in range(3)])
     return made
@@ -91,15 +92,24 @@ async def test_lessons_without_a_vector_are_missing_in_a_space_of_lessons(path: 
     await store.close()
 
 
-@pytest.mark.parametrize("kind", ["file", "memory"])
-async def test_a_search_embeds_what_is_missing_whether_or_not_its_store_has_one_look(path: Path, kind: str) -> None:
-    store = await SqliteStore.open(path) if kind == "file" else MemoryStore()
-    assert isinstance(store, OneLook) == (kind == "file")
+class Plain(SqliteStore):
+    """Has only what every store has."""
+
+    @property
+    def nearest_unless_missing(self) -> Any:
+        raise AttributeError
+
+
+@pytest.mark.parametrize("kind", [SqliteStore, Plain])
+async def test_a_search_embeds_what_is_missing_whether_or_not_its_store_has_one_look(kind: type[SqliteStore]) -> None:
+    store = kind.in_memory()
+    assert hasattr(store, "nearest_unless_missing") == (kind is SqliteStore)
     await three(store)
     await added(store, experience("has none"))
     embedder = Eight()
     for _ in range(2):
-        found, behind = await nearest(store, embedder, towards(3), space=SPACE, scope=MINE, limit=1)  # type: ignore[arg-type]
-        assert ([match.experience.task for match in found], behind) == (["has none"], False)
-    assert embedder.texts == ["has none"]
+        search = VectorSearch(store, embedder, SPACE, False, Outages(), Outages())  # type: ignore[arg-type]
+        found, notes = await search("any", scope=MINE, limit=1)
+        assert ([match.experience.task for match in found], notes) == (["has none"], ())
+    assert embedder.texts == ["any", "has none", "any"]
     await store.close()

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessonbank.protocols import Store
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_rewinding import as_of, present, some_change, wind
 from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
@@ -58,7 +57,7 @@ async def check(store: Store, moves: list[tuple[bool, int]]) -> None:
 
 @given(moves=MOVES)
 def test_memory_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
-    asyncio.run(check(MemoryStore(), moves))
+    asyncio.run(check(SqliteStore.in_memory(), moves))
 
 
 @pytest.mark.full

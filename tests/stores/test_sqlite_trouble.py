@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lessonbank.errors import StoreUnavailable, UsageError, VersionMismatch
+from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing.store_samples import (
@@ -95,8 +95,6 @@ async def test_places_where_no_bank_can_be_are_named(tmp_path: Path) -> None:
         await SqliteStore.open(tmp_path)
     with pytest.raises(StoreUnavailable, match="create it first"):
         await SqliteStore.open(tmp_path / "missing" / "bank.db")
-    with pytest.raises(UsageError, match=":memory:"):
-        await SqliteStore.open(":memory:")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lessonbank.stores.memory import MemoryStore
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite import _word_search as by_words
+from lessonbank.testing.store_samples import collected, ranked_by_words
 from lessonbank.types import Add, Experience, Lesson, Retire
 
 pytestmark = pytest.mark.anyio
@@ -36,12 +36,13 @@ async def test_leaving_common_words_unread_changes_no_answer(
     gone = [e.lessons[0].id for e in data.draw(st.lists(st.sampled_from(kept), max_size=3, unique_by=lambda e: e.id))]
     excluded = [e.id for e in data.draw(st.lists(st.sampled_from(kept), max_size=2, unique_by=lambda e: e.id))]
     changes = [*(Add(experience=e) for e in kept), *([Retire(lesson_ids=tuple(gone), reason="r")] if gone else [])]
-    reference, store = MemoryStore(), await SqliteStore.open(tmp_path / f"{kept[0].id}.db")
-    for each in (reference, store):
-        await each.apply(changes, scope="s", writer="w")
-    found = [await each.search(query, scope="s", limit=limit, exclude=excluded) for each in (reference, store)]
+    store = await SqliteStore.open(tmp_path / f"{kept[0].id}.db")
+    await store.apply(changes, scope="s", writer="w")
+    found = await store.search(query, scope="s", limit=limit, exclude=excluded)
+    every = ranked_by_words(await collected(store.scan(scope="s")), query)
     await store.close()
-    assert [(m.experience.id, m.score) for m in found[1]] == [(m.experience.id, m.score) for m in found[0]]
+    wanted = [(e, score) for e, score in every if e.id not in excluded]
+    assert [(m.experience, m.score) for m in found] == wanted[:limit]
 
 
 async def test_a_word_in_every_task_is_not_read_when_a_rare_one_decides(

@@ -14,7 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, runs
+from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
 from ._plugins import Commands
 from .compare import diff
@@ -48,6 +48,7 @@ app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
+app.add_typer(writers.app, name="writers")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)

@@ -23,6 +23,7 @@ from lessonbank.types import (
     Forgotten,
     JournalEntry,
     Merge,
+    Missing,
     Purge,
     Rejudge,
     Replace,
@@ -225,19 +226,21 @@ def _what(entry: JournalEntry) -> str:
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
-        case Purge() | Erased() | Forgotten():
-            return _erased(change)
+        case Purge() | Erased() | Forgotten() | Missing():
+            return _without_content(change)
 
 
 def _ids(ids: Iterable[str]) -> str:
     return ", ".join(map(short, ids))
 
 
-def _erased(change: Purge | Erased | Forgotten) -> str:
+def _without_content(change: Purge | Erased | Forgotten | Missing) -> str:
     if isinstance(change, Purge):
         return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
     if isinstance(change, Erased):
         return f"by change {change.by}"
+    if isinstance(change, Missing):
+        return "lost with a damaged file"
     return f"{change.runs} runs and {change.recalls} recalls from before {change.before.isoformat()}"
 
 

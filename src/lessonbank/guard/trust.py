@@ -7,8 +7,6 @@ from typing import Final, get_args
 from lessonbank.config import TrustPolicy as TrustPolicy
 from lessonbank.types import Experience, Lesson
 
-from .names import name_key
-
 IMPORTED: Final = "imported"
 """The metadata key of imported runs and experiences, and of what was learned from such a run."""
 MERGE: Final = "merge"
@@ -35,8 +33,8 @@ def _is_shown(lesson: Lesson, policy: TrustPolicy) -> bool:
 def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /, *, policy: TrustPolicy) -> bool:
     """Whether two lessons come from independent runs: no run and no task in common.
 
-    With `witnessed`, the writers must differ as well. Merged and imported lessons never count, because an imported
-    file can name any run and any writer.
+    With `witnessed`, other identities must have taught them as well; a name that somebody typed is none. Merged and
+    imported lessons never count, because an imported file can name any run and any writer.
     """
     first, second = one[0].provenance, other[0].provenance
     if MERGE in (first.method, second.method) or IMPORTED in one[1].metadata or IMPORTED in other[1].metadata:
@@ -45,7 +43,7 @@ def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience]
         return False
     if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
         return False
-    return policy == "corroborated" or name_key(first.writer) != name_key(second.writer)
+    return policy == "corroborated" or "" != first.identity != second.identity != ""
 
 
 def _task(experience: Experience) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import IMPORTED, MERGED
@@ -12,8 +12,6 @@ from lessonbank.types import RECALL, SUBMITTED, Experience, Json, Recall, Settle
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported
-
-R = TypeVar("R", Experience, Recall, Settlement)
 
 
 class Before(Protocol):
@@ -36,6 +34,7 @@ def marked(portion: Imported, /, *, scope: str) -> Imported:
     """`portion` with every record marked as imported, whatever the records say of themselves.
 
     A run loses what was said when it was submitted: an outcome, a receipt and other runs. That would be truth here.
+    Lessons and settlements lose the identity of who told them: this bank does not know it.
 
     Raises:
         UsageError: a record of another scope.
@@ -46,11 +45,12 @@ def marked(portion: Imported, /, *, scope: str) -> Imported:
         portion,
         runs=[_marked_run(run) for run in portion.runs],
         recalls=[recall.model_copy(update={"lessons": (), "imported": True}) for recall in portion.recalls],
-        experiences=[e.model_copy(update={"metadata": {**e.metadata, IMPORTED: True}}) for e in portion.experiences],
+        experiences=[_marked_experience(experience) for experience in portion.experiences],
+        settlements=[told.model_copy(update={"identity": ""}) for told in portion.settlements],
     )
 
 
-def check_scopes(records: Sequence[R], /, *, scope: str) -> None:
+def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scope: str) -> None:
     """Refuse records of another scope. Raises UsageError."""
     for record in records:
         if record.scope != scope:
@@ -62,6 +62,13 @@ def check_scopes(records: Sequence[R], /, *, scope: str) -> None:
 def _marked_run(run: Trajectory) -> Trajectory:
     kept = {name: value for name, value in run.metadata.items() if name not in (SUBMITTED, RECALL)}
     return run.model_copy(update={"metadata": {**kept, IMPORTED: True}})
+
+
+def _marked_experience(experience: Experience) -> Experience:
+    sources = [lesson.provenance.model_copy(update={"identity": ""}) for lesson in experience.lessons]
+    lessons = (i.model_copy(update={"provenance": p}) for i, p in zip(experience.lessons, sources, strict=True))
+    marked = {"lessons": tuple(lessons), "metadata": {**experience.metadata, IMPORTED: True}}
+    return experience.model_copy(update=marked)
 
 
 def without_claims(experience: Experience, before: Before, /) -> Experience:

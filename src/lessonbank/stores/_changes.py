@@ -188,7 +188,7 @@ def _flipped(lesson: Lesson, *, retired: bool) -> Lesson:
 
 
 def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
-    if (lesson.state, lesson.approved) == (change.state, change.approves or lesson.approved):
+    if lesson.state == change.state and not change.approves:
         raise Conflict(f"the lesson {lesson.id!r} is {change.state} already: nothing was changed")
     if lesson.state == "quarantined" and change.by != "person":
         raise Conflict(f"the lesson {lesson.id!r} is quarantined: only a person can let it out")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from lessonbank.errors import NotFound, SpaceMismatch, UsageError
+from lessonbank.errors import SpaceMismatch, UsageError
 
 from ._records import encodable
 
@@ -48,19 +48,11 @@ def unit(vector: Any, /, *, what: str) -> Floats:
     return (row / np.linalg.norm(row)).astype(np.float32)
 
 
-def placeable(
-    vectors: Mapping[str, Any],
-    /,
-    *,
-    space: str | None,
-    dimensions: int | None,
-    known: Callable[[str], bool] = lambda _: True,
-) -> tuple[list[str], Rows]:
+def placeable(vectors: Mapping[str, Any], /, *, space: str | None, dimensions: int | None) -> tuple[list[str], Rows]:
     """The ids and their vectors, packed, all of one length: that of the space, where it has one already.
 
     Raises:
         UsageError: no space is named, or a vector is not one row of finite numbers, or zero.
-        NotFound: an id is not `known`.
         SpaceMismatch: a vector has another dimension than the space.
     """
     if not space:
@@ -68,11 +60,7 @@ def placeable(
     rows = _packed_together(list(vectors.values()))
     if rows is None or dimensions not in (None, rows[0].shape[1]):
         rows = _packed_one_by_one(vectors, space=space, dimensions=dimensions)
-    ids = [encodable(id) for id in vectors]
-    unknown = next((id for id in ids if not known(id)), None)
-    if unknown is not None:
-        raise NotFound(f"no experience or lesson {unknown!r} in this scope to keep a vector of")
-    return ids, rows
+    return [encodable(id) for id in vectors], rows
 
 
 def _packed_together(vectors: Sequence[Any]) -> Rows | None:
@@ -120,7 +108,7 @@ def check_dimensions(row: Floats, /, *, space: str, dimensions: int | None) -> i
     if dimensions is not None and row.size != dimensions:
         raise SpaceMismatch(
             f"a vector of {row.size} dimensions does not fit the space {space!r} of {dimensions}: "
-            "name the embedder that filled it, or re-embed the scope"
+            "name the embedder that filled it, or call `reindex`"
         )
     return int(row.size)
 

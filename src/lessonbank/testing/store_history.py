@@ -234,3 +234,14 @@ class HistoryTests(StoreTests):
             await store.set_setting("embedder", "local")
             assert await store.setting("embedder") == "local"
             assert await store.scopes() == []
+
+    async def test_settings_are_found_by_the_beginning_of_their_name_and_removed(self) -> None:
+        async with self.opened() as store:
+            for name in ("writer/b", "writer/a%", "write", "Writer/c", "other"):
+                await store.set_setting(name, name.upper())
+            assert dict(await store.settings("writer/")) == {"writer/a%": "WRITER/A%", "writer/b": "WRITER/B"}
+            assert list(await store.settings("writer/")) == ["writer/a%", "writer/b"]
+            await store.set_setting("writer/b", None)
+            await store.set_setting("writer/none", None)
+            assert list(await store.settings("")) == ["Writer/c", "other", "write", "writer/a%"]
+            assert await store.setting("writer/b") is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -11,10 +12,12 @@ import numpy as np
 
 from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Store, Vectors
+from lessonbank.text.bm25 import scores, words
 from lessonbank.types import (
     Add,
     Experience,
     Lesson,
+    Match,
     Outcome,
     Recall,
     Run,
@@ -29,6 +32,8 @@ T = TypeVar("T")
 MINE = "acme/support"
 THEIRS = "acme/sales"
 SPACE = "sample:8"
+_CLOSE = 2.5e-5
+"""By so much a cosine may differ from the exact one: a store may pack its vectors."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -121,3 +126,23 @@ async def added(store: Store, *experiences: Experience, scope: str = MINE, along
     vectors = {e.id: vector for e, vector in zip(experiences, along, strict=False)}
     changes = [Add(experience=e) for e in experiences]
     await store.apply(changes, scope=scope, writer="tests", vectors=vectors, space=SPACE if vectors else None)
+
+
+def assert_ranked(found: Sequence[Match], rows: Mapping[str, Vectors], query: Vectors, /, *, limit: int) -> None:
+    """What was found by vector is what plain arithmetic finds in `rows` (lesson or experience id to vector)."""
+    exact = {id: float(row @ query / np.linalg.norm(row) / np.linalg.norm(query)) for id, row in rows.items()}
+    named = [match.lesson_id or match.experience.id for match in found]
+    assert len(set(named)) == len(named) == min(limit, len(rows))
+    assert all(abs(match.score - exact[id]) < _CLOSE for match, id in zip(found, named, strict=True))
+    assert [match.score for match in found] == sorted((match.score for match in found), reverse=True)
+    assert all(score < found[-1].score + _CLOSE for id, score in exact.items() if id not in named)
+
+
+def ranked_by_words(present: Sequence[Experience], query: str, /) -> list[tuple[Experience, float]]:
+    """What a search for `query` finds among these, oldest first: as if every task were read."""
+    held = {e.id: Counter(words(e.task)) for e in present}
+    asked, lengths = words(query), {id: counts.total() for id, counts in held.items()}
+    postings = {word: {id: counts[word] for id, counts in held.items() if word in counts} for word in asked}
+    found = scores(asked, postings, lengths, documents=len(held), total=sum(lengths.values()))
+    usable = [e for e in reversed(present) if e.id in found and e.active_lessons]
+    return sorted(((e, found[e.id]) for e in usable), key=lambda pair: -pair[1])

@@ -9,6 +9,8 @@ from .changes import Forgotten as Forgotten
 from .changes import JournalEntry as JournalEntry
 from .changes import Learned as Learned
 from .changes import Merge as Merge
+from .changes import Missing as Missing
+from .changes import Proposal as Proposal
 from .changes import Purge as Purge
 from .changes import Rejudge as Rejudge
 from .changes import Replace as Replace

@@ -130,6 +130,12 @@ class Erased(Record):
     """The sequence of the `Purge`."""
 
 
+class Missing(Record):
+    """The place of a journal entry that was lost with a damaged file, see `salvage`."""
+
+    kind: Literal["missing"] = "missing"
+
+
 class Forgotten(Record):
     """How many runs and recalls were erased because of their age, but not which."""
 
@@ -138,6 +144,14 @@ class Forgotten(Record):
     """Everything older than this was erased."""
     runs: int = 0
     recalls: int = 0
+
+
+class Proposal(Record):
+    """A lesson that a person approved and that the evidence shows to harm. Only a person retires it."""
+
+    lesson: Lesson
+    reason: str
+    """The evidence, in one sentence."""
 
 
 Change = Annotated[
@@ -160,7 +174,7 @@ class JournalEntry(Record):
     at: datetime
     scope: str
     writer: str
-    entry: Annotated[Change | Settle | Purge | Erased | Forgotten, Field(discriminator="kind")]
+    entry: Annotated[Change | Settle | Purge | Erased | Forgotten | Missing, Field(discriminator="kind")]
 
 
 class Learned(Record):

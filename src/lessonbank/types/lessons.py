@@ -23,7 +23,9 @@ class Provenance(Record):
     """Where a lesson comes from: enough to find, review and take back everything one source wrote."""
 
     writer: str = "learn"
-    """Who wrote it: `learn`, `import`, a person's name."""
+    """Who wrote it, for people to read: `learn`, `import`, a person's name, the name given to `scoped(writer=)`."""
+    identity: str = ""
+    """Who taught it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""
     method: str = "llm"
     """How it was written: `llm`, `extractive`, `human`, or an extractor's own name."""
     trajectory_ids: tuple[str, ...] = ()

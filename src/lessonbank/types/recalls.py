@@ -131,3 +131,5 @@ class Settlement(Record):
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
     at: Moment = Field(default_factory=now)
+    identity: str = ""
+    """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

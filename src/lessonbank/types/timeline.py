@@ -21,6 +21,7 @@ from lessonbank.types import (
     JournalEntry,
     Lesson,
     Merge,
+    Missing,
     Purge,
     Record,
     Rejudge,
@@ -32,7 +33,7 @@ from lessonbank.types import (
     Trust,
 )
 
-Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten
+Entry: TypeAlias = Change | Settle | Purge | Erased | Forgotten | Missing
 
 
 @dataclass(frozen=True, slots=True)

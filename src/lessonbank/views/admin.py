@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.guard import identity
+from lessonbank.guard.names import checked_name
+from lessonbank.protocols import REFUSED
+from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -39,7 +43,7 @@ class Erasing(Record):
 
 @dataclass(frozen=True, slots=True)
 class AsyncAdmin:
-    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+    """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
 
     _of: Handle
 
@@ -76,14 +80,24 @@ class AsyncAdmin:
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
 
+        Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
         `progress` is called with the number done so far. Raises ModelError.
         """
-        done, _ = 0, a_call(progress, "progress=")
+        a_call(progress, "progress=")
+        if await self._of.store.setting(REFUSED + self._of.scope):
+            await self._of.store.set_setting(REFUSED + self._of.scope, None)
+        done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
             if progress:
                 progress(done)
         return done
+
+    async def unembedded(self) -> tuple[str, ...]:
+        """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
+        kept = await self._of.store.setting(REFUSED + self._of.scope)
+        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        return tuple(f"{id}: refused {told.tries} times, last because {told.reason}" for id, told in refusals.items())
 
     async def purge(
         self,
@@ -137,6 +151,30 @@ class AsyncAdmin:
         if self._of.skips("forget"):
             return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+
+    async def add_writer(self, name: str, /) -> str:
+        """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
+
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
+        """
+        self._of.whole_file("add_writer")
+        name = checked_name(name, what="name=")
+        return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
+
+    async def remove_writer(self, name: str, /) -> None:
+        """End the key of a writer. What it told stays.
+
+        Raises UsageError (no such writer, or a handle made by `scoped()`).
+        """
+        self._of.whole_file("remove_writer")
+        if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
+            raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
+
+    async def writers(self) -> tuple[str, ...]:
+        """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("writers")
+        return await identity.writers(self._of.store)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""

@@ -27,6 +27,7 @@ from lessonbank.types import (
     Json,
     Kind,
     Lesson,
+    Proposal,
     Provenance,
     Restore,
     Retire,
@@ -123,13 +124,7 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        applied = await self._of.apply(
-            Add(experience=new),
-            _approval((lesson.id,), writer, ""),
-            by=by,
-            vectors=vectors,
-            space=self._of.retriever.space,
-        )
+        applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
@@ -169,8 +164,15 @@ class AsyncLessons:
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
         vectors, _ = await self._of.index([edited])
         vectors = {key: vector for key, vector in vectors.items() if key == id}
-        await self._of.apply(change, by=by, vectors=vectors, space=self._of.retriever.space if vectors else None)
+        await self._of.apply(change, by=by, vectors=vectors)
         return await self.get(id)
+
+    async def proposals(self) -> tuple[Proposal, ...]:
+        """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
+
+        `retire` takes such a lesson back. `approve` again keeps it, and ends the proposal.
+        """
+        return tuple(await self._of.ledger.proposals(scope=self._of.scope))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.

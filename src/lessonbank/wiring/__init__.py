@@ -45,6 +45,8 @@ from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import resolve as resolve_models
+from ._repair import restore as restore
+from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store, switched_off
 from ._trust import rationed, trusting
@@ -143,6 +145,7 @@ async def connect_async(
         "holdout": described(policy),
         **named(intake),
         "trust": safety.trust,
+        "trust_names": safety.trust_names,
         "limit": chosen(retrieval.limit, LIMIT),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": getattr(parts.consolidator, "__name__", None) or chosen(learning.consolidation, "append"),
@@ -165,6 +168,7 @@ async def connect_async(
         injector=kit.injector,
         ledger=ledger,
         limit=chosen(retrieval.limit, LIMIT),
+        trust_names=safety.trust_names,
         hooks=parts.hooks,
         intake=intake,
         scaler=kit.scaler,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
 from lessonbank.arguments import shown
-from lessonbank.errors import LessonbankError, MissingExtra, UsageError
+from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
 Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
@@ -65,7 +66,7 @@ async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys =
     best, why, failed = await _best(model, keys)
     made = await _make(best, keys)
     if not failed:
-        await store.set_setting(_SETTING, best)
+        await _keep(store, best, kept)
     return Chosen(made, f"{best} ({why})")
 
 
@@ -74,7 +75,8 @@ async def _keep(store: Store, choice: str, kept: str | None) -> None:
         return
     if kept is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
-    await store.set_setting(_SETTING, choice)
+    with suppress(ReadOnly):  # it is used all the same
+        await store.set_setting(_SETTING, choice)
 
 
 async def _again(kept: str, keys: Keys) -> Embedder | None:

@@ -10,9 +10,9 @@ from lessonbank.protocols import Store
 
 def switched_off() -> Store:
     """The store of a bank whose memory is switched off. No file is touched."""
-    from lessonbank.stores.memory.off import SwitchedOffStore
+    from lessonbank.stores.sqlite.off import SwitchedOffStore
 
-    return SwitchedOffStore()
+    return SwitchedOffStore.in_memory()
 
 
 async def open_store(file: File | Server, /) -> Store:
@@ -25,10 +25,6 @@ async def open_store(file: File | Server, /) -> Store:
     if isinstance(file, Server) or "://" in name:
         kind = shown(name.split("://")[0], most=20)
         raise UsageError(f"{kind} is not a store of this release: give a file path, or ':memory:'")
-    if name == ":memory:":
-        from lessonbank.stores.memory import MemoryStore
-
-        return MemoryStore()
     from lessonbank.stores.sqlite import SqliteStore
 
     return await SqliteStore.open(a_path(name.removeprefix("sqlite:"), "connect"), read_only=file.read_only)

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
-from ._caseless import Caseless
 from ._phrases import any_of, phrases
+from ._skeleton import views
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(
@@ -126,5 +126,5 @@ def is_submission(title: str, content: str, /) -> bool:
     return _is_in(any_of("submission", re.MULTILINE | re.DOTALL), title, content)
 
 
-def _is_in(pattern: Caseless, title: str, content: str) -> bool:
-    return pattern.is_in(title[:300]) or pattern.is_in(content[:_READ])
+def _is_in(pattern: re.Pattern[str], title: str, content: str) -> bool:
+    return any(pattern.search(view) for text in (title[:300], content[:_READ]) for view in views(text))

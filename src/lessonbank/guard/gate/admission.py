@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -11,8 +11,8 @@ from typing import Final
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
-from ._echo import is_echo
-from ._echo import lessons_in as lessons_in
+from ._echo import Shown
+from ._echo import codes_in as codes_in
 from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
@@ -54,12 +54,10 @@ class LessonGate:
     def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Move the lessons of `extraction` that are not lessons to `rejected`.
 
-        `shown` are the texts that memory showed before these runs. The gate also finds blocks of lessons in the runs.
+        `shown` are the texts that memory showed before these runs. What only looks like one of them is none.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        echoed = [lesson for text in shown for lesson in (lessons_in([text]) or [text])]
-        echoed += lessons_in(_texts(runs))
-        checks = _checks(runs, [text for text in echoed if text])
+        checks = _checks(runs, Shown(tuple(shown)))
         values = _Values(tuple(runs))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
@@ -129,16 +127,14 @@ def in_form(lesson: Lesson, /) -> Lesson:
     return lesson.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
 
 
-def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Check]:
+def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     return {
         "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
         "chatter": lambda i: "it talks to a reader" if is_chatter(i.title, i.content) else "",
         "submission": lambda i: "it ends a run" if is_submission(i.title, i.content) else "",
         "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
-        "echo": lambda i: (
-            "memory itself had shown it" if is_echo(i.title, i.content, [] if _quotes(i) else echoed) else ""
-        ),
+        "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
         "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
         "vague": lambda i: "it is about nothing in particular" if is_vague(i.title, i.content, task=task) else "",
     }
@@ -182,12 +178,3 @@ def doubt(lesson: Lesson, /) -> str | None:
     """Why a lesson that was not just learned from a run may be bad: a risk, or that it gives orders."""
     risk = risk_of(lesson.title, lesson.description, lesson.content)
     return risk or ("gives orders" if is_order(lesson.text) else None)
-
-
-def _texts(runs: Iterable[Trajectory]) -> Iterator[str]:
-    for run in runs:
-        yield run.task
-        yield run.instructions
-        for step in run.steps:
-            yield from (step.thought, step.action.text)
-            yield from (seen.text for seen in step.observations)

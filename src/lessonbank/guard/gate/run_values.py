@@ -123,12 +123,12 @@ class RunValues:
         """
         text = _nfc(text)
         spans = list(self._repeats(text, only_private=True))
-        spans += [
-            (x.start, x.end, x.kind)
-            for x in look_alikes(text)
-            if not _is_usual(text, x) and words_of(text[x.start : x.end]) in stands_in
-        ]
-        return _replaced(text, [span for span in spans if not _is_rule(text[span[0] : span[1]], instructed)])
+        found = [(x.start, x.end, x.kind) for x in look_alikes(text) if not _is_usual(text, x)]
+        # A value may come thousands of times, and the run may be long: each different one is looked for once.
+        there = {value: words_of(value) in stands_in for value in {text[start:end] for start, end, _ in found}}
+        spans += [span for span in found if there[text[span[0] : span[1]]]]
+        rules = {value for value in {text[start:end] for start, end, _ in spans} if _is_rule(value, instructed)}
+        return _replaced(text, [span for span in spans if text[span[0] : span[1]] not in rules])
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""

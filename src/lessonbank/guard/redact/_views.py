@@ -28,6 +28,8 @@ _TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
 _HEAD = re.compile(r"[\w+/=.@-]{2,32}")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
+_NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
+"""What a secret has and words of prose have not."""
 
 _LETTERS = "A-Za-z0-9+/_-"
 _RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
@@ -35,6 +37,10 @@ _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)
 """How a run goes on that was broken into lines of equal length."""
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 """One digit more than the letters need is left where the text was cut off."""
+_HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
+_NEAR = 400
+"""Characters on both sides of a change in which a secret may stand that shows only after it."""
+_BLANK = re.compile(r"\s")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
@@ -50,6 +56,24 @@ class View:
         """Where in the text itself the characters from `start` to `end` come from."""
         (first, begin, changed), (last, stop, width) = self._piece(start), self._piece(end - 1)
         return begin + (0 if changed else start - first), stop + (width or end - last)
+
+    def near(self) -> Iterator[tuple[int, int]]:
+        """The parts of this text in which something may be read that the text itself does not show, in order."""
+        start = end = 0
+        for at, *_ in self.pieces[1:]:
+            if at - _NEAR > end:
+                if end:
+                    yield start, end
+                start = self._blank(at - _NEAR, at)
+            end = self._blank(at + _NEAR, at + 2 * _NEAR)
+        yield start, end if self.pieces[1:] else len(self.text)
+
+    def _blank(self, start: int, end: int) -> int:
+        """A place from `start` to `end` where no word is cut in two."""
+        if start <= 0 or start >= len(self.text):
+            return min(max(start, 0), len(self.text))
+        found = _BLANK.search(self.text, start, end)
+        return found.start() if found else start
 
     def seams(self, start: int, end: int, /) -> bool:
         """Whether something between `start` and `end` was taken out or put in another form."""
@@ -117,7 +141,7 @@ def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
         before = text[max(0, found.start() - 40) : found.start()].rstrip(" \t\r\\+\"'")
         half = _TAIL.search(before)
         rest = _HEAD.match(text, found.end())
-        if half and rest and len(half[0]) + len(rest[0]) >= _LEAST:
+        if half and rest and len(half[0]) + len(rest[0]) >= _LEAST and _NO_WORD.search(half[0] + rest[0]):
             yield max(0, found.start() - 40) + len(before), found.end(), ""
 
 
@@ -148,7 +172,7 @@ def _may_be_text(token: str) -> bool:
 def _readings(token: str) -> Iterator[str]:
     """What a token says, and what its end says where it is glued to a path or a name."""
     if _HEX.fullmatch(token):
-        if said := _readable(bytes.fromhex(token[: len(token) // 2 * 2])):
+        if _HEX_TEXT.search(token) and (said := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
             yield said
         return
     whole = re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")

@@ -1,4 +1,4 @@
-"""The store that lasts: one SQLite file, durable before a call returns, shared by any number of processes."""
+"""The store: one SQLite file, durable before a call returns, shared by any number of processes; or one in memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from concurrent.futures import Future
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import anyio
 from anyio import to_thread
 
+from lessonbank.errors import UsageError
+from lessonbank.guard import check_scope
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasure import check_erasures
 from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.stores._records import checked_scope, encodable, loaded
+from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
@@ -45,6 +47,7 @@ from lessonbank.types import (
 
 from . import _backup, _importing, _listing, _purge, _read, _rebuild, _vector_search, _verify, _word_search, _write
 from ._database import Database, Stream
+from ._in_memory import InMemory
 from ._matrices import Matrices
 from ._rollback import roll_back
 from ._rows import experience_of
@@ -60,58 +63,65 @@ _BATCH: Final = 64
 
 
 class SqliteStore:
-    """Keeps everything in one file; see `Store` for what it promises, `open` for how to get one.
+    """Keeps everything in one file, or in memory; see `Store` for what it promises, `open` for how to get one.
 
     All work on the file is done in threads, one that writes and a few that read, so that a long write never keeps a
     read waiting, nor anything the event loop. Works in any thread or event loop, and after `fork`.
     """
 
-    def __init__(self, database: Database, /) -> None:
+    def __init__(self, database: Database | InMemory, /) -> None:
         self._database = database
         self._matrices = Matrices()
 
     @classmethod
     async def open(
         cls, path: str | os.PathLike[str], /, *, busy_timeout: float = 30.0, read_only: bool = False
-    ) -> SqliteStore:
+    ) -> Self:
         """Open the bank file at `path`, made where there is none, for its owner alone; its folder must exist.
 
-        `busy_timeout`: seconds a write waits for other processes before it gives up. `read_only`: nothing is written,
-        and every write raises `ReadOnly`.
+        `":memory:"` is a bank that ends with the store; nothing of it touches the disk. `busy_timeout`: seconds a write
+        waits for other processes before it gives up. `read_only`: nothing is written, and every write raises
+        `ReadOnly`.
 
         Raises:
+            UsageError: no path, or a bank in memory that is opened `read_only`.
             StoreUnavailable: the file cannot be opened, or belongs to another program.
             VersionMismatch: a newer release wrote it; nothing was changed.
         """
         return cls(await to_thread.run_sync(_opened, path, busy_timeout, read_only))
 
+    @classmethod
+    def in_memory(cls) -> Self:
+        """A new bank in memory; `open(":memory:")` makes it without holding up the event loop for a millisecond."""
+        return cls(InMemory())
+
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
-        where, runs = checked_scope(scope), tuple(trajectories)
+        where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
         return await self._write(_write.keep, where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        return await self._read(_read.learned, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.learned, check_scope(scope), tuple(trajectory_ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        return await self._read(_read.holding, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.holding, check_scope(scope), tuple(trajectory_ids))
 
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
-        where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
+        where, bound = check_scope(scope), -1 if limit is None else max(limit, 0)
         blobs = await self._read(_listing.pending, where, bound, after)
         return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
-        return await self._read(_read.trajectory, checked_scope(scope), id)
+        return await self._read(_read.trajectory, check_scope(scope), id)
 
     async def get_run(self, id: str, /, *, scope: str) -> Run:
         """See `Store.get_run`."""
-        return await self._read(_listing.run, checked_scope(scope), id)
+        return await self._read(_listing.run, check_scope(scope), id)
 
     async def list_runs(
         self,
@@ -126,7 +136,7 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Run]:
         """See `Store.list_runs`."""
-        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.runs, outcome=outcome, status=status), asked)
 
     async def apply(
@@ -143,7 +153,7 @@ class SqliteStore:
         unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Store.apply`."""
-        check_settlement(settlement, scope=checked_scope(scope))
+        check_settlement(settlement, scope=check_scope(scope))
         if not (changes or vectors or settlement):
             self._database.check_open()
             return []
@@ -168,16 +178,16 @@ class SqliteStore:
         approved_by: str | None = None,
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
-        where, by = checked_scope(scope), encodable(approved_by) if approved_by else None
+        where, by = check_scope(scope), encodable(approved_by) if approved_by else None
         return await self._write(_importing.import_records, portions, where, encodable(writer), by)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._read(_read.experience, checked_scope(scope), id)
+        return await self._read(_read.experience, check_scope(scope), id)
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._read(_read.owner, checked_scope(scope), lesson_id)
+        return await self._read(_read.owner, check_scope(scope), lesson_id)
 
     async def list_lessons(
         self,
@@ -193,20 +203,20 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Lesson]:
         """See `Store.list_lessons`."""
-        asked = Asked(checked_scope(scope), text, metadata, None, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
         return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
-        return self._stream(_read.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
+        return self._stream(_read.SCAN, (check_scope(scope),), lambda row: experience_of(*row))
 
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Match]:
         """See `Store.nearest`."""
         find = partial(
-            _vector_search.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
+            _vector_search.nearest, scope=check_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
         return await self._rank(find, vector)
 
@@ -216,7 +226,7 @@ class SqliteStore:
         """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
         find = partial(
             _vector_search.nearest_unless_missing,
-            scope=checked_scope(scope),
+            scope=check_scope(scope),
             space=encodable(space),
             limit=limit,
             lessons=lessons,
@@ -225,7 +235,7 @@ class SqliteStore:
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_word_search.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        find = partial(_word_search.search, query=query, scope=check_scope(scope), limit=limit, exclude=exclude)
         return await self._read(find)
 
     async def unindexed(
@@ -233,21 +243,21 @@ class SqliteStore:
     ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         find = partial(
-            _vector_search.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
+            _vector_search.unindexed, scope=check_scope(scope), space=encodable(space), limit=limit, lessons=lessons
         )
         return await self._read(find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
-        await self._write(_write.index, checked_scope(scope), dict(vectors), encodable(space))
+        await self._write(_write.index, check_scope(scope), dict(vectors), encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
-        await self._write(_write.drop_index, checked_scope(scope), encodable(space))
+        await self._write(_write.drop_index, check_scope(scope), encodable(space))
 
     async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Store.record`."""
-        checked_scope(recall.scope)
+        check_scope(recall.scope)
         plain = recall.model_copy(update={"lessons": ()})
         if returned:
             return await self._write(_write.take_back, plain)
@@ -256,7 +266,7 @@ class SqliteStore:
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._read(_read.recall, checked_scope(scope), id)
+        return await self._read(_read.recall, check_scope(scope), id)
 
     async def list_recalls(
         self,
@@ -271,24 +281,24 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Recall]:
         """See `Store.list_recalls`."""
-        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.recalls, lesson=lesson, settled=settled), asked)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
-        values = (checked_scope(scope), settled)
+        values = (check_scope(scope), settled)
         return self._stream(_read.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._read(_read.settlement, checked_scope(scope), recall_id)
+        return await self._read(_read.settlement, check_scope(scope), recall_id)
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
     ) -> AsyncIterator[JournalEntry]:
         """See `Store.journal`."""
         values = (
-            checked_scope(scope),
+            check_scope(scope),
             min(max(since, 0), 1 << 32),
             json.dumps(sorted(kinds)) if kinds is not None else None,
         )
@@ -296,7 +306,7 @@ class SqliteStore:
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        return await self._read(_read.counts, checked_scope(scope))
+        return await self._read(_read.counts, check_scope(scope))
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
@@ -306,13 +316,17 @@ class SqliteStore:
         """See `Store.setting`."""
         return await self._read(_read.setting, encodable(key))
 
-    async def set_setting(self, key: str, value: str, /) -> None:
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """See `Store.settings`."""
+        return await self._read(_read.settings, encodable(prefix))
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
         """See `Store.set_setting`."""
-        await self._write(_write.set_setting, encodable(key), encodable(value))
+        await self._write(_write.set_setting, encodable(key), value and encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file again, so it needs as much free space again."""
-        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(_purge.purge_scope, where, by, why)
         return (await self._erase(_purge.purge, where, [(what, encodable(id))], by, why))[0]
@@ -321,13 +335,13 @@ class SqliteStore:
         self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
     ) -> Sequence[JournalEntry]:
         """See `Store.purge_many`."""
-        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erased = [(what, encodable(id)) for what, id in check_erasures(these)]
         return await self._erase(_purge.purge, where, erased, by, why) if erased else []
 
     async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
         """See `Store.forget`. Writes the whole file again if anything was erased."""
-        where, by = checked_scope(scope), encodable(writer)
+        where, by = check_scope(scope), encodable(writer)
         told = await self._write(_purge.forget_old, where, before, by)
         if told.runs or told.recalls:
             await self._erase(_purge.mark)
@@ -411,7 +425,11 @@ async def _result(future: Future[T]) -> T:
     return await asyncio.wrap_future(future)
 
 
-def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database:
+def _opened(path: str | os.PathLike[str], busy_timeout: float, read_only: bool) -> Database | InMemory:
+    if str(path) == ":memory:":
+        if read_only:
+            raise UsageError("a new bank in memory holds nothing to read: open it for writing, or name a file")
+        return InMemory()
     database = Database(path, busy_timeout=busy_timeout, read_only=read_only)
     try:
         database.open()

@@ -37,7 +37,8 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
     # Only reading takes the snapshot; without it, each batch would be of another moment.
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     target = Path(os.path.realpath(target))
-    source = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    file = connection.execute("PRAGMA database_list").fetchone()[2]
+    source = Path(file) if file else None
     try:
         _spare(target, source)
         _put(connection, source, target)
@@ -46,8 +47,10 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
         raise StoreUnavailable(f"cannot back up to {str(target)!r}: {what}; an earlier backup is untouched") from error
 
 
-def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
+def _put(connection: sqlite3.Connection, source: Path | None, target: Path) -> None:
     part = begin(target, like=source)
+    if source is None and not target.exists():
+        part.chmod(0o600)
     try:
         copy(connection, part)
         move_away(part)
@@ -58,9 +61,9 @@ def _put(connection: sqlite3.Connection, source: Path, target: Path) -> None:
         abandon(part)
 
 
-def _spare(target: Path, source: Path) -> None:
-    own = [source.with_name(source.name + ending) for ending in _OWN]
-    if target in own or (target.exists() and target.samefile(source)):
+def _spare(target: Path, source: Path | None) -> None:
+    own = [source.with_name(source.name + ending) for ending in _OWN] if source else []
+    if target in own or (source and target.exists() and target.samefile(source)):
         raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")
     if target.is_dir():
         raise UsageError(f"{str(target)!r} is a folder: name a file for the backup")

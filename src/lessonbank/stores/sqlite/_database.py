@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
+from . import _forks
 from ._connection import Connection, connect, patiently, transaction
 from ._errors import is_busy, unavailable
 from ._origin import Origin
@@ -25,8 +25,10 @@ from ._schema import check_current, check_version, prepare
 T = TypeVar("T")
 
 CLOSED: Final = "this store is closed: open it again"
-_FORK_PATIENCE: Final = 5.0
-"""Seconds a fork waits for the calls of other threads."""
+TORN: Final = (
+    "this process was forked while its parent was busy with {path}, and cannot use it safely: "
+    "start it by spawning, or fork while the bank rests"
+)
 _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
@@ -34,14 +36,13 @@ _TOGETHER: Final = 64
 
 
 class Stream:
-    """Rows of one query, read in batches from one snapshot that stays open in between."""
+    """Rows of one query, read in batches; where they come from a `connection`, its snapshot stays open in between."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, sql: str, values: Sequence[Any], /) -> None:
+    def __init__(self, rows: Iterable[Any], path: Path, /, *, connection: sqlite3.Connection | None = None) -> None:
         self._turn = threading.Lock()
         self._path = path
-        self.connection: sqlite3.Connection | None = connection
-        connection.execute("BEGIN")
-        self._rows: Iterator[Any] | sqlite3.Cursor | None = connection.execute(sql, values)
+        self._connection = connection
+        self._rows: Iterator[Any] | None = iter(rows)
 
     def take(self, count: int, /) -> list[Any]:
         """The next rows; none at the end.
@@ -60,17 +61,17 @@ class Stream:
     def detach(self) -> None:
         """Read what is left and give the snapshot back, so that a fork finds no connection open."""
         with self._turn:
-            if self.connection is None or self._rows is None:
+            if self._connection is None or self._rows is None:
                 return
             with suppress(sqlite3.Error):
                 self._rows = iter(list(self._rows))
-                self.connection.close()
-                self.connection = None
+                self._connection.close()
+                self._connection = None
 
     def close(self) -> None:
         """Give the snapshot back."""
         with self._turn:
-            connection, self.connection, self._rows = self.connection, None, None
+            connection, self._connection, self._rows = self._connection, None, None
         if connection is not None:
             connection.close()
 
@@ -100,7 +101,7 @@ class Database:
     """
 
     def __init__(self, path: str | os.PathLike[str], /, *, busy_timeout: float, read_only: bool = False) -> None:
-        if str(path) in {"", ":memory:"}:
+        if not str(path):
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
@@ -144,7 +145,7 @@ class Database:
                 prepare(connection, self.path, patience=self._busy_timeout)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
-        _databases.add(self)
+        _forks.watch(self)
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -267,7 +268,8 @@ class Database:
     def stream(self, sql: str, values: Sequence[Any], /) -> Stream:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
-            stream = Stream(connection, self.path, sql, values)
+            connection.execute("BEGIN")
+            stream = Stream(connection.execute(sql, values), self.path, connection=connection)
             self._streams.add(stream)
             return stream
 
@@ -281,10 +283,7 @@ class Database:
         if self._closed:
             raise StoreUnavailable(CLOSED)
         if self._torn:
-            raise StoreUnavailable(
-                f"this process was forked while its parent was busy with {self.path}, and cannot use it safely: "
-                "start it by spawning, or fork while the bank rests"
-            )
+            raise StoreUnavailable(TORN.format(path=self.path))
 
     def holds(self, identity: tuple[int, int], /) -> bool:
         """Whether this is that file, and open."""
@@ -373,7 +372,7 @@ class Database:
         """Let the calls under way finish, start no new ones, and close what is idle."""
         with self._state:
             self._paused = True
-            if self._state.wait_for(lambda: not self._leased, timeout=_FORK_PATIENCE):
+            if self._state.wait_for(lambda: not self._leased, timeout=_forks.PATIENCE):
                 self._close_idle()
             for stream in tuple(self._streams):
                 stream.detach()
@@ -386,7 +385,7 @@ class Database:
 
     def after_fork_in_child(self) -> None:
         """Forget, without touching them, whatever connections and locks the parent still held."""
-        _inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
+        _forks.inherited.extend([*self._readers, *self._writers, *self._streams, self._reading, self._writing])
         self._torn = self._torn or self._leased > 0
         self._begin_afresh()
 
@@ -422,27 +421,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = _identity(path)
-    return identity is not None and any(one.holds(identity) for one in tuple(_databases))
+    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
 
 
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _making: Final = threading.Lock()
 """Held until a new file is closed again: nobody has it open with SQLite before."""
-_inherited: list[object] = []
-"""Kept alive for good: finalising an inherited connection would use the parent's locks."""
-
-
-def _each(step: Callable[[Database], None]) -> Callable[[], None]:
-    def run() -> None:
-        for database in tuple(_databases):
-            step(database)
-
-    return run
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_each(Database.before_fork),
-        after_in_parent=_each(Database.after_fork_in_parent),
-        after_in_child=_each(Database.after_fork_in_child),
-    )

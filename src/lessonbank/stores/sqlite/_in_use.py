@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -10,8 +9,10 @@ from lessonbank.errors import StoreUnavailable
 
 from ._database import is_open_here
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # on Windows, where nobody can replace a file that is open
+    fcntl = None
 
 _SHARED: Final = 128
 """The byte of a log's index that every connection locks as long as it lives (https://sqlite.org/walformat.html)."""
@@ -24,7 +25,7 @@ def refuse_if_open(path: Path, /) -> None:
 
 
 def _is_open_elsewhere(index: Path) -> bool:
-    if sys.platform == "win32":  # there, nobody can replace a file that is open
+    if fcntl is None:
         return False
     try:
         with index.open("r+b") as file:

@@ -111,10 +111,14 @@ def _state_of(path: Path) -> FileState:
 
 
 def _state(connection: sqlite3.Connection, size: int) -> FileState:
-    every = [counts(connection, scope) for scope in scopes(connection)]
     (last,) = connection.execute("SELECT max(at) FROM journal").fetchone()
-    sums = {name: sum(getattr(one, name) for one in every) for name in Counts.model_fields}
-    return FileState(bytes=size, counts=Counts(**sums), last_change=None if last is None else moment(last))
+    return FileState(bytes=size, counts=summed(connection), last_change=None if last is None else moment(last))
+
+
+def summed(connection: sqlite3.Connection, /) -> Counts:
+    """How much all scopes hold together."""
+    every = [counts(connection, scope) for scope in scopes(connection)]
+    return Counts(**{name: sum(getattr(one, name) for one in every) for name in Counts.model_fields})
 
 
 def _reading(path: Path, work: Callable[[sqlite3.Connection], T]) -> T:

@@ -39,12 +39,15 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if set(chain(*now)) != set(chain(*then)):
-        _change_over(connection, scope, batch.scope, then)
+        change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 
 
-def _change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range]) -> None:
-    """An experience's record follows from the last entry that wrote it, so only other versions are written anew."""
+def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range], /) -> None:
+    """Make the experiences of a scope what the entries of `then` left.
+
+    An experience's record follows from the last entry that wrote it, so only other versions are written anew.
+    """
     wanted = _versions(connection, scope, then)
     found = connection.execute(
         "SELECT number, scope, entry FROM experiences WHERE scope IN (?, ?)", (scope.number, -scope.number)

@@ -36,8 +36,24 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
     _check(connection, path)
     _log_ahead(connection, path, patience=patience)
     if version(connection) < FORMAT:
-        _migrate(connection, path, patience=patience)
+        make_tables(connection, path, patience=patience)
         connection.execute("PRAGMA wal_checkpoint").fetchone()  # so that the file itself says what it is
+
+
+def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: float = 0.0) -> None:
+    """Bring the tables to today's, all of them or none. Raises StoreUnavailable, VersionMismatch."""
+    with transaction(connection, patience=patience):
+        # Another process may have been faster while this one waited.
+        _check(connection, path)
+        value = check_version(connection, path)
+        found = format_of(value)
+        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
+            run(connection, name)
+        if not found:
+            secret = RECEIPT_SECRET, token_hex(32)
+            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 
 
 def version(connection: sqlite3.Connection, /) -> int:
@@ -90,22 +106,6 @@ def _log_ahead(connection: sqlite3.Connection, path: Path, *, patience: float) -
     mode = patiently(connection, "PRAGMA journal_mode = WAL", patience=patience).fetchone()[0]
     if mode != "wal":
         raise StoreUnavailable(f"the file system of {path} cannot hold a write-ahead log: put the bank on a local disk")
-
-
-def _migrate(connection: sqlite3.Connection, path: Path, *, patience: float) -> None:
-    with transaction(connection, patience=patience):
-        # Another process may have been faster while this one waited.
-        _check(connection, path)
-        value = check_version(connection, path)
-        found = format_of(value)
-        for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
-            run(connection, name)
-        if not found:
-            secret = token_hex(32)
-            row = RECEIPT_SECRET, secret, checksum(RECEIPT_SECRET, secret)
-            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 
 
 def run(connection: sqlite3.Connection, name: str, /) -> None:

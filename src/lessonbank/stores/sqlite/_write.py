@@ -22,6 +22,7 @@ from lessonbank.types import (
     Forgotten,
     JournalEntry,
     Lesson,
+    Missing,
     Purge,
     Recall,
     Settle,
@@ -138,7 +139,9 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten)]
+    changes = [
+        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
+    ]
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -204,10 +207,13 @@ def _erased(entry: Entry, since: int) -> bool:
     return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
 
 
-def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
-    """Keep a choice with the file."""
-    row = key, value, checksum(key, value)
-    connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
+def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:
+    """Keep a choice with the file; `None` removes it."""
+    if value is None:
+        connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        row = key, value, checksum(key, value)
+        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:

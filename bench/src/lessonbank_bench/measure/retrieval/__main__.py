@@ -59,7 +59,7 @@ from lessonbank.retrieving import (
     LexicalRetriever,
     same_task,
 )
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import Add, Experience, Lesson
@@ -84,7 +84,7 @@ Searcher = Callable[[Store], Retriever]
 
 async def filled(collection: Collection, make: Searcher) -> tuple[Retriever, Store]:
     """A store with the collection's documents, indexed as the retriever wants."""
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     retriever = make(store)
     experiences = [
         Experience(id=id, scope=SCOPE, task=text, lessons=tuple(collection.lessons.get(id) or _stand_in(text)))
@@ -169,7 +169,7 @@ async def searchers(embedders: Mapping[str, str]) -> dict[str, Searcher]:
     """Every way to search, lexical first."""
     made: dict[str, Searcher] = {"lexical": LexicalRetriever}
     for label, name in embedders.items():
-        chosen = await choose(name, store=MemoryStore(), model=None)
+        chosen = await choose(name, store=SqliteStore.in_memory(), model=None)
         assert chosen.embedder is not None, "words alone are measured anyway"
         made[label] = _dense(chosen.embedder)
         made[f"hybrid(lexical, {label})"] = _hybrid(chosen.embedder)

@@ -14,7 +14,7 @@ import numpy as np
 from lessonbank.embedders.hashing import HashingEmbedder
 from lessonbank.protocols import Embedder, Retriever, Store, Vectors
 from lessonbank.retrieving import DenseRetriever, HybridRetriever, LexicalRetriever, WordFloor
-from lessonbank.stores.memory import MemoryStore
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Add, Experience, Lesson
 from lessonbank_bench import stream
 
@@ -160,7 +160,7 @@ class _Bank:
 
 
 async def _filled(documents: Sequence[str], embedder: Embedder) -> _Bank:
-    store = MemoryStore()
+    store = SqliteStore.in_memory()
     experiences = [
         Experience(id=str(n), scope=SCOPE, task=text, lessons=(Lesson(title="What it taught", content=text[:80]),))
         for n, text in enumerate(documents)

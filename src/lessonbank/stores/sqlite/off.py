@@ -7,10 +7,10 @@ from typing import NoReturn
 from lessonbank.config import OFF
 from lessonbank.errors import NotFound
 
-from . import MemoryStore
+from . import SqliteStore
 
 
-class SwitchedOffStore(MemoryStore):
+class SwitchedOffStore(SqliteStore):
     """Holds nothing. See `Store` for what its calls promise."""
 
     async def get(self, id: str, /, *, scope: str) -> NoReturn:

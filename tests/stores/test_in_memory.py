@@ -1,0 +1,160 @@
+"""A bank in memory is the same bank, but for the file: nothing of it touches the disk, and it ends with its store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank.config import File
+from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
+
+pytestmark = pytest.mark.anyio
+
+WATCHED = """
+import os, sys
+import lessonbank
+opened = []
+def watch(event, told):
+    if event == "open" and isinstance(told[2], int) and told[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+        opened.append(told[0])
+    if event in ("os.mkdir", "os.rename", "tempfile.mkstemp"):
+        opened.append(told)
+bank = lessonbank.connect(":memory:", scope="t", embedder="hashing")
+for n in range(30):
+    recall = bank.retrieve(f"cancel order {n}")
+    bank.learn("I clicked", task=f"cancel order {n}", recall=recall, reward=1.0)
+sys.addaudithook(watch)
+before = set(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else set()
+for n in range(30):
+    bank.learn("I clicked " * 5000, task=f"cancel order {n}", recall=bank.retrieve(f"cancel order {n}"), reward=1.0)
+bank.admin.rebuild(), bank.admin.verify(), bank.runs.list(), bank.history.list()
+after = set(os.listdir("/proc/self/fd")) if before else set()
+bank.close()
+print(opened, len(after - before), os.listdir("."))
+"""
+
+
+async def test_nothing_of_it_touches_the_disk(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", WATCHED], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "[] 0 []", ran.stderr
+
+
+async def test_a_backup_of_it_is_a_bank_in_a_file_of_its_owner_alone(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    async with await lessonbank.connect_async(":memory:", scope="t", embedder="lexical") as bank:
+        await bank.learn("I clicked", task="cancel the order", outcome="success")
+        await bank.learn("my secret word is xylophone", task="say the word", outcome="success")
+        await bank.admin.purge(run=(await bank.runs.list())[0].trajectory.id, reason="asked for")
+        await bank.admin.backup(copy)
+        counts = await bank.admin.counts()
+    assert b"xylophone" not in copy.read_bytes()
+    if os.name == "posix":
+        assert copy.stat().st_mode & 0o777 == 0o600
+    async with await lessonbank.connect_async(copy, scope="t", embedder="lexical") as bank:
+        assert await bank.admin.counts() == counts
+        assert await bank.admin.verify() == ()
+
+
+async def test_a_backup_of_it_takes_the_place_of_no_other_file(tmp_path: Path) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("mine")
+    store = await SqliteStore.open(":memory:")
+    with pytest.raises(UsageError, match="is not a bank"):
+        await store.backup(note)
+    await store.close()
+    assert note.read_text() == "mine"
+
+
+async def test_two_of_them_share_nothing_and_one_ends_with_its_store() -> None:
+    one, other = await SqliteStore.open(":memory:"), await SqliteStore.open(":memory:")
+    await added(one, experience())
+    assert (await one.counts(scope=MINE)).experiences == 1
+    assert (await other.counts(scope=MINE)).experiences == 0
+    await one.close()
+    await one.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await one.counts(scope=MINE)
+    await other.close()
+
+
+async def test_opening_one_to_read_only_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing to read"):
+        await lessonbank.connect_async(File(":memory:", read_only=True), scope="t", embedder="lexical")
+
+
+async def test_a_reading_that_goes_on_keeps_no_write_waiting() -> None:
+    store = await SqliteStore.open(":memory:")
+    known = [experience(minute=n) for n in range(200)]
+    await added(store, *known)
+    seen = []
+    async for record in store.scan(scope=MINE):
+        if not seen:
+            await added(store, experience(minute=999))
+        seen.append(record)
+    assert seen == known
+    await store.close()
+
+
+async def test_a_write_that_fails_leaves_no_trace() -> None:
+    store = await SqliteStore.open(":memory:")
+    await added(store, experience(), along=[towards(0)])
+    before = await collected(store.scan(scope=MINE))
+    with pytest.raises(lessonbank.LessonbankError):
+        await store.index({before[0].id: [1.0, 2.0]}, scope=MINE, space=SPACE)
+    assert await collected(store.scan(scope=MINE)) == before
+    assert await store.verify() == []
+    await store.close()
+
+
+def test_threads_with_loops_of_their_own_share_one() -> None:
+    store = SqliteStore.in_memory()
+
+    def work() -> None:
+        asyncio.run(store.keep([trajectory() for _ in range(20)], scope=MINE))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert asyncio.run(store.counts(scope=MINE)).trajectories == 80
+    asyncio.run(store.close())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_after_a_fork_each_process_has_its_own_copy() -> None:
+    store = SqliteStore.in_memory()
+    asyncio.run(added(store, experience()))
+    hear, say = os.pipe()
+    child = os.fork()
+    if not child:
+        asyncio.run(added(store, experience(minute=1)))
+        found = asyncio.run(store.counts(scope=MINE)).experiences
+        os.write(say, str(found).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(hear, 9) == b"2"
+    assert asyncio.run(store.counts(scope=MINE)).experiences == 1
+    asyncio.run(store.close())
+    os.close(hear), os.close(say)
+
+
+async def test_sorting_and_statement_journals_stay_in_memory() -> None:
+    store = SqliteStore.in_memory()
+
+    def told(connection: sqlite3.Connection) -> list[object]:
+        return [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("temp_store", "journal_mode")]
+
+    assert await store._read(told) == [2, "memory"]
+    await store.close()
