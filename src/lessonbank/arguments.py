@@ -306,7 +306,8 @@ def _levels(value: object) -> int:
     level: list[Any] = [value]
     while level and depth <= DEEPEST:
         depth += 1
-        inside = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
+        held = [cast("dict[str, Any]", one).values() if isinstance(one, dict) else one for one in level]
+        inside: list[Any] = [one for outer in held for one in outer]
         if any(_is_endless(one) for one in inside):
             return DEEPEST + 1
         level = [one for one in inside if isinstance(one, dict | list | tuple)]

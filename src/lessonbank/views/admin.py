@@ -167,6 +167,7 @@ class AsyncAdmin:
 
         Raises UsageError (no such writer, or a handle made by `scoped()`).
         """
+        name = a_text(name, "remove_writer")
         self._of.whole_file("remove_writer")
         if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
             raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
