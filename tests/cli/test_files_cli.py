@@ -49,7 +49,7 @@ def test_salvage_lists_what_is_lost_and_says_so_with_its_exit_code(tmp_path: Pat
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing is lost")
     data = path.read_bytes()
     pages = [n for n in range(len(data) // 4096) if data[n * 4096] == 13 and b"add" in data[n * 4096 : n * 4096 + 4096]]
-    for page in pages[1:]:
+    for page in pages:
         data = data[: page * 4096] + b"\xff" * 4096 + data[page * 4096 + 4096 :]
     path.write_bytes(data)
     done = lessonbank_cli("salvage", "bank.db", "new.db", cwd=tmp_path)
