@@ -12,7 +12,7 @@ import lessonbank
 from lessonbank import Experience, Lesson, Step, Trajectory
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import attempt, experience, lesson, trajectory
+from lessonbank.testing.store_samples import attempt, experience, lesson, trajectory
 from lessonbank.types import Add, Change, JournalEntry, Merge, Rejudge, Replace, Restore, Retire, Rollback, Verdict
 from lessonbank.views.audit import Tracing, differences
 

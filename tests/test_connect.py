@@ -316,7 +316,7 @@ def test_a_bank_that_is_read_only_retrieves_and_writes_nothing(tmp_path: Path) -
         recall = bank.retrieve("open the valve", metadata={"user": "u-1"})
         assert recall.shown == learned.lessons
         assert not recall.kept
-        assert any("read only" in note for note in recall.notes)
+        assert any("opened read-only" in note for note in recall.notes)
         assert bank.lessons.list() == learned.lessons
         assert "read only" in str(bank.settings["store"])
         for call in (

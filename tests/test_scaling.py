@@ -213,7 +213,10 @@ async def test_plain_functions_run_side_by_side_in_threads_of_their_own() -> Non
     assert scaled.pass_at_1 == 1.0
 
 
-async def test_no_more_runs_are_made_at_once_than_asked_for() -> None:
+@pytest.mark.parametrize(("told", "expected"), [({"concurrency": 2}, 2), ({}, 8)])
+async def test_no_more_runs_are_made_at_once_than_asked_for_and_eight_by_default(
+    told: dict[str, int], expected: int
+) -> None:
     under_way, most = 0, 0
 
     async def agent(task: str, memory: str) -> Trajectory:
@@ -224,8 +227,8 @@ async def test_no_more_runs_are_made_at_once_than_asked_for() -> None:
         under_way -= 1
         return run()
 
-    await (await bank_of()).scale(TASK, agent, k=7, concurrency=2)
-    assert most == 2
+    await (await bank_of()).scale(TASK, agent, k=20, memory=False, verify=right, **told)  # type: ignore[arg-type]
+    assert most == expected
 
 
 async def test_a_run_that_raises_is_a_failed_attempt_and_the_others_go_on() -> None:

@@ -95,14 +95,14 @@ async def test_what_a_call_paid_for_is_reported_even_when_another_was_quicker(ba
     assert (await bank.admin.counts()).experiences == 1
 
 
-async def test_a_receipt_of_another_bank_is_refused_before_a_model_is_asked_or_anything_is_kept(
+async def test_the_id_of_another_banks_receipt_is_refused_before_a_model_is_asked_or_anything_is_kept(
     bank: AsyncReasoningBank,
 ) -> None:
     model = ScriptedModel([])
     foreign = await bank.retrieve("find the invoice")
     async with await open_with(model=model) as other:
         with pytest.raises(NotFound):
-            await other.learn(run(), recall=foreign, outcome="success")
+            await other.learn(run(), recall=foreign.id, outcome="success")
         assert model.calls == []
         assert await other.runs.pending(limit=10_000) == ()
 

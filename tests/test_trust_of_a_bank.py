@@ -17,8 +17,8 @@ from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import ScriptedModel
-from lessonbank.testing._store_samples import MINE, collected
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import MINE, collected
 from lessonbank.types import (
     Add,
     Experience,
@@ -71,6 +71,7 @@ async def bank_of(trust: TrustPolicy = "open", *lessons: Lesson, where: str | Pa
         "embedder": "lexical",
         "holdout": None,
         "limit": 9,
+        "trust_names": True,
         **more,
     }
     writer = told.pop("writer", None)
@@ -119,10 +120,18 @@ async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> No
 
 async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
     for policy in POLICIES:
-        async with await bank_of(policy) as bank:
+        async with await bank_of(policy, trust_names=False) as bank:
+            for name, task in (("ana's agent", TASKS[0]), ("bob's agent", TASKS[1])):
+                await taught(bank.scoped(writer=name, key=await bank.admin.add_writer(name)), task)
+            assert await shown(bank) is (policy != "reviewed"), policy
+
+
+async def test_a_name_that_somebody_typed_is_no_second_writer() -> None:
+    for trusted in (False, True):
+        async with await bank_of("witnessed", trust_names=trusted) as bank:
             await taught(bank.scoped(writer="ana's agent"), TASKS[0])
             await taught(bank.scoped(writer="bob's agent"), TASKS[1])
-            assert await shown(bank) is (policy != "reviewed"), policy
+            assert await shown(bank) is trusted
 
 
 async def test_a_person_is_believed_by_every_bank() -> None:

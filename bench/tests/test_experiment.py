@@ -24,8 +24,8 @@ from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.environments.null import NullEnvironment
 from lessonbank_bench.experiment.journal import BANKS, ROWS, read_rows
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made, read_experiment, without_codes
-from lessonbank_bench.experiment.running import Progress, run
-from lessonbank_bench.experiment.scheduling import schedule, total
+from lessonbank_bench.experiment.runner import Progress, run
+from lessonbank_bench.experiment.schedule import schedule, total
 
 ASKED: dict[str, Any] = {
     "seeds": "100-101",
@@ -75,7 +75,7 @@ from pathlib import Path
 from lessonbank_bench.environments.desk import DeskEnvironment
 from lessonbank_bench.experiment.journal import Journal
 from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 asked, folder, way, when = made(json.loads(Path(sys.argv[1]).read_text()), source="test"), *sys.argv[2:]
 left, keep = float(when), Journal.add

@@ -16,12 +16,12 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.types import Trajectory, Usage
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.desk import DeskEnvironment
-from lessonbank_bench.experiment.comparing import compare, in_words
+from lessonbank_bench.experiment.comparison import compare, in_words
 from lessonbank_bench.experiment.journal import read_rows
-from lessonbank_bench.experiment.planning import plan
+from lessonbank_bench.experiment.plan import plan
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made
-from lessonbank_bench.experiment.running import run
-from lessonbank_bench.experiment.stopping import Stopping, always, always_power
+from lessonbank_bench.experiment.runner import run
+from lessonbank_bench.experiment.stopping_rule import Stopping, always, always_power
 
 ARMS = [{"name": "none"}, {"name": "a/a", "again": True}, {"name": "lessonbank"}]
 

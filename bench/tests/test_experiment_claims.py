@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from lessonbank.errors import UsageError
 from lessonbank.types import Step, Trajectory
 from lessonbank.types.ids import digest
-from lessonbank_bench.experiment import comparing
-from lessonbank_bench.experiment._chance import binomial, holm, mcnemar, student, student_below
-from lessonbank_bench.experiment._intervals import clustered, clustered_many
-from lessonbank_bench.experiment.comparing import Compared, compare, compare_two
-from lessonbank_bench.experiment.planning import discordant, in_words, mcnemar_power, plan, power, seeds_needed
+from lessonbank_bench.experiment import comparison as comparing
+from lessonbank_bench.experiment.comparison import Compared, compare, compare_two
+from lessonbank_bench.experiment.distributions import binomial, holm, mcnemar, student, student_below
+from lessonbank_bench.experiment.intervals import clustered, clustered_many
+from lessonbank_bench.experiment.plan import discordant, in_words, mcnemar_power, plan, power, seeds_needed
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, Failure, Lesson, Question, made, read_experiment
-from lessonbank_bench.experiment.reporting import page
+from lessonbank_bench.experiment.report import page
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = "</pre><script>alert(1)</script>\x1b[2J\u202e & \"quoted\" 'all' http-ish"

@@ -16,12 +16,12 @@ from lessonbank.models.recorded import Recorded
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments import ArmMemories, Finished, Job, environment
-from lessonbank_bench.environments._speaking import Speaker
 from lessonbank_bench.environments.desk import DeskEnvironment
+from lessonbank_bench.environments.model_agent import Speaker
 from lessonbank_bench.environments.null import NullEnvironment
 from lessonbank_bench.experiment.journal import BROKEN, ROWS, read_rows
 from lessonbank_bench.experiment.records import AttemptRow, Budget, Experiment, made
-from lessonbank_bench.experiment.running import Progress, Ran, run
+from lessonbank_bench.experiment.runner import Progress, Ran, run
 
 ASYNC = pytest.mark.anyio
 ASKED = [Message(role="user", content="what now?")]

@@ -16,11 +16,11 @@ from lessonbank.errors import Conflict, FormatError, ModelError, StoreUnavailabl
 from lessonbank_bench.environments import Finished, Job
 from lessonbank_bench.environments.swebench_grading import graded
 from lessonbank_bench.experiment import journal as journals
-from lessonbank_bench.experiment.asking import asked as from_preset
 from lessonbank_bench.experiment.journal import SETTING, Journal, change_rows, read_rows
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made, without_codes
-from lessonbank_bench.experiment.reporting import page
-from lessonbank_bench.experiment.running import Progress, run
+from lessonbank_bench.experiment.report import page
+from lessonbank_bench.experiment.request import asked as from_preset
+from lessonbank_bench.experiment.runner import Progress, run
 
 NOTES = [{"name": "none"}, {"name": "notes"}]
 CUT = "\ud800"

@@ -31,11 +31,11 @@ from lessonbank.testing.model_server import (
 )
 from lessonbank_bench.cli import bench
 from lessonbank_bench.environments.desk import DeskEnvironment
-from lessonbank_bench.experiment.comparing import compare
+from lessonbank_bench.experiment.comparison import compare
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, made
-from lessonbank_bench.experiment.reporting import page
-from lessonbank_bench.experiment.running import Ran, run
+from lessonbank_bench.experiment.report import page
+from lessonbank_bench.experiment.runner import Ran, run
 
 MODEL = "openai:gpt-4o"
 """A name with a known price; nobody but the loopback server is asked."""

@@ -17,12 +17,12 @@ from lessonbank.types import Step, Trajectory
 from lessonbank.types.ids import digest
 from lessonbank_bench.arms import lesson_code
 from lessonbank_bench.environments.desk import DeskEnvironment
-from lessonbank_bench.experiment._curves import KINDS, course
-from lessonbank_bench.experiment._lifting import Said, randomised, shown_in, used, what_was_said
+from lessonbank_bench.experiment.curves import KINDS, course
 from lessonbank_bench.experiment.journal import BANKS, read_rows
+from lessonbank_bench.experiment.lesson_effects import Said, randomised, shown_in, used, what_was_said
 from lessonbank_bench.experiment.records import AttemptRow, Experiment, Failure, Lesson, file_name, made
-from lessonbank_bench.experiment.reporting import page
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.report import page
+from lessonbank_bench.experiment.runner import run
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
 CODE = lesson_code("Open first", "Open the record before all else.")

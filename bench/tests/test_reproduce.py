@@ -17,7 +17,7 @@ import pytest
 
 from lessonbank_bench import scaling_table
 from lessonbank_bench.environments import ENVIRONMENTS
-from lessonbank_bench.experiment import asking
+from lessonbank_bench.experiment import request as asking
 from lessonbank_bench.experiment.records import Experiment
 
 ROOT = Path(__file__).parents[2]

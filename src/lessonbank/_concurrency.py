@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 
-from .errors import NotFound
+from .errors import NotFound, StoreError
 
 T = TypeVar("T")
+BRIEFLY: Final = 0.25
+"""Seconds that a reader waits for a write it can do without."""
 
 
 async def if_there(found: Awaitable[T], /) -> T | None:
@@ -18,6 +20,17 @@ async def if_there(found: Awaitable[T], /) -> T | None:
         return await found
     except NotFound:
         return None
+
+
+async def briefly(write: Awaitable[object], /) -> str | None:
+    """Wait a moment for a write that a reader can do without: why it was not done, or `None` where it was."""
+    with anyio.move_on_after(BRIEFLY):
+        try:
+            await write
+        except StoreError as error:
+            return str(error)
+        return None
+    return f"other writers kept the bank busy for {BRIEFLY:g} seconds"
 
 
 async def gather(calls: Iterable[Callable[[], Awaitable[T]]], *, limit: int = 8) -> list[T]:

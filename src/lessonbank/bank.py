@@ -9,49 +9,52 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
+from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
-from .errors import Conflict, ExtractionError, LessonbankError, ModelError, ReadOnly, UsageError
+from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
+from .evidence.receipts import Receipts
 from .evidence.replay import Recalls, replay
 from .evidence.replay_design import Design as TrialDesign
 from .evidence.replay_design import Replay, asked
 from .guard import check_scope
+from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
+from .guard.names import checked_name
 from .guard.quote import quoted
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
-    SUBMITTED,
-    checked_metadata,
-    checked_question,
+    run_from,
     runs_from,
     submitted,
     truths_of,
     with_metadata,
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
-from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, receipt_of
-from .learning.settlement import changed_settlement, corrected
+from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
+from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
+from .learning.settlement import changed_settlement, corrected, told_by
+from .learning.shown_texts import texts_shown
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .messages import trajectory_from
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .types import (
     RECALL,
+    SUBMITTED,
     UNFINISHED,
     Change,
     Experience,
@@ -92,6 +95,7 @@ class AsyncReasoningBank:
         ledger: Ledger | None = None,
         limit: int = 1,
         writer: str = "learn",
+        trust_names: bool = False,
         hooks: Sequence[Hook] = (),
         intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
@@ -101,7 +105,10 @@ class AsyncReasoningBank:
         off: bool = False,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self.store, self.scope, self.writer, self.limit = store, check_scope(scope), writer, limit
+        self.store, self.scope, self.limit = store, check_scope(scope), limit
+        self.writer = checked_name(writer, what="writer=")
+        self._key: str | None = None
+        self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
         self._judge, self._extractor, self._consolidator = judge, extractor, consolidator
@@ -111,6 +118,7 @@ class AsyncReasoningBank:
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
+        self._receipts = Receipts(store)
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -119,11 +127,12 @@ class AsyncReasoningBank:
     ) -> Recall:
         """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
 
-        The receipt is on disk before this returns. `limit` counts experiences, or lessons where these are searched.
-        `metadata` is kept with the receipt, for example `{"user": "u-17"}`. Raises UsageError, StoreError.
+        `limit` counts experiences, or lessons where these are searched. `metadata` is kept with the receipt, for
+        example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so. If it cannot be written within 0.25
+        seconds, the text is given all the same, and `learn` keeps the receipt. Raises UsageError, StoreError.
         """
-        limit = self.limit if limit is None else limit
-        task = await self._intake.task(checked_question(task, limit))
+        told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
+        task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
         found = await self._retriever(task, scope=self.scope, limit=limit)
@@ -139,9 +148,10 @@ class AsyncReasoningBank:
             space=self._retriever.space,
         )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
-        recall = recall.model_copy(update={"metadata": checked_metadata(metadata)})
-        recall = await self._recorded(recall)
-        return _noted(recall, self._tell(Retrieved(recall=recall), notes=found.notes))
+        recall = recall.model_copy(update={"metadata": told})
+        kept = await self._receipts.keep(recall)
+        unkept = kept.notes[len(recall.notes) :]
+        return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -165,9 +175,12 @@ class AsyncReasoningBank:
         """
         if self._off:
             return Learned(notes=(OFF,))
-        receipt = await receipt_of(self.store, recall, scope=self.scope)
-        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        metadata = a_mapping(metadata)
+        await self._identity()  # a wrong key costs no model
+        receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
+        graded = (*unmeasured, *graded)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         receipt = receipt or prior.recall
         if not prior.new:
@@ -189,7 +202,7 @@ class AsyncReasoningBank:
         attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, shown=receipt.text if receipt else "")
+        extraction, failed = await self._extracted(attempts, receipt)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += self._tell(event, notes=extraction.notes)
@@ -220,11 +233,14 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
-        receipt = await receipt_of(self.store, recall, scope=self.scope)
-        runs = runs_from(source, task=task, asked=receipt.task if receipt else None)
+        await self._identity()
+        receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
+        for note in unmeasured:
+            log.warning("%s", note)
+        runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
+        kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
         self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
@@ -233,7 +249,7 @@ class AsyncReasoningBank:
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
     ) -> Verdict:
         """Whether a run did its task. Ground truth beats an error that stopped the run, which beats the judge."""
-        run = (await self._intake.runs([trajectory_from(source, task=task)]))[0]
+        run = (await self._intake.runs([await run_from(source, task=task)]))[0]
         truth = truth_verdict(outcome=outcome, reward=reward, success_at=self._success_at)
         if self._off and truth is None:
             return Verdict(outcome="unknown", confidence=0.0, reason=OFF)
@@ -241,25 +257,27 @@ class AsyncReasoningBank:
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+        attempts = several(attempts, "extract", Run)
         if self._off:
             return Extraction(notes=(OFF,))
-        return await self._drawn(await self._intake.attempts(attempts), shown="")
+        return await self._drawn(await self._intake.attempts(attempts))
 
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
 
         Raises UsageError (an experience of another scope), Conflict, StoreError.
         """
-        if experience.scope != self.scope:
+        a_flag(dry_run, "dry_run=")
+        if a(experience, "consolidate", Experience).scope != self.scope:
             raise UsageError(
-                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                f"this experience belongs to scope {shown(experience.scope)}, and this bank acts in {self.scope!r}: "
                 "call it on `scoped()` of that scope"
             )
         if self._handle.skips("consolidate"):
             return ()
-        experience = await self._intake.experience(experience)
+        experience = taught_by(await self._intake.experience(experience), await self._identity())
         if dry_run:
-            return tuple(await self._consolidator(experience))
+            return await self._intake.changes(await self._consolidator(experience), given=experience)
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
@@ -284,10 +302,7 @@ class AsyncReasoningBank:
         Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
         the intervals. Raises UsageError, StoreError.
         """
-        if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
-            raise UsageError(
-                f"level is the confidence of an interval, from 0.5 to below 1, such as 0.95; got {level!r}"
-            )
+        level = a_share(level, "level=", least=0.5, below=1.0)
         found = await self._ledger.lift(scope=self.scope, level=level)
         return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 
@@ -400,8 +415,9 @@ class AsyncReasoningBank:
                 memory if it does not take that. `rewrite`: a model rewrites the answer and nothing is done.
             confirm: in sequential mode, how many re-examinations in a row must leave the answer as it is to stop; of a
                 run without an answer, all that it did.
-            concurrency: how many runs are made at once; by default all. Under a budget of tokens or money one goes
-                first, then as many at once as the budget holds by what they cost so far, unless this says otherwise.
+            concurrency: how many runs are made at once; by default at most 8. Under a budget of tokens or money one
+                goes first, then as many of these as the budget holds by what they cost so far, unless this says
+                otherwise.
             tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
                 What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
                 a plain function, which cannot be cut off. Judging and learning come on top.
@@ -414,8 +430,8 @@ class AsyncReasoningBank:
         design = Design(
             k=k,
             mode=mode,
-            memory=memory and not self._off,
-            learn=learn and not self._off,
+            memory=a_flag(memory, "memory=") and not self._off,
+            learn=a_flag(learn, "learn=") and not self._off,
             labels=labels,
             choose=choose,
             examine=examine,
@@ -426,7 +442,7 @@ class AsyncReasoningBank:
             seconds=seconds,
             seed=seed,
         )
-        checked_question(task, 1 if limit is None else limit)
+        task, limit = a_text(task, "the task", blank=False), maybe_count(limit)
         check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
@@ -437,14 +453,20 @@ class AsyncReasoningBank:
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
-    def scoped(self, scope: str | None = None, /, *, writer: str | None = None) -> Self:
+    def scoped(self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None) -> Self:
         """A handle on the same bank for another scope, another writer, or both. Nothing is opened or copied.
 
-        A writer's name is kept in the journal with every change; lessons of one writer never corroborate each other.
+        A writer's name is kept in the journal with every change. Names that differ only in case count as one. A name is
+        a label: what the handle tells counts as told by this process, unless `key` is the writer's key
+        (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
         """
+        if key is not None and writer is None:
+            raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
+        key = None if key is None else a_text(key, "key=", blank=False)
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
-        bank.writer = self.writer if writer is None else writer
+        if writer is not None:
+            bank.writer, bank._key, bank._is_named = checked_name(writer, what="writer="), key, True
         bank.settings = {**self.settings, "scope": bank.scope, "writer": bank.writer}
         bank._is_scoped = True
         return bank
@@ -489,21 +511,25 @@ class AsyncReasoningBank:
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
     async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        return Run(trajectory=run, verdict=truth or error_verdict(run) or await judged(self._judge, run))
+        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+        return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
-    async def _drawn(self, attempts: Sequence[Run], *, shown: str) -> Extraction:
-        return await self._intake.lessons(await self._extractor(attempts), attempts, shown=shown)
+    async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        drawn = await self._extractor(attempts)
+        runs = [attempt.trajectory for attempt in attempts]
+        shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
+        return await self._intake.lessons(drawn, attempts, shown=shown)
 
     async def _extracted(
-        self, attempts: Sequence[Run], *, shown: str
+        self, attempts: Sequence[Run], receipt: Recall | None
     ) -> tuple[Extraction, ExtractionError | ModelError | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
         try:
-            return await self._drawn(attempts, shown=shown), None
+            return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
-            return nothing_drawn(error), error
+            return await self._intake.reply(nothing_drawn(error)), error
 
     async def _commit_run(self, result: LearnOutcome) -> tuple[Learned, Settlement | None]:
         """Consolidate into the bank as it is now, which others may have changed since the runs were judged."""
@@ -513,13 +539,14 @@ class AsyncReasoningBank:
             if known := await self.store.learned(result.ids, scope=self.scope):
                 return result.already_learned(known), None, None
             earlier = await self.store.holding(result.ids, scope=self.scope)
-            experience = result.experience(earlier, writer=self.writer)
+            who = await self._identity()
+            experience = result.experience(earlier, writer=self.writer, identity=who)
 
             async def settle() -> Settlement | None:
                 _, others = await earlier_settlement(
                     self.store, result.receipt, result.prior, result.truths, besides=result.attempts
                 )
-                return result.settlement(experience.id, others)
+                return told_by(result.settlement(experience.id, others), who)
 
             changes, settlement, notes = await self._commit(
                 policy, experience, costs=costs, earlier=earlier, settle=settle, unlearned=result.ids
@@ -551,23 +578,21 @@ class AsyncReasoningBank:
             with self._locks.deciding(experience.scope):
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, told)
+            return replacing(earlier, await self._intake.changes(told, given=experience))
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
             settlement = await settle() if settle else None
-            await self.store.apply(
+            _, misfit = await self._handle.apply_embedded(
                 changes,
-                scope=experience.scope,
+                {id: vector for id, vector in vectors.items() if id in kept},
                 writer=self.writer,
-                vectors={id: vector for id, vector in vectors.items() if id in kept},
-                space=self._retriever.space,
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, notes
+            return changes, settlement, (*notes, *misfit)
 
         if not asks_model(policy):
             vectors, notes = await self._handle.index([experience])
@@ -591,6 +616,7 @@ class AsyncReasoningBank:
         async with self._locks.of(self.scope):
             earlier, counted = await earlier_settlement(self.store, receipt, prior, truths)
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
+            settlement = told_by(settlement, await self._identity())
             await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
         notes = (*graded, *prior.contradictions(truths))
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
@@ -601,8 +627,9 @@ class AsyncReasoningBank:
             return learned
         notes = self._tell(Settled(settlement=settlement))
         acted = await self._ledger.settled(scope=settlement.scope)
-        if acted.changes or acted.notes:
-            notes += acted.notes + self._tell(Reviewed(changes=acted.changes), notes=acted.notes)
+        if acted.changes or acted.proposals or acted.notes:
+            reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
+            notes += acted.notes + self._tell(reviewed, notes=acted.notes)
         return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
 
     async def _forget_old_runs(self) -> tuple[str, ...]:
@@ -617,29 +644,27 @@ class AsyncReasoningBank:
             return (f"old runs were not erased: {quoted(str(error))}",)
         return ()
 
-    async def _recorded(self, recall: Recall) -> Recall:
-        try:
-            await self.store.record(recall)
-        except ReadOnly:
-            note = "the receipt was not kept, because the bank was opened to read only"
-            return _noted(recall.model_copy(update={"kept": False}), (note,))
-        return recall
-
     async def _keep_unfinished(
         self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
     ) -> None:
         """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
-        named: dict[str, Json] = {RECALL: recall.id} if recall and recall.kept else {}
-        told = {**(metadata or {}), **named, UNFINISHED: True}
         if not self._off:
+            receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+            named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
+            told = {**(metadata or {}), **named, UNFINISHED: True}
             await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
-        prior = await find_prior_runs(self.store, [run], scope=self.scope)
+        prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
         if prior.new:
             return await self._learn_new(prior, prior.recall, {run.id: verdict})
         return await self._correct(prior, prior.recall, {run.id: verdict})
+
+    async def _identity(self) -> str:
+        """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        trusted = self._trust_names and self._is_named
+        return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
 
     def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
         async def logged() -> None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from .errors import LessonbankError
 from .guard.quote import quoted
-from .types import Change, Experience, Extraction, Recall, Run, Settlement, Trajectory, Verdict
+from .types import Change, Experience, Extraction, Proposal, Recall, Run, Settlement, Trajectory, Verdict
 
 log = logging.getLogger("lessonbank")
 
@@ -69,6 +69,8 @@ class Reviewed:
     """The bank reviewed its evidence and acted on it. `changes` are already made."""
 
     changes: Sequence[Change]
+    proposals: Sequence[Proposal] = ()
+    """Approved lessons that the evidence now shows to harm: a person decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self, TypeAlias
 
 from pydantic import BaseModel
 
@@ -98,6 +98,19 @@ class Embedder(Protocol):
 
     async def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
         """Float32 unit rows, shape (len(texts), dimensions), in the order of `texts`."""
+        ...
+
+
+class BlockingEmbedder(Protocol):
+    """An embedder whose `embed` is a plain function. `connect` takes it, too, and calls it in a thread."""
+
+    @property
+    def space(self) -> str:
+        """As `Embedder.space`."""
+        ...
+
+    def embed(self, texts: Sequence[str], /, *, role: Literal["query", "document"]) -> Vectors:
+        """As `Embedder.embed`."""
         ...
 
 
@@ -191,6 +204,13 @@ class Environment(Protocol):
     def step(self, action: str, /) -> tuple[str, float, bool]: ...
 
 
+RECEIPT_SECRET: Final = "receipt_secret"
+"""The setting that a bank signs its receipts with. It is never exported or shown."""
+
+REFUSED: Final = "refused_texts "
+"""What the settings begin with, before the scope, in which texts lie that an embedder refuses. A purge takes them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Imported:
     """Some records of another bank for `Store.import_records`. A record comes before the records that name it."""
@@ -199,8 +219,8 @@ class Imported:
     recalls: Sequence[Recall] = ()
     experiences: Sequence[Experience] = ()
     settlements: Sequence[Settlement] = ()
-    trusted: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
-    """Experience id to the ids of the lessons that were active where they come from."""
+    trusted: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Experience id to the lessons that were active where they come from: id to text."""
 
 
 class Store(Protocol):
@@ -313,11 +333,14 @@ class Store(Protocol):
         """Add records of another bank that this scope does not have, all of them or none; how many were new.
 
         `portions` gives them from the first on, each time it is called; it may be called in a thread, and twice.
-        What is here already stays as it is; of two settlements of one recall the later one counts. With `approved_by`,
-        a person's name, the lessons under `trusted` become active where they are on probation. Other writers wait
-        until all of it is written.
+        What is here already stays as it is, and no record of another bank speaks for it: a settlement of a receipt that
+        was made here is passed over, and an experience loses the verdicts that it names for runs that were here. Runs,
+        receipts and experiences are marked as imported. With `approved_by`, a person's name, the lessons under
+        `trusted` become active where they are on probation and say the same. Other writers wait until all of it is
+        written.
 
         Raises:
+            UsageError: a record of another scope; nothing was written.
             Conflict: a lesson belongs to another experience here; nothing was written.
             NotFound: a settlement names a recall that is neither here nor among the records; nothing was written.
         """
@@ -393,8 +416,12 @@ class Store(Protocol):
         """Forget every vector of a space in this scope."""
         ...
 
-    async def record(self, recall: Recall, /) -> None:
-        """Keep a receipt, before its text leaves the process."""
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
+        """Keep a receipt, before its text leaves the process; whether the scope has it now. A known one stays as it is.
+
+        `returned`: it was not kept then, and comes back. It is not kept either if the scope erased anything since it
+        was made: it may hold what was erased.
+        """
         ...
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -449,11 +476,18 @@ class Store(Protocol):
         ...
 
     async def setting(self, key: str, /) -> str | None:
-        """A choice kept with the bank, such as its embedder."""
+        """A choice kept with the bank, such as its embedder.
+
+        Under `RECEIPT_SECRET` lies what the bank signs its receipts with. It is drawn at random when the bank is made.
+        """
         ...
 
-    async def set_setting(self, key: str, value: str, /) -> None:
-        """Keep a choice with the bank."""
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """Every choice whose name begins with `prefix`, by name, sorted."""
+        ...
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
+        """Keep a choice with the bank; `None` removes it."""
         ...
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:

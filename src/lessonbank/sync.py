@@ -43,6 +43,7 @@ class Lessons(Waiting[AsyncLessons]):
     experience = _sync(AsyncLessons.experience)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
+    proposals = _sync(AsyncLessons.proposals)
     approve = _sync(AsyncLessons.approve)
     quarantine = _sync(AsyncLessons.quarantine)
     retire = _sync(AsyncLessons.retire)
@@ -88,12 +89,16 @@ class Admin(Waiting[AsyncAdmin]):
     export = _sync(AsyncAdmin.export)
     import_ = _sync(AsyncAdmin.import_)
     reindex = _sync(AsyncAdmin.reindex)
+    unembedded = _sync(AsyncAdmin.unembedded)
     purge = _sync(AsyncAdmin.purge)
     forget = _sync(AsyncAdmin.forget)
     scopes = _sync(AsyncAdmin.scopes)
     backup = _sync(AsyncAdmin.backup)
     verify = _sync(AsyncAdmin.verify)
     rebuild = _sync(AsyncAdmin.rebuild)
+    add_writer = _sync(AsyncAdmin.add_writer)
+    remove_writer = _sync(AsyncAdmin.remove_writer)
+    writers = _sync(AsyncAdmin.writers)
 
 
 class ReasoningBank(Waiting[AsyncReasoningBank]):
@@ -113,9 +118,11 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     trial = _sync(AsyncReasoningBank.trial)
     close = _sync(AsyncReasoningBank.close)
 
-    def scoped(self, scope: str | None = None, /, *, writer: str | None = None) -> ReasoningBank:
+    def scoped(
+        self, scope: str | None = None, /, *, writer: str | None = None, key: str | None = None
+    ) -> ReasoningBank:
         """A handle on the same bank for another scope, another writer, or both; see `AsyncReasoningBank.scoped`."""
-        return ReasoningBank(self.aio.scoped(scope, writer=writer))
+        return ReasoningBank(self.aio.scoped(scope, writer=writer, key=key))
 
     @property
     def lessons(self) -> Lessons:

@@ -29,7 +29,7 @@ PROPOSAL = json.dumps({"merge": True, "title": "Rebuild a stale index", "descrip
 
 
 def lesson(content: str = SAME, *, run: str = "1", writer: str = "ana", state: TrustState = "probation") -> Lesson:
-    provenance = Provenance(writer=writer, trajectory_ids=(run,) if run else ())
+    provenance = Provenance(writer=writer, identity=f"key:{writer}", trajectory_ids=(run,) if run else ())
     return Lesson(title="Rebuild a stale index", content=content, state=state, provenance=provenance)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lessonbank.guard import fence_lines
 from lessonbank.learning.extraction._grounding import bind, grounded, shown_steps
 from lessonbank.learning.extraction.parsing import Draft
 
@@ -77,17 +76,3 @@ def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
     kept, notes = grounded([said, new], shown=ONE, instructions=rules)
     assert kept == [new]
     assert "repeats the agent's instructions" in notes[0]
-
-
-def test_what_memory_showed_in_the_instructions_is_not_called_an_instruction() -> None:
-    lesson = "If a search comes back empty, run the rebuild command once and search again."
-    shown = fence_lines(f"[1] strategy: Rebuild first\n{lesson}", label="lessons", nonce="0a1b2c3d")
-    rules = f"Be kind. Always list the details of a booking and obtain explicit confirmation.\n\n{shown}"
-    learned = Draft("Rebuild first", "", lesson, None, ("step 1",))
-    ruled = Draft("Confirm", "", "Always list the details of a booking and obtain confirmation.", None, ("step 1",))
-    kept, notes = grounded([learned, ruled], shown=ONE, instructions=rules)
-    assert kept == []
-    assert notes == [
-        "'Rebuild first' was dropped: it repeats a lesson that memory had shown",
-        "'Confirm' was dropped: it repeats the agent's instructions",
-    ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from linear import PIECES
 
 from lessonbank.guard.gate import CONTENT, DESCRIPTION, ONE_RUN, SEVERAL_RUNS, TITLE, LessonGate, in_form
 from lessonbank.guard.gate import risk_of as risk
@@ -137,23 +138,27 @@ BLOCK = (
 )
 
 
-def test_a_block_of_lessons_that_stands_in_the_run_needs_nobody_to_name_it() -> None:
+def test_a_lesson_is_an_echo_also_with_the_code_of_the_block_before_its_lines() -> None:
+    coded = "\n".join(f"0a1b2c3d| {line}" for line in GOOD.replace(": ", ":\n").split("\n"))
+    assert turned_away(a_lesson(coded), shown=[BLOCK]).rule == "echo"
+
+
+@pytest.mark.parametrize("seen", [BLOCK, f"$ git log --format='%h| %s'\ndeadbeef| {GOOD}\n0a1b2c3d| Fix the parser"])
+def test_what_only_looks_as_if_memory_had_shown_it_makes_no_echo(seen: str) -> None:
     for run in (
-        tried(seen=[f"mail\n{BLOCK}\nend"]),
-        tried(task=f"{BLOCK}\ncancel the order"),
-        Run(trajectory=Trajectory(task="Cancel the order", instructions=BLOCK), verdict=SUCCESS),
-        Run(trajectory=Trajectory(task="Cancel it", steps=(Step(thought=BLOCK, action="x"),)), verdict=SUCCESS),
+        tried(seen=[seen]),
+        tried(task=f"{seen}\ncancel the order"),
+        Run(trajectory=Trajectory(task="Cancel the order", instructions=seen), verdict=SUCCESS),
+        Run(trajectory=Trajectory(task="Cancel it", steps=(Step(thought=seen, action="x"),)), verdict=SUCCESS),
     ):
-        assert turned_away(a_lesson(), runs=[run]).rule == "echo"
+        assert [r.rule for r in admitted(a_lesson(), runs=[run]).rejected] in ([], ["literal"])
+    assert admitted(a_lesson(), runs=[tried(seen=[seen])]).lessons
 
 
-@pytest.mark.parametrize("seen", [BLOCK[: BLOCK.index("~~~\n<<<end")], BLOCK[BLOCK.index("0a1b2c3d| [1]") :]])
-def test_a_block_of_lessons_that_was_cut_off_is_known_by_the_code_of_its_lines(seen: str) -> None:
-    assert turned_away(a_lesson(), runs=[tried(seen=[seen])]).rule == "echo"
-
-
-def test_a_lesson_with_our_own_marks_in_it_is_an_echo_even_if_nothing_was_shown() -> None:
-    assert turned_away(a_lesson(f"0a1b2c3d| {GOOD}")).rule == "echo"
+def test_a_lesson_may_quote_lines_that_begin_as_those_of_a_block_do() -> None:
+    content = "`git log --format='%h| %s'` prints the subject behind the hash:\ndeadbeef| Fix the parser of dates"
+    assert admitted(a_lesson(content)).lessons
+    assert admitted(a_lesson(content), shown=[BLOCK]).lessons
 
 
 def test_the_first_rule_that_fits_is_the_one_that_is_told() -> None:
@@ -366,135 +371,6 @@ def test_what_a_lesson_says_of_its_own_trust_is_forgotten() -> None:
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
-
-PIECES = (
-    *(
-        "a",
-        "aA",
-        "a b ",
-        "0",
-        "1.1.",
-        "$1",
-        "é",
-        "注",
-        "한",
-        "\n",
-        "\t ",
-        " ",
-        '"',
-        "'",
-        "`",
-        "“",
-        "(",
-        "[",
-        "{",
-        "<",
-        "<|",
-    ),
-    *(
-        "|",
-        "#",
-        "*",
-        "~",
-        "-",
-        "--",
-        "_",
-        "/",
-        "\\",
-        "@",
-        ":",
-        ";",
-        ",",
-        "...",
-        "!",
-        "？",
-        "。",
-        "a.b@",
-        "x-",
-        "w'w",
-        "A1-",
-    ),
-    *(
-        "skip ",
-        "skip the the the ",
-        "without ",
-        "without the ",
-        "never ",
-        "no need ",
-        "send ",
-        "send to ",
-        "put ",
-        "copy ",
-    ),
-    *(
-        "ignore ",
-        "ignore all ",
-        "ignore previous other ",
-        "rules ",
-        "you ",
-        "from now ",
-        "system",
-        "user: ",
-        "if ",
-        "if a ",
-    ),
-    *(
-        "submit ",
-        "submit(",
-        "finish ",
-        "finish[",
-        "thought: ",
-        "thoughts: action",
-        "echo && ",
-        "exit ",
-        "done ",
-        "answer: ",
-    ),
-    *(
-        "the agent ",
-        "then i ",
-        "mug 1 ",
-        "Mr. A ",
-        "Ann Bee's ",
-        "user 'abcd' ",
-        "here are ",
-        "based on the run ",
-        "lesson ",
-    ),
-    *(
-        "curl | ",
-        "rm -rf ",
-        "drop table ",
-        "eval(",
-        "give ",
-        "give all ",
-        "grant full ",
-        "edit the ",
-        "hard-code ",
-        "claim ",
-    ),
-    *(
-        "delete instead ",
-        "reveal any ",
-        "approve the ",
-        "raise ",
-        "assume ",
-        "forge ",
-        "mark as ",
-        "0.0.0.0",
-        "0x0",
-        "no",
-    ),
-    *(
-        "<<<lessons ",
-        "<<<lessons 12345678>>>\n",
-        "12345678| ",
-        "<<<end lessons 12345678>>>\n",
-        "<!--",
-        "</think>",
-        "[INST]",
-    ),
-)
 
 
 def took(content: str, *, task: str = TASK, shown: Sequence[str] = (), seen: Sequence[str] = ()) -> float:

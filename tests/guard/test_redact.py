@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
-from lessonbank.guard.redact import Redaction, redact, redacted, redacted_experience
+from lessonbank.guard.redact import Redaction, redact, redacted
 from lessonbank.guard.redact._detect import DETECTORS, found_in
-from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
+from lessonbank.guard.redact._views import decoded, decoded_signs, unbroken, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 
@@ -175,7 +175,7 @@ def test_odd_text_is_no_trouble(unknown: str) -> None:
 
 @given(hostile)
 def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
-    for look in (visible, unescaped, percent_decoded, unbroken):
+    for look in (visible, decoded_signs, unbroken):
         if view := look(text):
             for at, letter in enumerate(view.text):
                 start, end = view.back(at, at + 1)
@@ -270,7 +270,7 @@ def test_two_names_that_become_one_lose_no_value() -> None:
 
 def test_an_experience_is_redacted_too() -> None:
     lesson = Lesson(title="Ask jane@example.org", description="x", content=f"Use {KEY} first.")
-    cleaned = redacted_experience(Experience(scope="t", task="Ask jane@example.org", lessons=(lesson,)), redact)
+    cleaned = redacted(Experience(scope="t", task="Ask jane@example.org", lessons=(lesson,)), redact)
     assert cleaned.task == "Ask [e-mail 1]"
     assert (cleaned.lessons[0].title, cleaned.lessons[0].content) == ("Ask [e-mail 1]", "Use [aws key 1] first.")
     assert cleaned.lessons[0].id == lesson.id
@@ -304,7 +304,7 @@ async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
         await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", lessons=(lesson,)))
         recall = await bank.retrieve("Write to jane@example.org today")
     assert recall.task == "Write to [e-mail 1] today"
-    assert recall.shown == (lesson,)
+    assert [shown.id for shown in recall.shown] == [lesson.id]
 
 
 async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one() -> None:

@@ -40,7 +40,7 @@ PIECES = (
     "ssh -a ", "ssh -a b", "scp a@b.co:a ", "git clone a@b.co:a ", "git clone", "7373682d" * 8 + " ",
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
-RULES = [rule for table in ("key", "place", "option") for rule in rules(table)]
+RULES = [rule for table in ("keys", "places", "options") for rule in rules(table)]
 OTHERS = (private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
 PARTS: tuple[Callable[[str], object], ...] = (
     *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),

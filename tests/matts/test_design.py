@@ -39,8 +39,10 @@ def test_an_argument_that_cannot_be_is_named_in_one_sentence(wrong: dict[str, An
     assert "\n" not in str(caught.value)
 
 
-def test_all_runs_are_made_at_once_unless_the_caller_says_how_many() -> None:
+def test_at_most_eight_runs_are_made_at_once_unless_the_caller_says_how_many() -> None:
     assert Design(k=5).concurrent_runs == 5
+    assert Design(k=64).concurrent_runs == 8
+    assert Design(k=64, concurrency=64).concurrent_runs == 64
     assert Design(k=5, concurrency=2).concurrent_runs == 2
     assert Design(k=2, concurrency=9).concurrent_runs == 2
     assert Design(k=5, seconds=60).concurrent_runs == 5

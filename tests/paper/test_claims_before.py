@@ -118,7 +118,7 @@ def test_the_baselines_are_arms_under_the_same_retrieval() -> None:
 @claim("benchmarks")
 def test_the_papers_benchmarks_are_presets_that_say_what_they_need() -> None:
     from lessonbank_bench.environments import environment
-    from lessonbank_bench.experiment.asking import asked
+    from lessonbank_bench.experiment.request import asked
 
     for name in ("webarena", "mind2web", "swebench"):
         preset = asked(None, preset=f"paper-{name}")

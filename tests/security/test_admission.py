@@ -13,7 +13,7 @@ from attacks import Case
 import lessonbank
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.sanitise import canonical
-from lessonbank.testing._store_samples import MINE
+from lessonbank.testing.store_samples import MINE
 from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict
 
 pytestmark = pytest.mark.anyio

@@ -16,8 +16,8 @@ import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.testing import ScriptedModel
-from lessonbank.testing._store_samples import collected
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import collected
 from lessonbank.types import (
     Experience,
     Extraction,
@@ -86,7 +86,9 @@ class Victim:
 async def victim(case: Case, trust: TrustPolicy = "open", **more: Any) -> AsyncGenerator[Victim]:
     extractor = Fooled()
     told: dict[str, Any] = {"scope": ALICE, "trust": trust, "embedder": "lexical", "holdout": None, "limit": 9, **more}
-    async with await lessonbank.connect_async(":memory:", **grouped(extractor=extractor, **told)) as bank:
+    async with await lessonbank.connect_async(
+        ":memory:", **grouped(extractor=extractor, trust_names=True, **told)
+    ) as bank:
         yield Victim(bank, extractor, case)
 
 

@@ -19,7 +19,7 @@ from lessonbank.errors import LessonbankError, ModelError, UsageError
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
-from lessonbank.testing._store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards
 from lessonbank.types import Add, Experience, Lesson, Recall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]

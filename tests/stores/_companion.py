@@ -8,7 +8,7 @@ import sys
 
 from lessonbank.errors import LessonbankError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience, lesson
+from lessonbank.testing.store_samples import MINE, added, collected, experience, lesson
 
 
 async def obey(store: SqliteStore, order: str, number: int) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import lessonbank.wiring  # so that no process pays for it
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE
+from lessonbank.testing.store_samples import MINE
 from lessonbank.types import Rollback
 
 Begin = Callable[[], object]

@@ -19,7 +19,7 @@ import pytest
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
 from lessonbank.types import Recall
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]

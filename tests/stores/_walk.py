@@ -12,8 +12,8 @@ import numpy as np
 from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Store, Vectors
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_rewinding import some_trust
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_rewinding import some_trust
+from lessonbank.testing.store_samples import (
     MINE,
     THEIRS,
     attempt,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_samples import (
     MINE,
     added,
     attempt,

@@ -9,7 +9,7 @@ import pytest
 
 from lessonbank.errors import Conflict
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Add, Replace, Rollback
 
 pytestmark = pytest.mark.anyio

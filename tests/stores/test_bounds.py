@@ -19,7 +19,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._purge import purge_scope
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_samples import (
     MINE,
     SPACE,
     THEIRS,
@@ -173,7 +173,7 @@ async def test_without_memory_a_read_says_what_failed_and_others_go_on(path: Pat
     script = """
 import asyncio, random, sqlite3, sys
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, experience
+from lessonbank.testing.store_samples import MINE, added, experience
 
 async def main():
     known, big = experience(), experience(random.Random(1).randbytes(2_000_000).hex())

@@ -15,7 +15,7 @@ import pytest
 from _trouble import opened
 
 from lessonbank.errors import Conflict, StoreUnavailable
-from lessonbank.testing._store_samples import MINE, added, attempt, collected, experience, trajectory
+from lessonbank.testing.store_samples import MINE, added, attempt, collected, experience, trajectory
 from lessonbank.types import Add
 
 pytestmark = pytest.mark.full
@@ -111,7 +111,7 @@ async def test_a_process_may_end_while_writes_wait(path: Path) -> None:
     script = """
 import asyncio, sys
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import added, experience
+from lessonbank.testing.store_samples import added, experience
 
 async def main():
     store = await SqliteStore.open(sys.argv[1])

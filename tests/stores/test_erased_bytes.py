@@ -12,8 +12,8 @@ from _trouble import files, opened
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import _MARK, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
-from lessonbank.testing._store_purging import SECRET, asked, lived_in
-from lessonbank.testing._store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
+from lessonbank.testing.store_purging import SECRET, asked, lived_in
+from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
 from lessonbank.types import Replace, Rollback, Settlement
 
 pytestmark = pytest.mark.anyio

@@ -22,8 +22,8 @@ from lessonbank import Experience, Recall, Step, Trajectory
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.testing.settings import grouped
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Add, JournalEntry
 
 OPTIONS: dict[str, Any] = {"scope": MINE, "holdout": None}

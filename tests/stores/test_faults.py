@@ -26,7 +26,7 @@ from _trouble import (
 from lessonbank.cli import main as command_line
 from lessonbank.errors import StoreDamaged, StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
 
 PAGE = 4096
 

@@ -16,7 +16,7 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._database import Database
 from lessonbank.stores.sqlite._read import SCAN
-from lessonbank.testing._store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 pytestmark = [
     pytest.mark.anyio,

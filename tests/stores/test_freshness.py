@@ -19,7 +19,7 @@ from lessonbank.stores._vectors import packed_rows
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite._matrices import Matrices
 from lessonbank.stores.sqlite._vector_search import _small_cache
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Replace, Rollback
 
 pytestmark = pytest.mark.anyio

@@ -16,7 +16,7 @@ import lessonbank
 from lessonbank.config import File
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards, trajectory
 
 pytestmark = pytest.mark.anyio
 

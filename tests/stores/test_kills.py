@@ -15,9 +15,9 @@ from _promises import compare, read_logs
 from _trouble import Fill, quick_folder
 
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_purging import SECRET, everything, lived_in
-from lessonbank.testing._store_rewinding import present
-from lessonbank.testing._store_samples import MINE, added, collected, experience, towards, trajectory
+from lessonbank.testing.store_purging import SECRET, everything, lived_in
+from lessonbank.testing.store_rewinding import present
+from lessonbank.testing.store_samples import MINE, added, collected, experience, towards, trajectory
 from lessonbank.types import Add, Experience
 
 KILLS = 6 if "LESSONBANK_SOAK" in os.environ else 4

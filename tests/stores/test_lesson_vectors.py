@@ -12,7 +12,7 @@ import pytest
 
 from lessonbank.protocols import Store, Vectors
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, added, experience, lesson, towards
 from lessonbank.types import Add, Change, Experience, Lesson, Replace, Restore, Retire, Rollback
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ import pytest
 
 from lessonbank.stores._listing import Asked
 from lessonbank.stores.sqlite import SqliteStore, _listing
-from lessonbank.testing._store_samples import MINE, START, experience, lesson, trajectory
+from lessonbank.testing.store_samples import MINE, START, experience, lesson, trajectory
 from lessonbank.types import Add, Recall
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from lessonbank.errors import SpaceMismatch
-from lessonbank.retrieving._catch_up import nearest
+from lessonbank.retrieving._catch_up import VectorSearch
+from lessonbank.retrieving._refusals import Outages
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, experience, lesson, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
 
 pytestmark = pytest.mark.anyio
@@ -107,7 +108,8 @@ async def test_a_search_embeds_what_is_missing_whether_or_not_its_store_has_one_
     await added(store, experience("has none"))
     embedder = Eight()
     for _ in range(2):
-        found, behind = await nearest(store, embedder, towards(3), space=SPACE, scope=MINE, limit=1)  # type: ignore[arg-type]
-        assert ([match.experience.task for match in found], behind) == (["has none"], False)
-    assert embedder.texts == ["has none"]
+        search = VectorSearch(store, embedder, SPACE, False, Outages(), Outages())  # type: ignore[arg-type]
+        found, notes = await search("any", scope=MINE, limit=1)
+        assert ([match.experience.task for match in found], notes) == (["has none"], ())
+    assert embedder.texts == ["any", "has none", "any"]
     await store.close()

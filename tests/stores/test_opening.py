@@ -18,7 +18,7 @@ import lessonbank
 from lessonbank import Evidence, importers
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.stores.sqlite import SqliteStore, _database
-from lessonbank.testing._store_samples import MINE, added, experience
+from lessonbank.testing.store_samples import MINE, added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
 

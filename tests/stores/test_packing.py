@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 from lessonbank.stores import _packing
 from lessonbank.stores._packing import packed, unpacked
-from lessonbank.testing._store_samples import experience
+from lessonbank.testing.store_samples import experience
 from lessonbank.types import Add
 from lessonbank.types.ids import digest
 

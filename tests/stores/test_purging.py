@@ -10,8 +10,8 @@ import pytest
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_purging import SECRET, everything, lived_in
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, lesson, towards
+from lessonbank.testing.store_purging import SECRET, everything, lived_in
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, lesson, towards
 from lessonbank.types import Replace
 
 Fill = Callable[[Path], Awaitable[SqliteStore]]

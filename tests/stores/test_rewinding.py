@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_rewinding import as_of, present, some_change, wind
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
+from lessonbank.testing.store_rewinding import as_of, present, some_change, wind
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
 from lessonbank.types import Add, Experience, Retire, Rollback
 from lessonbank.types.ids import digest
 

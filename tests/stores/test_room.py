@@ -16,7 +16,7 @@ from _trouble import BIG, Call, Fill, companion, looks, opened, sentence
 import lessonbank
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, experience, towards, trajectory
+from lessonbank.testing.store_samples import MINE, added, experience, towards, trajectory
 from lessonbank.types import Recall
 
 resource = pytest.importorskip("resource", reason="this system cannot limit a process")
@@ -129,7 +129,7 @@ import asyncio, os, subprocess, sys
 from pathlib import Path
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, added, collected, experience, towards
 
 async def fill(store, known, size):
     while True:
@@ -186,7 +186,7 @@ READ_ONLY = """
 import asyncio, sys
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 async def main():
     try:

@@ -17,7 +17,7 @@ from blockbuster import BlockBuster
 
 from lessonbank.errors import NotFound, StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_samples import (
     MINE,
     SPACE,
     added,
@@ -217,7 +217,7 @@ async def test_a_store_works_on_both_sides_of_a_fork(path: Path) -> None:
     script = """
 import asyncio, os, sys
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, SPACE, added, collected, experience, towards
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, towards
 
 store = asyncio.run(SqliteStore.open(sys.argv[1]))
 known = [experience(f"Task {n}", minute=n) for n in range(3)]

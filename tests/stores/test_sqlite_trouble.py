@@ -17,7 +17,7 @@ import pytest
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
 from lessonbank.stores.sqlite._vector_blocks import FRESH
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_samples import (
     MINE,
     SPACE,
     added,
@@ -162,7 +162,7 @@ async def test_a_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
 import asyncio, resource, sys
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 async def main():
     store = await SqliteStore.open(sys.argv[1])

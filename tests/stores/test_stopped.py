@@ -13,7 +13,7 @@ import pytest
 from _trouble import TOUCHES, Companion, Fill, companion, looks, opened, sentence
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.testing._store_samples import MINE, added, collected, experience
+from lessonbank.testing.store_samples import MINE, added, collected, experience
 
 BATCH = 400
 

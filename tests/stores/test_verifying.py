@@ -15,8 +15,8 @@ from _trouble import opened
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_rewinding import present, wind
-from lessonbank.testing._store_samples import (
+from lessonbank.testing.store_rewinding import present, wind
+from lessonbank.testing.store_samples import (
     MINE,
     SPACE,
     THEIRS,

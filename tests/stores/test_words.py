@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite import _word_search as by_words
-from lessonbank.testing._store_samples import collected, ranked_by_words
+from lessonbank.testing.store_samples import collected, ranked_by_words
 from lessonbank.types import Add, Experience, Lesson, Retire
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import added, experience, towards
+from lessonbank.testing.store_samples import added, experience, towards
 
 
 async def main(path: str, name: str, count: int) -> None:

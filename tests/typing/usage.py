@@ -200,6 +200,10 @@ def history_and_admin(bank: lessonbank.ReasoningBank, id: str, now: datetime) ->
     assert_type(bank.admin.verify(journal=False), tuple[str, ...])
     bank.admin.backup("copy.db")
     bank.admin.rebuild()
+    key = bank.admin.add_writer("u-17")
+    assert_type(bank.scoped(writer="u-17", key=key), lessonbank.ReasoningBank)
+    assert_type(bank.admin.writers(), tuple[str, ...])
+    bank.admin.remove_writer("u-17")
 
 
 def one_bank_for_many(bank: lessonbank.ReasoningBank) -> str:

@@ -20,7 +20,7 @@ from lessonbank.guard import one_line
 if TYPE_CHECKING:
     from lessonbank.protocols import LanguageModel
     from lessonbank_bench.experiment.records import Experiment
-    from lessonbank_bench.experiment.running import Progress, Ran
+    from lessonbank_bench.experiment.runner import Progress, Ran
 
 EVERY = 5.0
 """Seconds between two lines of progress where there is no terminal."""
@@ -60,8 +60,8 @@ def plan(
 
     Exit code 3: it cannot.
     """
-    from lessonbank_bench.experiment.planning import in_words
-    from lessonbank_bench.experiment.planning import plan as planned
+    from lessonbank_bench.experiment.plan import in_words
+    from lessonbank_bench.experiment.plan import plan as planned
 
     experiment = _asked(file, preset, model, base_url, tasks, settings)
     _check_names(experiment)
@@ -94,7 +94,7 @@ def run(
     Exit code 3: it stopped before the end, as at a budget.
     """
     from lessonbank_bench.environments import environment
-    from lessonbank_bench.experiment.running import run as made
+    from lessonbank_bench.experiment.runner import run as made
 
     experiment = _asked(file, preset, model, base_url, tasks, settings)
     _check_names(experiment)
@@ -131,7 +131,7 @@ def compare(
     as_json: options.Json = False,
 ) -> None:
     """Say what differs between arms, with intervals, exact tests, and the noise of the baseline's own repetition."""
-    from lessonbank_bench.experiment import comparing
+    from lessonbank_bench.experiment import comparison as comparing
     from lessonbank_bench.experiment.journal import read_rows
 
     experiment, rows = read_rows(folder, runs=False)
@@ -168,7 +168,7 @@ def report(
         made = pngs(experiment, rows, png)
         console.print(f"{len(made)} pictures are in {one_line(str(png))}", markup=False, soft_wrap=True)
     if html is not None:
-        from lessonbank_bench.experiment.reporting import page
+        from lessonbank_bench.experiment.report import page
 
         put(html, page(experiment, rows, attempts=attempts, folder=folder), what="page")
         console.print(f"the page is in {one_line(str(html))}", markup=False, soft_wrap=True)
@@ -221,7 +221,7 @@ def _asked(
     tasks: int | None,
     settings: list[str] | None,
 ) -> Experiment:
-    from lessonbank_bench.experiment.asking import asked
+    from lessonbank_bench.experiment.request import asked
 
     return asked(file, preset=preset, model=model, base_url=base_url, tasks=tasks, settings=settings or ())
 
@@ -249,7 +249,7 @@ def _model(experiment: Experiment) -> LanguageModel | None:
 
 
 def _refuse_in_vain(experiment: Experiment, *, anyway: bool) -> None:
-    from lessonbank_bench.experiment.planning import plan as planned
+    from lessonbank_bench.experiment.plan import plan as planned
 
     if anyway:
         return

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from lessonbank.errors import MissingExtra, ModelError, UsageError
 from lessonbank.testing import ScriptedModel
 from lessonbank_bench.environments import Job
-from lessonbank_bench.environments._browser import EXECUTABLES, Seen, check_packages, find_chromium
-from lessonbank_bench.environments._browsing import NO_ACTION, PAGE_LIMIT, Browsing, Page, browse, last_action
-from lessonbank_bench.environments._marking import marked
-from lessonbank_bench.environments._playwright import DriverGone, Worker
+from lessonbank_bench.environments.browser_agent import NO_ACTION, PAGE_LIMIT, Browsing, Page, browse, last_action
+from lessonbank_bench.environments.chromium import EXECUTABLES, Seen, check_packages, find_chromium
+from lessonbank_bench.environments.element_marks import marked
+from lessonbank_bench.environments.playwright_thread import DriverGone, Worker
 
 NAMES = frozenset({"click", "fill", "send_msg_to_user"})
 TASK = Job("shop/1", 0, "Buy a lamp.", "buy", "shop", None)
@@ -209,7 +209,7 @@ def test_a_worker_gives_back_what_its_work_returns_or_raises() -> None:
 
 
 def test_work_that_spins_for_a_driver_that_is_gone_is_left_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lessonbank_bench.environments._playwright._LOOK", 0.02)
+    monkeypatch.setattr("lessonbank_bench.environments.playwright_thread._LOOK", 0.02)
     worker, ended = Worker(), threading.Event()
 
     def spin() -> None:

@@ -16,7 +16,7 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.protocols import LanguageModel
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import ENVIRONMENTS, Environment, Finished, Job, Settings, environment
-from lessonbank_bench.environments._settings import told
+from lessonbank_bench.environments.settings import told
 
 SCRIPTED = ("desk", "null", "repo-desk", "desk-browser", "miniwob")
 """Those with an agent of fixed skill: they run without a model."""

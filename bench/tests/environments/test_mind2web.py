@@ -16,13 +16,13 @@ from lessonbank.errors import FormatError, UsageError
 from lessonbank.protocols import Message
 from lessonbank.testing import ModelServer, ScriptedModel
 from lessonbank_bench.environments import Environment, Job, environment
-from lessonbank_bench.environments import _mind2web_data as data
-from lessonbank_bench.environments._mind2web_metrics import averages
-from lessonbank_bench.environments._mind2web_page import lines
+from lessonbank_bench.environments import mind2web_data as data
 from lessonbank_bench.environments.mind2web import RULES
+from lessonbank_bench.environments.mind2web_metrics import averages
+from lessonbank_bench.environments.mind2web_page import lines
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 PAGE = """<html backend_node_id="1"><body backend_node_id="2">
 <div backend_node_id="3"><text backend_node_id="4">Where are you going?</text>

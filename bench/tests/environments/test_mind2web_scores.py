@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank_bench.environments._mind2web_metrics import (
+from lessonbank_bench.environments.mind2web_metrics import (
     MISSED,
     Gold,
     Said,

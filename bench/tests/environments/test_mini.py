@@ -19,11 +19,11 @@ from lessonbank.importers import Imported, read
 from lessonbank.protocols import Completion, Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.types import Trajectory, Usage
-from lessonbank_bench.environments._mini import mini
-from lessonbank_bench.environments._mini_model import MiniModel, bounded
-from lessonbank_bench.environments._mini_runs import HANDED_IN, Prompts, episode, submitted, trajectory
-from lessonbank_bench.environments._mini_shell import ScrubbedShell, can_be_alone, scrubbed
-from lessonbank_bench.environments._speaking import Speaker
+from lessonbank_bench.environments.mini_loading import mini
+from lessonbank_bench.environments.mini_model import MiniModel, bounded
+from lessonbank_bench.environments.mini_runs import HANDED_IN, Prompts, episode, submitted, trajectory
+from lessonbank_bench.environments.mini_shell import ScrubbedShell, can_be_alone, scrubbed
+from lessonbank_bench.environments.model_agent import Speaker
 
 needs_mini = pytest.mark.skipif(find_spec("minisweagent") is None, reason="mini-swe-agent is not installed")
 PROMPTS = Prompts("You work in a shell.", "Do this: {{ task }}")
@@ -79,7 +79,7 @@ def test_loading_it_prints_nothing_and_takes_nothing_from_the_home_folder(tmp_pa
     settings.mkdir(parents=True)
     settings.joinpath(".env").write_text("TAKEN_FROM_HOME=yes\n")
     code = (
-        "import os, sys, lessonbank_bench.environments._mini as m; before = dict(os.environ); m.mini()\n"
+        "import os, sys, lessonbank_bench.environments.mini_loading as m; before = dict(os.environ); m.mini()\n"
         "assert os.environ == before, set(os.environ) ^ set(before)\n"
         "heavy = {'litellm', 'datasets', 'openai', 'textual', 'mcp'} & set(sys.modules); assert not heavy, heavy"
     )

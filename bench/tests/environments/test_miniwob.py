@@ -12,11 +12,11 @@ import pytest
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank_bench.environments._browsing import NO_ACTION, Page
+from lessonbank_bench.environments.browser_agent import NO_ACTION, Page
 from lessonbank_bench.environments.miniwob import TASKS, MiniwobEnvironment, PlainReader, chosen, elements
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 INSTALLED = all(find_spec(name) is not None for name in ("browsergym", "miniwob"))
 SIMPLE = "click-button, enter-text, click-link, focus-text, click-test"

@@ -18,15 +18,15 @@ from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.protocols import Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import environment
-from lessonbank_bench.environments._mini import mini
-from lessonbank_bench.environments._mini_shell import can_be_alone, scrubbed
+from lessonbank_bench.environments.mini_loading import mini
+from lessonbank_bench.environments.mini_shell import can_be_alone, scrubbed
 from lessonbank_bench.environments.repo_desk import RepoDeskEnvironment
 from lessonbank_bench.environments.repo_desk.player import RULES, SUBMIT, Player
 from lessonbank_bench.environments.repo_desk.repository import blob, defined, lay_out, source, take, verified
 from lessonbank_bench.environments.repo_desk.world import KINDS, ORGANISATIONS, PREFIXES, Task, stream, truth, world
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 needs_mini = pytest.mark.skipif(find_spec("minisweagent") is None, reason="mini-swe-agent is not installed")

@@ -18,10 +18,10 @@ from lessonbank.errors import FormatError, MissingExtra, ModelError, UsageError
 from lessonbank.importers import Imported, read
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank_bench.environments import Finished, Job, environment
-from lessonbank_bench.environments._mini import mini
-from lessonbank_bench.environments._mini_shell import ScrubbedShell
-from lessonbank_bench.environments._swebench_data import Instance, fingerprint, instances
+from lessonbank_bench.environments.mini_loading import mini
+from lessonbank_bench.environments.mini_shell import ScrubbedShell
 from lessonbank_bench.environments.swebench import SweBenchEnvironment
+from lessonbank_bench.environments.swebench_data import Instance, fingerprint, instances
 from lessonbank_bench.environments.swebench_grading import (
     MODULE,
     Harness,
@@ -33,7 +33,7 @@ from lessonbank_bench.environments.swebench_grading import (
 )
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import AttemptRow, made, read_experiment
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 needs_mini = pytest.mark.skipif(find_spec("minisweagent") is None, reason="mini-swe-agent is not installed")
 PATCH = "diff --git a/tool.py b/tool.py\n--- a/tool.py\n+++ b/tool.py\n@@ -1 +1 @@\n-late\n+soon\n"

@@ -22,12 +22,12 @@ from pydantic import BaseModel
 
 from lessonbank.errors import ModelError, UsageError
 from lessonbank.testing.fakes import ScriptedModel
-from lessonbank_bench.environments._tau2 import issue_and_faults
-from lessonbank_bench.environments._tau_calls import read_call
 from lessonbank_bench.environments.tau2 import Tau2Environment
+from lessonbank_bench.environments.tau2_clone import issue_and_faults
+from lessonbank_bench.environments.tool_calls import read_call
 from lessonbank_bench.experiment.journal import read_rows
 from lessonbank_bench.experiment.records import made
-from lessonbank_bench.experiment.running import run
+from lessonbank_bench.experiment.runner import run
 
 POLICY = (
     "<main_policy>\nBe brief.\n</main_policy>\n"

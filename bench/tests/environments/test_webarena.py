@@ -16,7 +16,8 @@ import pytest
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
-from lessonbank_bench.environments._webarena import (
+from lessonbank_bench.environments.webarena import WebArenaEnvironment
+from lessonbank_bench.environments.webarena_tasks import (
     ADDRESSES,
     BrowserTask,
     addressed,
@@ -26,7 +27,6 @@ from lessonbank_bench.environments._webarena import (
     published,
     read_tasks,
 )
-from lessonbank_bench.environments.webarena import WebArenaEnvironment
 from lessonbank_bench.experiment import records
 
 INSTALLED = all(find_spec(name) is not None for name in ("browsergym", "webarena"))

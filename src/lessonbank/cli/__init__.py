@@ -12,10 +12,9 @@ from typing import Annotated, Any, cast
 import typer
 
 from lessonbank._version import VERSION
-from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.guard import one_line
+from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, runs
+from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
 from ._plugins import Commands
 from .compare import diff
@@ -49,6 +48,7 @@ app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
+app.add_typer(writers.app, name="writers")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:
-    print(f"lessonbank: {one_line(sentence, limit=2000)} [{code}]", file=sys.stderr)
+    print(f"lessonbank: {printable(sentence, most=1000)} [{code}]", file=sys.stderr)
     return exit_code
 
 

@@ -58,9 +58,11 @@ def doctor(
             memory.admin.rebuild()
         scopes = memory.admin.scopes()
         done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
+        unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         with progress_console.status("verifying"):
             problems = memory.admin.verify(journal=verify)
+        proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         active = memory.settings
     report = {
         "settings": active,
@@ -68,6 +70,8 @@ def doctor(
         "versions": _versions(),
         "scopes": {s: c.model_dump() for s, c in counts.items()},
         "reindexed": done,
+        "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
+        "unembedded": unembedded,
         "journal_compared": verify,
         "problems": list(problems),
     }
@@ -103,6 +107,11 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
     show_table("Active", ("part", "what"), report["settings"].items())
     show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in counts.items()])
+    if proposed := report["proposals"]:
+        rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
+        show_table("\nApproved lessons that the evidence shows to harm", ("scope", "lesson", "evidence"), rows)
+    if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
+        show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)
     show_table("\nVersions", ("package", "version"), report["versions"].items())
     compared = report["journal_compared"]
     sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"

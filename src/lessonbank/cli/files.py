@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from lessonbank._batches import batches
+from lessonbank.arguments import named
 from lessonbank.types import FileState, Lost
 
 from . import _options as options
 from ._bank import opened, path_of
-from ._output import console, progress_console, show_json
+from ._output import progress_console, say, show_json
+
+_TO_A_LINE: Final = 20
+"""Ids that are written to one line."""
 
 
 def backup(
@@ -20,10 +26,14 @@ def backup(
     as_json: options.Json = False,
 ) -> None:
     """Copy the whole bank as it is now, while others may write to it. The copy is a bank."""
-    with opened(bank, "default") as memory, progress_console.status(f"copying {bank}"):
+    with opened(bank, "default") as memory, progress_console.status("copying the bank"):
         memory.admin.backup(file)
     size = file.expanduser().stat().st_size
-    _report(as_json, {"bytes": size, "file": str(file)}, f"{bank} is copied to {file}: {size:,} bytes, checked")
+    _report(
+        as_json,
+        {"bytes": size, "file": str(file)},
+        f"{named(bank)} is copied to {named(file)}: {size:,} bytes, checked",
+    )
 
 
 def restore(
@@ -34,12 +44,15 @@ def restore(
     """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
     import lessonbank
 
-    with progress_console.status(f"checking {backup}"):
+    with progress_console.status("checking the backup"):
         done = lessonbank.restore(backup, path_of(bank))
-    sentence = f"{bank} is now what {backup} holds: {_holds(done.now)}"
+    lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
     if done.before:
-        sentence += f"\nbefore: {_holds(done.before)}\nit is kept as {done.kept}: delete it when you do not need it"
-    _report(as_json, done.model_dump(mode="json"), sentence)
+        lines += [
+            f"before: {_holds(done.before)}",
+            f"it is kept as {named(done.kept)}: delete it when you do not need it",
+        ]
+    _report(as_json, done.model_dump(mode="json"), *lines)
 
 
 def salvage(
@@ -53,21 +66,24 @@ def salvage(
     """
     import lessonbank
 
-    with progress_console.status(f"reading {bank}"):
+    with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
     held = done.counts
-    lines = [f"{new} holds {held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls of {bank}"]
-    lines += [
-        f"lost in {lost.scope}: {what}: {', '.join(map(str, ids))}" for lost in done.lost for what, ids in _ids(lost)
+    lines = [
+        f"{named(new)} holds {held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls of {named(bank)}"
     ]
-    lines += done.notes or ()
-    _report(as_json, done.model_dump(mode="json"), "\n".join(lines if done.lost else [*lines, "nothing is lost"]))
+    for lost in done.lost:
+        lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
+    lines += done.notes if done.lost else [*done.notes, "nothing is lost"]
+    _report(as_json, done.model_dump(mode="json"), *lines)
     if done.lost:
         raise typer.Exit(3)
 
 
-def _ids(lost: Lost) -> list[tuple[str, tuple[object, ...]]]:
-    return [(what, ids) for what, ids in lost if what != "scope" and ids]
+def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:
+    """What is lost, a few ids to a line."""
+    named = [(what, list(map(str, ids))) for what, ids in lost if what != "scope"]
+    return [(what, part) for what, ids in named for part in batches(ids, size=_TO_A_LINE)]
 
 
 def _holds(state: FileState) -> str:
@@ -87,7 +103,7 @@ def export(
     """Write everything a scope holds to a file: runs, experiences, recalls, outcomes."""
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
         written = memory.admin.export(file)
-    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
+    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {named(file)}")
 
 
 def import_(
@@ -101,14 +117,15 @@ def import_(
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
     if not file.expanduser().is_file():
-        raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
-    with opened(bank, scope, make=True) as memory, progress_console.status(f"importing {file.name}"):
+        raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
+    with opened(bank, scope, make=True) as memory, progress_console.status("importing"):
         added = memory.admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
 
-def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:
+def _report(as_json: bool, value: dict[str, object], *sentences: str) -> None:
     if as_json:
         show_json(value)
-    else:
-        console.print(sentence, markup=False)
+        return
+    for sentence in sentences:
+        say(sentence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +14,7 @@ from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
-from ._output import console, show_json, show_table, show_text, warn, warn_of_more
+from ._output import console, say, show_json, show_table, show_text, warn, warn_of_more
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -83,6 +83,18 @@ def search(
             after=lesson_id(memory, after) if after else None,
         )
         _show_list(memory, found, limit, as_json=as_json)
+
+
+@app.command()
+def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
+    """List approved lessons that the evidence shows to harm: `retire` them, or `approve` them again."""
+    with opened(bank, scope) as memory:
+        found = memory.lessons.proposals()
+    if as_json:
+        show_json([one.model_dump(mode="json") for one in found])
+    else:
+        rows = [(short(one.lesson.id), one.lesson.title, one.reason) for one in found]
+        show_table(f"{len(found)} lessons of {scope} to be retired", ("id", "title", "evidence"), rows)
 
 
 @app.command()
@@ -201,16 +213,23 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
         return
     if elsewhere := "" if found else elsewhere_in(memory):
         warn(elsewhere)
-    rows = [(short(one.id), one.kind, "retired" if one.retired else one.state, one.title) for one in found]
+    proposed = {proposal.lesson.id for proposal in memory.lessons.proposals()}
+    rows = [(short(one.id), one.kind, _state(one, proposed), one.title) for one in found]
     show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "title"), rows)
     warn_of_more([one.id for one in found], limit)
+
+
+def _state(lesson: Lesson, proposed: Collection[str]) -> str:
+    if lesson.id in proposed:
+        return f"{lesson.state}, retirement proposed"
+    return "retired" if lesson.retired else lesson.state
 
 
 def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
     if as_json:
         show_json(lesson.model_dump(mode="json"))
     else:
-        console.print(sentence, markup=False, soft_wrap=True)
+        say(sentence)
 
 
 def _show_whole(lesson: Lesson) -> None:

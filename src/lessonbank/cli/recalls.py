@@ -76,6 +76,7 @@ def show(
     rows = (
         ("id", recall.id),
         ("when", _when(recall)),
+        ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
         ("withheld", "all of it, to compare with" if recall.control else "none or single lessons, as above"),
         ("metadata", json.dumps(recall.metadata)),
@@ -90,4 +91,5 @@ def _when(recall: Recall) -> str:
 
 def _shown(recall: Recall) -> str:
     shown = sum(candidate.shown for candidate in recall.candidates)
-    return "withheld" if recall.control else f"{shown} of {len(recall.candidates)}"
+    told = "withheld" if recall.control else f"{shown} of {len(recall.candidates)}"
+    return f"{told} (imported)" if recall.imported else told

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from lessonbank.errors import LessonbankError, ModelError, UsageError
 from lessonbank.guard import one_line
-from lessonbank.protocols import Embedder, Vectors
+from lessonbank.protocols import BlockingEmbedder, Embedder, Vectors
 from lessonbank.types.ids import digest
 
 from ._rows import off_loop, unit_rows
@@ -41,9 +42,12 @@ def standard(embedder: Embedder, /, *, size: int = 1024) -> Embedder:
 
 
 class Checked:
-    """An embedder of somebody's own, whose answers and failures are those that the port promises."""
+    """An embedder of somebody's own, whose answers and failures are those that the port promises.
 
-    def __init__(self, embedder: Embedder, /) -> None:
+    A plain `embed`, which blocks, runs in a thread.
+    """
+
+    def __init__(self, embedder: Embedder | BlockingEmbedder, /) -> None:
         self._embedder = embedder
 
     @property
@@ -58,13 +62,20 @@ class Checked:
             ModelError: it raised, or gave something else than one finite row that is not zero for each text.
         """
         try:
-            raw = await self._embedder.embed(texts, role=role)
+            raw = await self._asked(texts, role)
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's embedder may raise anything
             said = one_line(f"{type(error).__name__}: {error}", limit=300)
             raise ModelError(f"the embedder {self.space} raised {said}") from error
         return unit_rows(raw, count=len(texts), name=self.space)
+
+    async def _asked(self, texts: Sequence[str], role: Role) -> Any:
+        embed: Callable[..., Any] = self._embedder.embed
+        if iscoroutinefunction(embed):
+            return await embed(texts, role=role)
+        answer = await off_loop(lambda: embed(texts, role=role))
+        return await answer if isawaitable(answer) else answer
 
 
 class Chunked:

@@ -20,7 +20,7 @@ a thousandth of the evidence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class Scores:
     group: Ints
     """Whose effect it tells about: the lesson, or 0 for memory as a whole."""
     groups: int
+    writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Who told the outcome; empty: one writer told all."""
 
     def __len__(self) -> int:
         return len(self.score)
@@ -97,6 +99,36 @@ def _block(scores: Scores, start: int) -> Scores:
         scores.group[own] - start,
         min(_BLOCK, scores.groups - start),
     )
+
+
+def surviving(scores: Scores, /, *, leave_out: int) -> Wealth:
+    """What is still won on each group when the `leave_out` writers who won most on it are left out, at every stake.
+
+    At a fixed stake the log of wealth is a sum over scores, and so a sum over writers. If at most `leave_out` writers
+    lie, the others won this much or more, whatever the liars told, how often, and what they kept to themselves. So it
+    is below an e-process of honest draws.
+    """
+    won = wealth(scores)
+    if not leave_out or not len(scores):
+        return won
+    writers = int(scores.writer.max()) + 1
+    pairs, at = np.unique(scores.group * writers + scores.writer, return_inverse=True)
+    each, group = wealth(replace(scores, group=at, groups=len(pairs))), pairs // writers
+    up, down = (
+        getattr(won, side) - _largest(getattr(each, side) - LOG_PRIOR, group, scores.groups, leave_out)
+        for side in ("up", "down")
+    )
+    return Wealth(up, down, won.scale)
+
+
+def _largest(gains: Floats, group: Ints, groups: int, most: int) -> Floats:
+    """(groups, stakes): the sum of the `most` largest gains of each group; losses count nothing. `group` ascends."""
+    found: Floats = np.zeros((groups, len(STAKES)))
+    rank = np.arange(len(group)) - np.searchsorted(group, group)
+    for stake, gain in enumerate(np.maximum(gains, 0.0).T):
+        best = np.lexsort((-gain, group))[rank < most]
+        found[:, stake] = np.bincount(group[best], gain[best], groups)
+    return found
 
 
 def running(scores: Scores, at: Ints, /) -> Wealth:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,12 @@ from .episodes import Episodes, Flags, Floats, Ints, Pairs
 _NAN: Final = float("nan")
 _NEVER: Final = 1 << 62
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
+_UNTOLD: Final = -1
+_UNCOUNTED: Final = -2
+FREE: Final = 20
+TWICE: Final = 2
+"""Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
+A writer who is alone counts always."""
 
 
 def doubles() -> array[float]:
@@ -55,19 +62,55 @@ def template_of(task: str, /) -> str:
 
 
 @dataclass(slots=True)
+class Shares:
+    """How many outcomes of each writer count, day by day, so that none counts for many.
+
+    Whether an outcome counts is known before it is told, so it cannot depend on the outcome or its draw.
+    """
+
+    uncounted: int = 0
+    _counted: Counter[str] = field(default_factory=Counter[str])
+    _days: Counter[str] = field(default_factory=Counter[str])
+    _today: dict[str, tuple[date, int]] = field(default_factory=dict[str, tuple[date, int]])
+
+    def takes(self, writer: str, day: date, /) -> bool:
+        """Whether one more outcome of `writer` counts."""
+        at, told = self._today.get(writer, (None, 0))
+        told = told if at == day else 0
+        if told >= self._most(writer):
+            self.uncounted += 1
+            return False
+        self._days[writer] += not told
+        self._counted[writer] += 1
+        self._today[writer] = day, told + 1
+        return True
+
+    def _most(self, writer: str) -> float:
+        days = self._days.total() - self._days[writer]
+        others = self._counted.total() - self._counted[writer]
+        return max(FREE, TWICE * others / days) if days else math.inf
+
+
+@dataclass(slots=True)
 class Columns:
     """What is known so far of the recalls of one scope that had something to show."""
 
     lessons: Numbers = field(default_factory=Numbers)
     judges: Numbers = field(default_factory=Numbers)
+    writers: Numbers = field(default_factory=Numbers)
+    shares: Shares = field(default_factory=Shares)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
+    imported: set[str] = field(default_factory=set[str])
+    """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
     _numbers: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     _first: array[int] = field(default_factory=wholes)
     """The change by which each row's outcome became known first."""
     _cluster: array[int] = field(default_factory=wholes)
     _judge: array[int] = field(default_factory=wholes)
+    _writer: array[int] = field(default_factory=wholes)
+    """Who told each row's outcome: -1 while it is unknown, -2 where it does not count."""
     _pair_row: array[int] = field(default_factory=wholes)
     _pair_lesson: array[int] = field(default_factory=wholes)
     _pair_withheld: array[int] = field(default_factory=wholes)
@@ -87,11 +130,14 @@ class Columns:
         return len(self._cluster)
 
     def knows(self, recall_id: str, /) -> bool:
-        """Whether a receipt was taken in, or had nothing to show."""
-        return recall_id in self._rows or recall_id in self._bare
+        """Whether a receipt was taken in, had nothing to show, or was imported."""
+        return recall_id in self._rows or recall_id in self._bare or recall_id in self.imported
 
     def receipt(self, recall: Recall, /) -> None:
-        """Take in a receipt, if it had anything to show. A known one is passed over."""
+        """Take in a receipt that was made here, if it had anything to show. A known one is passed over."""
+        if recall.imported:
+            self.imported.add(recall.id)
+            return
         placed = [c for c in recall.candidates if c.placed]
         if not placed:
             self._bare.add(recall.id)
@@ -105,6 +151,7 @@ class Columns:
             column.append(told.get(name, _NAN))
         self._first.append(_NEVER)
         self._judge.append(-1)
+        self._writer.append(_UNTOLD)
         self._cluster.append(self._clusters.of(template_of(recall.task)))
         self._pairs_from.append(len(self._pair_row))
         for candidate in placed:
@@ -114,8 +161,11 @@ class Columns:
             self._pair_odds.append(_probability(candidate.probability))
             self._pair_cited.append(0)
 
-    def settle(self, settlement: Settlement, sequence: int, /) -> None:
-        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays."""
+    def settle(self, settlement: Settlement, sequence: int, /, *, at: datetime | None = None) -> None:
+        """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
+
+        `at`: when the bank was told, by its own clock.
+        """
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
@@ -127,11 +177,20 @@ class Columns:
             self._numbers[name][row] = value
         if not math.isnan(outcome):
             self._first[row] = min(self._first[row], sequence)
+            if "outcome" in told:
+                self._tell(row, settlement, at)
         if opinion and not math.isnan(outcome):
             self._judge[row] = self.judges.of(settlement.judge or "judge")
         if settlement.template is not None:
             self._cluster[row] = self._clusters.of(f"template {settlement.template}")
         self._cite(row, settlement.cited)
+
+    def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
+        """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
+        writer = self.writers.of(settlement.identity)
+        if self._writer[row] != writer:
+            counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
+            self._writer[row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
         named = {self.lessons.of(id) for id in cited}
@@ -155,8 +214,10 @@ class Columns:
         """
         unknown = np.isnan(np.array(self._numbers["outcome"], dtype=float))
         first = np.where(unknown, _NEVER, _wholes(self._first))
+        writer = _wholes(self._writer)
         order = np.argsort(first, kind="stable")
-        place = np.empty_like(order)
+        order = order[writer[order] != _UNCOUNTED]
+        place = np.full(len(writer), -1)
         place[order] = np.arange(len(order))
         number: Callable[[str], Floats] = lambda name: np.array(self._numbers[name], dtype=float)[order]  # noqa: E731
         return Episodes(
@@ -176,6 +237,9 @@ class Columns:
             lessons=tuple(self.lessons.names),
             judges=tuple(self.judges.names),
             at=number("at"),
+            writer=writer[order],
+            writers=tuple(self.writers.names),
+            uncounted=self.shares.uncounted,
         )
 
     def _standing_for(self, successors: Mapping[str, Sequence[str]]) -> Ints:
@@ -189,6 +253,7 @@ class Columns:
         row, lesson = place[_wholes(self._pair_row)], heir[_wholes(self._pair_lesson)]
         key = row * max(len(heir), 1) + lesson
         _, at = np.unique(key, return_index=True)
+        at = at[row[at] >= 0]
         if since:
             at = at[self._in_present_words(heir, since)[at]]
         return Pairs(

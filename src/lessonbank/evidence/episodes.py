@@ -68,6 +68,11 @@ class Episodes:
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
+    writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
+    writers: tuple[str, ...] = ()
+    uncounted: int = 0
+    """Recalls that were left out because their writer told more than its share."""
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -76,3 +81,8 @@ class Episodes:
     def known(self) -> Flags:
         """Which rows have an outcome."""
         return ~np.isnan(self.outcome)
+
+    @property
+    def told_by(self) -> Ints:
+        """By row: the number of who told its outcome."""
+        return self.writer if len(self.writer) else np.zeros(len(self), np.int64)

@@ -57,7 +57,7 @@ def explained(
         control=recall.control,
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
-        notes=recall.notes,
+        notes=(*recall.notes, *(["an import brought this recall: it is no evidence here"] if recall.imported else ())),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lessonbank.errors import UsageError
-from lessonbank.types import Change, Found
+from lessonbank.types import Change, Found, Proposal
 
 from .draws import Assignment
 from .lift import Lift
@@ -18,6 +18,8 @@ class Acted:
     """What the evidence led to automatically: changes that are already made, and notes."""
 
     changes: Sequence[Change] = ()
+    proposals: Sequence[Proposal] = ()
+    """Lessons that it would have retired, had no person approved them."""
     notes: tuple[str, ...] = ()
 
 
@@ -34,6 +36,10 @@ class Ledger(Protocol):
 
     async def settled(self, *, scope: str) -> Acted:
         """A recall of `scope` was settled: look at the evidence, if it is time to, and do what follows from it."""
+        ...
+
+    async def proposals(self, *, scope: str) -> Sequence[Proposal]:
+        """Approved lessons of `scope` that the evidence shows to harm, and about which nobody has decided yet."""
         ...
 
     async def lift(self, *, scope: str, level: float) -> Lift:
@@ -55,6 +61,10 @@ class Unmeasured:
     async def settled(self, *, scope: str) -> Acted:
         """Nothing follows."""
         return Acted()
+
+    async def proposals(self, *, scope: str) -> Sequence[Proposal]:
+        """Nothing is proposed."""
+        return ()
 
     async def lift(self, *, scope: str, level: float) -> Lift:
         """Raises UsageError: nothing was measured."""

@@ -50,6 +50,8 @@ class LessonLift(Record):
     """About how many more recalls would show an effect of ten points, where nothing is shown yet."""
     retired: bool = False
     quarantined: bool = False
+    proposed: bool = False
+    """Whether a person is asked to retire it: it is approved and shown to harm."""
 
 
 class JudgeReport(Record):
@@ -115,6 +117,10 @@ class Lift(Record):
     """Those whose outcome is known."""
     controls: int = 0
     """Those withheld whole, of the settled."""
+    writers: int = 0
+    """How many told these outcomes. What the bank does automatically must hold without any tenth of them."""
+    uncounted: int = 0
+    """Outcomes that did not count, because their writer told more than its share."""
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
@@ -207,8 +213,8 @@ def _lesson(lesson: LessonLift) -> str:
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
     more = f" (about {lesson.more} more)" if lesson.more and lesson.standing == "no evidence yet" else ""
-    became = [word for word, is_so in (("retired", lesson.retired), ("quarantined", lesson.quarantined)) if is_so]
-    return ", ".join([f"{lesson.standing}{more}", *became])
+    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, "retirement proposed": lesson.proposed}
+    return ", ".join([f"{lesson.standing}{more}", *(word for word, is_so in states.items() if is_so)])
 
 
 def points(estimate: Estimate, /) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from lessonbank.types import Lesson
 
 from .calibration import believable, calibrations, checked, label_power, share
+from .columns import FREE, TWICE
 from .episodes import Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, cost_effect, lesson_effects, more_needed, overall_effect, pooled
 from .lift import Estimate, LessonLift, Lift, MeasuringCost, Point, Standing
+from .review import left_out
 from .sequences import Scores, bounds, lesson_scores, log_e, overall_scores, path
 
 _POINTS = 60
@@ -58,9 +60,15 @@ def evidence_of(episodes: Episodes, /, *, level: float = 0.95) -> Evidence:
 
 
 def report(
-    episodes: Episodes, /, *, scope: str, lessons: Mapping[str, Lesson] | None = None, level: float = 0.95
+    episodes: Episodes,
+    /,
+    *,
+    scope: str,
+    lessons: Mapping[str, Lesson] | None = None,
+    level: float = 0.95,
+    proposed: Collection[str] = (),
 ) -> Lift:
-    """The report of one scope. `lessons`: what is known of them besides, by id."""
+    """The report of one scope. `lessons`: what is known of them besides, by id. `proposed`: those to be retired."""
     found = evidence_of(episodes, level=level)
     known, control = episodes.known, episodes.control
     overall = _estimate(found.whole, found.whole_always, 0, found.factor)
@@ -72,6 +80,8 @@ def report(
         recalls=len(episodes),
         settled=int(known.sum()),
         controls=int((known & control).sum()),
+        writers=len(np.unique(episodes.told_by[known])),
+        uncounted=episodes.uncounted,
         missing_with=share(~known, ~control & _could_be(episodes)),
         missing_without=share(~known, control),
         success_with=_mean(episodes.outcome, known & ~control),
@@ -83,7 +93,10 @@ def report(
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
         seconds=_running(episodes, episodes.seconds, level),
-        lessons=_lessons(episodes, found, lessons or {}),
+        lessons=tuple(
+            one.model_copy(update={"proposed": True}) if one.lesson_id in proposed else one
+            for one in _lessons(episodes, found, lessons or {})
+        ),
         judges=calibrations(episodes),
         measuring=_cost(episodes, found),
         series=_series(found.believed, found.overall, level),
@@ -261,8 +274,29 @@ def _notes(episodes: Episodes, found: Evidence) -> tuple[str, ...]:
         )
     if len(episodes) and not np.any(episodes.control_probability > 0):
         notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    notes += [*_missing(episodes), *_scattered(episodes)]
+    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes)]
     return tuple(notes)
+
+
+def _witnesses(episodes: Episodes) -> list[str]:
+    """On whose word all this rests."""
+    told, most = np.unique(episodes.told_by[episodes.known]), left_out(episodes)
+    notes = list[str]()
+    if len(told) == 1 and episodes.writers:
+        notes.append(
+            f"all outcomes come from one writer ({episodes.writers[told[0]] or 'unknown'}): nobody contradicts it"
+        )
+    elif most:
+        notes.append(
+            f"outcomes come from {len(told)} writers: a lesson is retired, trusted or preferred only if that is right "
+            f"without any {most} of them"
+        )
+    if episodes.uncounted:
+        notes.append(
+            f"{episodes.uncounted} outcomes do not count: of one writer {FREE} a day do, or {TWICE} times as many as "
+            "the others tell in a day on average"
+        )
+    return notes
 
 
 def _scattered(episodes: Episodes) -> list[str]:

@@ -13,12 +13,14 @@ from .draws import DEFAULT_RATES as DEFAULT_RATES
 from .draws import Rates as Rates
 from .episodes import Episodes, Flags, Floats
 from .estimates import Effects, Pooled, lesson_effects, overall_effect, pooled, sober
-from .sequences import bounds, e_bh, lesson_scores, log_e
+from .sequences import bounds, e_bh, lesson_scores, log_e, overall_scores
 
 ALPHA = 0.1
 """The most that may be wrong, on average, of the lessons that are taken back by themselves, and of those trusted."""
 _CERTAIN = math.log(40.0)
 """And the interval of each must leave out zero, at 95 % and however often one looks: so much evidence, at least."""
+_LIARS = 10
+"""One in so many writers may lie, as often as they like, without leading to a wrong action."""
 _PRIOR = 0.05
 """The standard deviation of the lift of a whole bank before anything is known: five points."""
 
@@ -42,7 +44,7 @@ class Review:
     """Between what each effect lies, however often one looks."""
     log_harm: Floats
     log_help: Floats
-    """Evidence against 'does not harm' and against 'does not help': logarithms of e-values."""
+    """Evidence against 'does not harm' and against 'does not help', without the writers who say most: logarithms."""
 
 
 def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float = ALPHA) -> Review:
@@ -51,16 +53,23 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
     Two responses to two questions. Is it shown to harm? Then it is to be taken back: its interval must leave out zero,
     and its evidence must count among all lessons (e-BH), which takes more of it the more lessons there are. Does it
     probably harm? Then it is withheld more often, in proportion to the probability: that needs no proof, costs little
-    when it is wrong, and makes the proof come sooner.
+    when it is wrong, and makes the proof come sooner. Where several writers tell outcomes, both answers must hold
+    without any tenth of them.
     """
-    scores = lesson_scores(believable(episodes))
-    harm, help = log_e(scores, helps=False), log_e(scores, helps=True)
+    believed = believable(episodes)
+    scores, leave_out = lesson_scores(believed), left_out(episodes)
+    harm, help = (log_e(scores, helps=side, leave_out=leave_out) for side in (False, True))
     low, high = bounds(scores)
     effects = lesson_effects(episodes)
     expected = pooled(effects)
+    withhold, control = lesson_rates(expected, rates), control_rate(episodes, rates)
+    if leave_out:
+        withhold = np.where(harm > 0, withhold, np.minimum(withhold, rates.usual))
+        whole = log_e(overall_scores(believed), helps=False, leave_out=leave_out)
+        control = control if whole[0] > 0 else min(control, rates.usual)
     return Review(
-        withhold=lesson_rates(expected, rates),
-        control=control_rate(episodes, rates),
+        withhold=withhold,
+        control=control,
         harmful=e_bh(harm, alpha=alpha) & (harm >= _CERTAIN),
         helpful=e_bh(help, alpha=alpha) & (help >= _CERTAIN),
         effects=effects,
@@ -70,6 +79,12 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
         log_harm=harm,
         log_help=help,
     )
+
+
+def left_out(episodes: Episodes, /) -> int:
+    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank of one writer rests on it."""
+    writers = len(np.unique(episodes.told_by[episodes.known]))
+    return -(-writers // _LIARS) if writers > 1 else 0
 
 
 def lesson_rates(expected: Pooled, rates: Rates, /) -> Floats:

@@ -25,6 +25,8 @@ class ReviewSnapshot:
     """With which probability to withhold a whole recall; `None`: nothing was reviewed."""
     sequence: int = 0
     """The last change that was looked at."""
+    proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    """Approved lessons that are shown to harm: the last change when that was first seen, and the evidence."""
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:
@@ -39,6 +41,7 @@ class ReviewSnapshot:
                 lessons=_numbers(told.get("lessons", {})),
                 expected=_numbers(told.get("expected", {})),
                 control=None if control is None else _number(control),
+                proposed={str(id): (int(since), str(why)) for id, (since, why) in told.get("proposed", {}).items()},
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()
@@ -53,6 +56,7 @@ class ReviewSnapshot:
                 "lessons": _rounded(self.lessons),
                 "expected": _rounded(self.expected),
                 "control": self.control,
+                "proposed": dict(self.proposed),
             }
         )
 

@@ -24,7 +24,7 @@ import numpy as np
 from lessonbank.errors import UsageError
 
 from ._bets import Scores as Scores
-from ._bets import Wealth, least_effect, log_total, running, wealth
+from ._bets import Wealth, least_effect, log_total, running, surviving, wealth
 from ._predictions import guesses
 from .episodes import Episodes, Flags, Floats, Ints
 
@@ -53,6 +53,7 @@ def lesson_scores(episodes: Episodes, /) -> Scores:
         guess[row],
         lesson[drawn],
         groups=len(episodes.lessons),
+        writer=episodes.told_by[used][row],
     )
 
 
@@ -75,7 +76,15 @@ def overall_scores(episodes: Episodes, /, outcome: Floats | None = None) -> Scor
     shown = 1.0 - _checked(episodes.control_probability[known], "probability of withholding")
     drawn = (shown > 0) & (shown < 1)
     group = np.zeros(int(drawn.sum()), dtype=np.int64)
-    return _scores(~episodes.control[known][drawn], shown[drawn], result[drawn], guess[drawn], group, groups=1)
+    return _scores(
+        ~episodes.control[known][drawn],
+        shown[drawn],
+        result[drawn],
+        guess[drawn],
+        group,
+        groups=1,
+        writer=episodes.told_by[known][drawn],
+    )
 
 
 def _checked(values: Floats, what: str) -> Floats:
@@ -85,20 +94,23 @@ def _checked(values: Floats, what: str) -> Floats:
     return values
 
 
-def _scores(shown: Flags, chance: Floats, outcome: Floats, guess: Floats, group: Ints, *, groups: int) -> Scores:
+def _scores(
+    shown: Flags, chance: Floats, outcome: Floats, guess: Floats, group: Ints, *, groups: int, writer: Ints
+) -> Scores:
     score = (shown - chance) * (outcome - guess)
     lowest = -np.maximum((1 - chance) * guess, chance * (1 - guess))
     highest = np.maximum((1 - chance) * (1 - guess), chance * guess)
-    return Scores(score, chance * (1 - chance), lowest, highest, group, groups)
+    return Scores(score, chance * (1 - chance), lowest, highest, group, groups, writer)
 
 
-def log_e(scores: Scores, /, *, helps: bool) -> Floats:
+def log_e(scores: Scores, /, *, helps: bool, leave_out: int = 0) -> Floats:
     """(groups,): the natural log of the e-value at present; 0 where there is no evidence.
 
     With `helps`, against "the average effect so far is not above zero"; without, against "it is not below zero". Where
-    that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks.
+    that is so, the chance that the e-value ever reaches 1 / a is at most a, however often one looks. That still holds
+    when up to `leave_out` writers lie, because the writers who say most are left out.
     """
-    won = wealth(scores)
+    won = surviving(scores, leave_out=leave_out)
     return log_total(won.up if helps else won.down)
 
 

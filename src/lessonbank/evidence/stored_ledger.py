@@ -15,7 +15,20 @@ from lessonbank._locks import ScopeLocks
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Store
-from lessonbank.types import Change, Edit, Found, JournalEntry, Lesson, Match, Purge, Recall, Retire, Settle, Trust
+from lessonbank.types import (
+    Change,
+    Edit,
+    Found,
+    JournalEntry,
+    Lesson,
+    Match,
+    Proposal,
+    Purge,
+    Recall,
+    Retire,
+    Settle,
+    Trust,
+)
 from lessonbank.types.timeline import reworded, successors
 
 from .columns import Columns
@@ -28,9 +41,10 @@ from .review import ALPHA, Review, review
 from .review_snapshot import ReviewSnapshot, key
 
 WRITER: Final = "ledger"
-_KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "edit", "purge")
+_KINDS: Final = ("settle", "merge", "restore", "rollback", "retire", "edit", "trust", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
+_IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
@@ -47,6 +61,8 @@ class _Kept:
     """Merges, restores, edits and rollbacks."""
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
+    approved: dict[str, int] = field(default_factory=dict[str, int])
+    """Lessons that a person approved, and the change by which that was done last."""
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -58,7 +74,10 @@ class _Kept:
             self.columns.receipt(recall)
         for entry in entries:
             if isinstance(entry.entry, Settle):
-                self.columns.settle(entry.entry.settlement, entry.sequence)
+                self.columns.settle(entry.entry.settlement, entry.sequence, at=entry.at)
+            elif isinstance(entry.entry, Trust):
+                if entry.entry.by == "person":
+                    self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
             elif not isinstance(entry.entry, Retire):
                 self.structure.append(entry)
                 if isinstance(entry.entry, Edit):
@@ -71,8 +90,10 @@ class _Kept:
 class StoredLedger:
     """The ledger of a bank: its policy draws, its reviews follow the outcomes, its report reads everything."""
 
-    def __init__(self, store: Store, policy: Withholding, /, *, act: bool = True, alpha: float = ALPHA) -> None:
-        self.policy = policy
+    def __init__(
+        self, store: Store, policy: Withholding, /, *, act: bool = True, trusts: bool = True, alpha: float = ALPHA
+    ) -> None:
+        self.policy, self._trusts = policy, trusts
         self._store, self._act, self._alpha, self._locks = store, act, alpha, ScopeLocks()
         self._kept: dict[str, _Kept] = {}
         self._told: dict[str, ReviewSnapshot] = {}
@@ -102,17 +123,30 @@ class StoredLedger:
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in looking at it: the run was learned
             return Acted(notes=(f"the evidence was not reviewed: {quoted(str(error))}",))
 
+    async def proposals(self, *, scope: str) -> Sequence[Proposal]:
+        """See `Ledger.proposals`."""
+        await self._reread(scope)
+        if not self._told[scope].proposed:
+            return ()
+        async with self._locks.of(scope):
+            return await self._proposals(await self._read(scope), scope)
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         """See `Ledger.lift`."""
+        await self._reread(scope)
         async with self._locks.of(scope):
             kept = await self._read(scope)
+            proposed = {proposal.lesson.id for proposal in await self._proposals(kept, scope)}
             unsettled = [recall async for recall in self._store.receipts(scope=scope, settled=False)]
             with self._lock:
                 kept.take_in(unsettled, ())
             lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
-            return await to_thread.run_sync(
-                lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level)
+            found = await to_thread.run_sync(
+                lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level, proposed=proposed)
             )
+            if count := len(kept.columns.imported):
+                return found.model_copy(update={"notes": (*found.notes, _IMPORTED.format(count=count))})
+            return found
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""
@@ -149,7 +183,8 @@ class StoredLedger:
         self._since[scope] = 0
         episodes = await to_thread.run_sync(self._episodes, kept)
         found = await to_thread.run_sync(self._found, episodes)
-        changes = await self._changes(kept, episodes, found, scope) if self._act else []
+        changes, proposed = await self._decided(kept, episodes, found, scope) if self._act else ([], {})
+        earlier = self._told[scope].proposed
         made = [change for change in changes if await self._applied(change, scope)]
         names = episodes.lessons
         told = ReviewSnapshot(
@@ -159,10 +194,12 @@ class StoredLedger:
             lessons=dict(zip(names, map(float, found.withhold), strict=True)),
             expected=dict(zip(names, map(float, found.expected), strict=True)),
             control=found.control,
+            proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
         )
         self._tell(scope, told)
         await self._store.set_setting(key(scope), told.text())
-        return Acted(changes=made)
+        new = [one for one in await self._proposals(kept, scope) if one.lesson.id not in earlier]
+        return Acted(changes=made, proposals=tuple(new), notes=tuple(map(_said, new)))
 
     def _episodes(self, kept: _Kept) -> Episodes:
         with self._lock:
@@ -172,20 +209,34 @@ class StoredLedger:
         rates = self.policy.rates if isinstance(self.policy, Adaptive) else DEFAULT_RATES
         return review(episodes, rates=rates, alpha=self._alpha)
 
-    async def _changes(self, kept: _Kept, episodes: Episodes, found: Review, scope: str) -> list[Change]:
-        """What follows: lessons shown to harm are taken back, those shown to help are trusted."""
-        changes = list[Change]()
+    async def _decided(
+        self, kept: _Kept, episodes: Episodes, found: Review, scope: str
+    ) -> tuple[list[Change], dict[str, str]]:
+        """What follows: lessons shown to harm are taken back, those shown to help are trusted.
+
+        What a person approved is only proposed: its id, and the evidence.
+        """
+        changes, proposed = list[Change](), dict[str, str]()
         for place in (found.harmful | found.helpful).nonzero()[0]:
             id = episodes.lessons[place]
             lesson = await self._lesson(id, scope)
             why = _why(found, int(place))
             if lesson is None or lesson.hidden or (found.harmful[place] and id in kept.taken_back):
                 continue
-            if found.harmful[place]:
+            if found.harmful[place] and id in kept.approved and lesson.state == "active":
+                proposed[id] = why
+            elif found.harmful[place]:
                 changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))
-            elif lesson.state == "probation":
+            elif self._trusts and lesson.state == "probation":
                 changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=f"shown to help: {why}"))
-        return changes
+        return changes, proposed
+
+    async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
+        """What was proposed, and not answered since: the lesson is still shown, and nobody approved it again."""
+        proposed = self._told[scope].proposed.items()
+        still = [(id, why) for id, (since, why) in proposed if kept.approved.get(id, 0) <= since]
+        found = [(await self._lesson(id, scope), why) for id, why in still]
+        return [Proposal(lesson=lesson, reason=why) for lesson, why in found if lesson and not lesson.hidden]
 
     async def _lesson(self, id: str, scope: str) -> Lesson | None:
         owner = await if_there(self._store.owner(id, scope=scope))
@@ -229,6 +280,11 @@ class StoredLedger:
 
 def _is_time(unreviewed: int, reviewed: int) -> bool:
     return unreviewed >= max(_FIRST, _SHARE * reviewed)
+
+
+def _said(proposal: Proposal) -> str:
+    title = quoted(proposal.lesson.title)
+    return f"the approved lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
 
 
 def _why(found: Review, place: int) -> str:

@@ -95,7 +95,7 @@ def shadow(text: str, /) -> str:
 
 @lru_cache(maxsize=4096)
 def _looks_like(character: str) -> str:
-    form = unicodedata.normalize("NFKC", character) if character > "\u00a0" else character
+    form = unicodedata.normalize("NFKC", character) if character >= "\u00a0" else character
     return form if len(form) == 1 and form.isascii() else character
 
 

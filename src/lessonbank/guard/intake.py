@@ -1,4 +1,4 @@
-"""The way into a bank: removes secrets before anything else reads a text, and rejects bad lessons."""
+"""The way into a bank: removes secrets from what agents, people and models wrote, and rejects bad lessons."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TypeVar
 from anyio import to_thread
 
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Experience, Extraction, Run, Trajectory
+from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory
 from lessonbank.types.runs import is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .redact import Redacting, checked, redacted, redacted_experience
+from .redact import Redacting, checked, redacted, whole
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 _QUICK = 4096
 """Characters that the built-in redactor reads faster than a thread starts."""
 _SHOWN = 16_384
@@ -24,7 +25,7 @@ _SHOWN = 16_384
 
 @dataclass(frozen=True, slots=True)
 class IntakeFilter:
-    """The only way into a bank, for every task, run, lesson and experience."""
+    """The only way into a bank, for every task, run, lesson and experience, and for every reply of a model."""
 
     redactor: Redactor | None = None
     admission: Admission | None = None
@@ -49,19 +50,38 @@ class IntakeFilter:
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
         """Redact the runs of attempts."""
         runs = await self.runs(attempt.trajectory for attempt in attempts)
-        return [Run(trajectory=run, verdict=a.verdict) for run, a in zip(runs, attempts, strict=True)]
+        verdicts = [await self.reply(attempt.verdict) for attempt in attempts]
+        return [Run(trajectory=run, verdict=verdict) for run, verdict in zip(runs, verdicts, strict=True)]
 
-    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: str = "") -> Extraction:
-        """Reject lessons that are not lessons. `shown` is the text that memory showed before the attempts."""
+    async def reply(self, told: R, /) -> R:
+        """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
+        if self.redactor is None:
+            return told
+        if isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK:
+            return redacted(told, self.redactor)
+        return await to_thread.run_sync(redacted, told, self.redactor)
+
+    async def sentence(self, told: str, /) -> str:
+        """Redact one sentence of a model, such as its reason, or of an error that quotes it."""
+        return told and await self.task(told)
+
+    async def changes(self, changes: Sequence[Change], /, *, given: Experience) -> tuple[Change, ...]:
+        """Redact what a consolidator decided about `given`, which is redacted already."""
+        same = [isinstance(change, Add) and change.experience is given for change in changes]
+        return tuple([c if known else await self.reply(c) for c, known in zip(changes, same, strict=True)])
+
+    async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
+        """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
+        drawn = await self.reply(drawn)
         if self.admission is None:
             return drawn
-        if isinstance(self.admission, LessonGate) and len(shown) <= _SHOWN and _small(drawn, attempts):
-            return self.admission(drawn, attempts, shown=[shown] if shown else [])
-        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=[shown] if shown else []))
+        if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):
+            return self.admission(drawn, attempts, shown=shown)
+        return await to_thread.run_sync(partial(self.admission, drawn, attempts, shown=shown))
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
-        known = (await _each([experience], redacted_experience, self.redactor))[0]
+        known = (await _each([experience], redacted, self.redactor))[0]
         if self.admission is None:
             return known
         return known.model_copy(update={"lessons": tuple(appraised(in_form(lesson)) for lesson in known.lessons)})

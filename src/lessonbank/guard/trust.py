@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from typing import Final, get_args
 
 from lessonbank.config import TrustPolicy as TrustPolicy
-from lessonbank.errors import UsageError
-from lessonbank.types import Experience, Lesson, TrustState
+from lessonbank.types import Experience, Lesson
 
 IMPORTED: Final = "imported"
-"""The metadata key of an imported experience."""
+"""The metadata key of imported runs and experiences, and of what was learned from such a run."""
 MERGE: Final = "merge"
 """The method of a merged lesson. Its writer is that of its sources, or `several`."""
-SHOWN: Final[dict[TrustPolicy, frozenset[TrustState]]] = {
-    "open": frozenset({"probation", "active"}),
-    "corroborated": frozenset({"active"}),
-    "witnessed": frozenset({"active"}),
-    "reviewed": frozenset({"active"}),
-}
-POLICIES: Final = tuple(SHOWN)
+MERGED: Final = "merged"
+"""The key of an experience's metadata under which a merge keeps {merged lesson id: [source lesson ids]}."""
+POLICIES: Final[tuple[TrustPolicy, ...]] = get_args(TrustPolicy)
+LEDGER_TRUSTS: Final[frozenset[TrustPolicy]] = frozenset({"open", "corroborated"})
+"""Policies under which measured evidence makes a lesson active. The others ask for a second writer, or a person."""
 
 
-def check_person(by: object, /, *, call: str, of: str) -> None:
-    """Check that a person is named.
-
-    Raises:
-        UsageError: `by` is no name.
-    """
-    if not isinstance(by, str) or not by.strip():
-        raise UsageError(f"{call} takes the name of the person who is responsible for {of}")
-
-
-def showable(experience: Experience, states: Iterable[TrustState], /) -> Experience:
-    """Leave only the active lessons whose trust state is one of `states`."""
-    lessons = tuple(lesson for lesson in experience.active_lessons if lesson.state in states)
+def showable(experience: Experience, policy: TrustPolicy, /) -> Experience:
+    """Leave only the lessons that `policy` shows."""
+    lessons = tuple(lesson for lesson in experience.active_lessons if _is_shown(lesson, policy))
     return experience if len(lessons) == len(experience.lessons) else experience.model_copy(update={"lessons": lessons})
+
+
+def _is_shown(lesson: Lesson, policy: TrustPolicy) -> bool:
+    if policy == "reviewed":
+        return lesson.state == "active" and lesson.approved
+    return policy == "open" or lesson.state == "active"
 
 
 def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience], /, *, policy: TrustPolicy) -> bool:
     """Whether two lessons come from independent runs: no run and no task in common.
 
-    With `witnessed`, the writers must differ as well. Merged and imported lessons never count, because an imported
-    file can name any run and any writer.
+    With `witnessed`, other identities must have taught them as well; a name that somebody typed is none. Merged and
+    imported lessons never count, because an imported file can name any run and any writer.
     """
     first, second = one[0].provenance, other[0].provenance
     if MERGE in (first.method, second.method) or IMPORTED in one[1].metadata or IMPORTED in other[1].metadata:
@@ -51,7 +43,7 @@ def independent(one: tuple[Lesson, Experience], other: tuple[Lesson, Experience]
         return False
     if not set(first.trajectory_ids).isdisjoint(second.trajectory_ids) or _task(one[1]) == _task(other[1]):
         return False
-    return policy == "corroborated" or first.writer != second.writer
+    return policy == "corroborated" or "" != first.identity != second.identity != ""
 
 
 def _task(experience: Experience) -> str:

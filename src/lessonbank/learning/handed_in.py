@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, cast
+from functools import partial
+from typing import Any, cast
 
-from pydantic import TypeAdapter
+from anyio import to_thread
 
+from lessonbank.arguments import a_mapping, kind, shown
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
 from lessonbank.types import (
@@ -19,23 +20,13 @@ from lessonbank.types import (
 
 from .judging import graded_notes, truth_verdict
 
-_METADATA: TypeAdapter[dict[str, Json]] = TypeAdapter(dict[str, Json])
+
+async def run_from(source: object, /, *, task: str | None) -> Trajectory:
+    """One run: a trajectory, or its messages. Long messages are read in a thread. Raises FormatError, UsageError."""
+    return await to_thread.run_sync(partial(trajectory_from, source, task=task))
 
 
-def checked_question(task: object, limit: object, /) -> str:
-    """`task`, if something can be retrieved for it; it often comes straight from somebody's data.
-
-    Raises:
-        UsageError: no text, blank, or a limit below 1.
-    """
-    if not isinstance(task, str):
-        raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
-    if not task.strip() or not isinstance(limit, int) or limit < 1:
-        raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
-    return task
-
-
-def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
+async def runs_from(source: object, /, *, task: str | None, asked: str | None = None) -> list[Trajectory]:
     """`source` as trajectories of one task: one trajectory or message list, or a list of those.
 
     `task` renames every run; `asked` (a receipt's task) is only for messages, which do not say theirs.
@@ -46,7 +37,7 @@ def runs_from(source: object, /, *, task: str | None, asked: str | None = None) 
     """
     several = _several(source)
     runs = [
-        trajectory_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
+        await run_from(one, task=task if task is not None or isinstance(one, Trajectory) else asked)
         for one in (several if several is not None else [source])
     ]
     tasks = {run.task for run in runs}
@@ -93,14 +84,13 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if isinstance(value, str | Verdict) or not isinstance(value, Iterable):
         return [value] * count
-    several = list(cast("Iterable[Any]", value))
+    try:
+        several = list(cast("Iterable[Any]", value))
+    except Exception as error:
+        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(value)}") from error
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
-
-
-SUBMITTED: Final = "lessonbank_submitted"
-"""Where a run's metadata keep what was said when it was submitted, until it is learned."""
 
 
 def submitted(
@@ -113,23 +103,9 @@ def submitted(
     return {key: value for key, value in told.items() if value is not None}
 
 
-def checked_metadata(metadata: Mapping[str, Json] | None, /) -> dict[str, Json]:
-    """`metadata` as plain data.
-
-    Raises:
-        UsageError: no mapping from text to what JSON can hold.
-    """
-    try:
-        told = _METADATA.validate_python(dict(metadata or {}), strict=True)
-        json.dumps(told, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"metadata= takes a mapping from text to JSON values; got {metadata!r:.80}") from error
-    return told
-
-
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
     """`runs` with the caller's metadata beside their own."""
-    told = checked_metadata(metadata)
+    told = a_mapping(metadata)
     if not told:
         return list(runs)
     return [run.model_copy(update={"metadata": {**run.metadata, **told}}) for run in runs]

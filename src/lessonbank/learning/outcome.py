@@ -10,6 +10,7 @@ from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError, ModelError
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import IMPORTED
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
     RECALL,
@@ -66,13 +67,14 @@ class LearnOutcome:
         note = "learned by another call or process meanwhile"
         return Learned(known=tuple(known), usage=self.usage, notes=(note, *self.graded))
 
-    def experience(self, earlier: Experience | None, /, *, writer: str) -> Experience:
+    def experience(self, earlier: Experience | None, /, *, writer: str, identity: str) -> Experience:
         """What is to be consolidated."""
         return experience_of(
             self.attempts,
             self.extraction,
             scope=self.scope,
             writer=writer,
+            identity=identity,
             pending=self.failed is not None,
             earlier=earlier,
             recall=self.receipt,
@@ -133,6 +135,7 @@ def experience_of(
     *,
     scope: str,
     writer: str,
+    identity: str,
     pending: bool,
     earlier: Experience | None,
     recall: Recall | None,
@@ -144,10 +147,10 @@ def experience_of(
     new = Experience(
         scope=scope,
         task=attempts[0].trajectory.task,
-        lessons=tuple(signed(lesson, attempts, writer=writer) for lesson in extraction.lessons),
+        lessons=tuple(signed(lesson, attempts, writer=writer, identity=identity) for lesson in extraction.lessons),
         attempts=refs,
         rejected=extraction.rejected,
-        metadata=_metadata(attempts[0].trajectory, recall, pending=pending),
+        metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),
     )
     if earlier is None:
         return new
@@ -164,13 +167,15 @@ def experience_of(
     )
 
 
-def _metadata(run: Trajectory, recall: Recall | None, *, pending: bool) -> dict[str, Json]:
-    """What later steps ask of an experience: its task's template, its receipt, whether it is to be tried again."""
-    kept: dict[str, Json] = {TEMPLATE: run.metadata[TEMPLATE]} if TEMPLATE in run.metadata else {}
-    return {**kept, **({RECALL: recall.id} if recall else {}), **({"pending": True} if pending else {})}
+def _metadata(runs: Sequence[Trajectory], recall: Recall | None, *, pending: bool) -> dict[str, Json]:
+    """What later steps ask of an experience: template, receipt, whether it is to be tried again or was imported."""
+    kept: dict[str, Json] = {TEMPLATE: runs[0].metadata[TEMPLATE]} if TEMPLATE in runs[0].metadata else {}
+    imported = any(IMPORTED in run.metadata for run in runs)
+    told = {RECALL: recall.id if recall else None, "pending": pending or None, IMPORTED: imported or None}
+    return kept | {name: value for name, value in told.items() if value is not None}
 
 
-def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str) -> Lesson:
+def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str, identity: str) -> Lesson:
     """`lesson` with everything in its provenance that its extractor left open."""
     source = lesson.provenance
     runs = [a for a in attempts if a.trajectory.id in source.trajectory_ids]
@@ -182,8 +187,17 @@ def signed(lesson: Lesson, attempts: Sequence[Run], /, *, writer: str) -> Lesson
         told["verdict"] = outcomes.pop() if len(outcomes) == 1 else _OF_KIND[lesson.kind]
         told["verdict_source"] = runs[0].verdict.source
     told["prompts"] = tuple(dict.fromkeys((*source.prompts, *(a.verdict.prompt for a in runs if a.verdict.prompt))))
-    told |= {"writer": writer, "package_version": source.package_version or VERSION}
+    told |= {"writer": writer, "identity": identity, "package_version": source.package_version or VERSION}
     return lesson.model_copy(update={"provenance": source.model_copy(update=told)})
+
+
+def taught_by(experience: Experience, identity: str, /) -> Experience:
+    """`experience`, whatever it says of itself, as taught by `identity`."""
+    lessons = [
+        lesson.model_copy(update={"provenance": lesson.provenance.model_copy(update={"identity": identity})})
+        for lesson in experience.lessons
+    ]
+    return experience.model_copy(update={"lessons": tuple(lessons)})
 
 
 def replacing(earlier: Experience | None, changes: Sequence[Change], /) -> tuple[Change, ...]:

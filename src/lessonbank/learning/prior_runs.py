@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from lessonbank._concurrency import if_there
-from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
 from lessonbank.types import RECALL, Experience, Recall, Run, Settlement, Trajectory, Verdict
 
@@ -88,21 +86,3 @@ async def _attempt(store: Store, id: str, truth: Verdict | None, /, *, scope: st
 def _decided(experience: Experience | None, id: str, /) -> Verdict | None:
     kept = (ref.verdict for ref in (experience.attempts if experience else ()) if ref.trajectory_id == id)
     return next((verdict for verdict in kept if verdict.outcome != "unknown"), None)
-
-
-async def receipt_of(store: Store, recall: Recall | str | None, /, *, scope: str) -> Recall | None:
-    """The kept receipt that the caller names: looked up before anything is paid for that it could not settle.
-
-    `None` for a receipt that says itself that it was not kept: there is nothing to settle, and the run still counts.
-
-    Raises:
-        UsageError: it was made in another scope.
-        NotFound: it was not made by this bank.
-    """
-    if recall is None or (isinstance(recall, Recall) and not recall.kept):
-        return None
-    if not isinstance(cast("object", recall), Recall | str):
-        raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(recall).__name__}")
-    if isinstance(recall, Recall) and recall.scope != scope:
-        raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
-    return await store.recall(recall.id if isinstance(recall, Recall) else recall, scope=scope)

@@ -85,7 +85,13 @@ def changed_settlement(
     if recall is None or experience is None or not attempts:
         return None
     later = settlement_of(recall, experience.id, attempts)
-    return None if earlier and later == earlier.model_copy(update={"at": later.at}) else later
+    same = {"at": later.at, "identity": later.identity}
+    return None if earlier and later == earlier.model_copy(update=same) else later
+
+
+def told_by(settlement: Settlement | None, identity: str, /) -> Settlement | None:
+    """`settlement` with who told it."""
+    return settlement and settlement.model_copy(update={"identity": identity})
 
 
 def corrected(experience: Experience | None, truths: Mapping[str, Verdict | None], /) -> list[Change]:

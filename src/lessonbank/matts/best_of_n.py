@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank.errors import OutputError
 from lessonbank.guard import fence, nonce, one_line
 from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import LanguageModel, Message
 from lessonbank.text.rendering import View, render
 from lessonbank.types import Run, Trajectory, Usage
 
@@ -62,12 +63,16 @@ class ModelChooser:
             ModelError: the model failed.
             OutputError: its reply names no run.
         """
-        code, share = nonce(), max(_LEAST, self.budget // len(runs))
-        texts = (render(run, budget=share, view=self.view) for run in runs)
-        fenced = "\n\n".join(fence(text, label=f"run {n}", nonce=code) for n, text in enumerate(texts, 1))
-        messages = self.prompt.render(runs=fenced, check=code, count=str(len(runs)))
+        code = nonce()
+        messages = await to_thread.run_sync(self._question, runs, code)
         reply = await self.model.generate(messages, temperature=self.temperature, schema=ChoiceReply)
         return read_choice(reply.text, check=code, count=len(runs), usage=reply.usage)
+
+    def _question(self, runs: Sequence[Trajectory], code: str, /) -> Sequence[Message]:
+        share = max(_LEAST, self.budget // len(runs))
+        texts = (render(run, budget=share, view=self.view) for run in runs)
+        fenced = "\n\n".join(fence(text, label=f"run {n}", nonce=code) for n, text in enumerate(texts, 1))
+        return self.prompt.render(runs=fenced, check=code, count=str(len(runs)))
 
 
 def read_choice(text: str, /, *, check: str, count: int, usage: Usage) -> Choice:

@@ -38,6 +38,10 @@ class Memory(Protocol):
         """The runs as models may read them: secrets are out."""
         ...
 
+    async def sentence(self, told: str, /) -> str:
+        """What a model said, as it may be kept and logged."""
+        ...
+
     async def keep(self, run: Trajectory, /) -> None:
         """Put a run on disk, to be learned later."""
         ...
@@ -89,6 +93,10 @@ class BankMemory:
     async def safe(self, runs: Sequence[Trajectory], /) -> list[Trajectory]:
         """See `Memory.safe`."""
         return await self.intake.runs(runs)
+
+    async def sentence(self, told: str, /) -> str:
+        """See `Memory.sentence`."""
+        return await self.intake.sentence(told)
 
     async def keep(self, run: Trajectory, /) -> None:
         """See `Memory.keep`."""
@@ -155,7 +163,7 @@ class ScaledTask:
             seconds=round(seconds, 3),
             stopped=rollouts.stopped,
             recall_id=recall.id if recall else None,
-            notes=tuple(dict.fromkeys((*self.notes, *rollouts.notes))),
+            notes=tuple(dict.fromkeys((*self.notes, *[await self.memory.sentence(note) for note in rollouts.notes]))),
             **self._figures(attempts, choice),
         )
 
@@ -178,7 +186,7 @@ class ScaledTask:
         except UsageError:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
-            self._note("the agent works without memory", problem)
+            await self._note("the agent works without memory", problem)
             return None
 
     async def _keep(self, run: Trajectory) -> None:
@@ -187,7 +195,7 @@ class ScaledTask:
         try:
             await self.memory.keep(run)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a redactor raises: the run goes on
-            self._note("a run is not on disk yet", problem)
+            await self._note("a run is not on disk yet", problem)
 
     async def _taken_in(
         self, rollouts: Sequence[Rollout], recall: Recall | None
@@ -209,7 +217,7 @@ class ScaledTask:
         try:
             return await self.memory.learn(group, recall)
         except Exception as problem:  # noqa: BLE001 - whatever a store, a hook or a judge raises: the runs are paid for
-            return Learned(notes=(self._note("nothing was learned from these runs", problem),))
+            return Learned(notes=(await self._note("nothing was learned from these runs", problem),))
 
     async def _judged(self, rollout: Rollout, verdict: Verdict | None) -> Verdict:
         if verdict:
@@ -217,7 +225,7 @@ class ScaledTask:
         try:
             return await self.memory.judge(rollout)
         except Exception as problem:  # noqa: BLE001 - whatever a judge or a redactor raises: the run is there
-            return Verdict(outcome="unknown", confidence=0.0, reason=self._note("a run was not judged", problem))
+            return Verdict(outcome="unknown", confidence=0.0, reason=await self._note("a run was not judged", problem))
 
     async def _chosen(self, attempts: Sequence[Run]) -> Choice | None:
         runs = [attempt.trajectory for attempt in attempts]
@@ -230,10 +238,11 @@ class ScaledTask:
         places, spent = shortlist(attempts, places), Usage()
         try:
             chosen = await chooser(await self.memory.safe([runs[place] for place in places]))
-            return Choice(places[chosen.index], f"by {chooser.model.name}: {chosen.why}", chosen.usage)
+            why = await self.memory.sentence(chosen.why)
+            return Choice(places[chosen.index], f"by {chooser.model.name}: {why}", chosen.usage)
         except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the verdicts choose
             spent = (problem.usage if isinstance(problem, OutputError) else None) or spent
-            self._note("the verdicts chose the best run", problem)
+            await self._note("the verdicts chose the best run", problem)
         fallback = by_verdicts(attempts, places)
         return fallback and Choice(fallback.index, fallback.why, spent)
 
@@ -255,9 +264,13 @@ class ScaledTask:
         if learned:
             self.notes += learned.notes
 
-    def _note(self, what: str, problem: Exception) -> str:
+    async def _note(self, what: str, problem: Exception) -> str:
         """`what`, and why, as one line; it is in the log, too."""
-        told = f"{what}: {type(problem).__name__}: {quoted(str(problem))}"
+        try:
+            said = await self.memory.sentence(quoted(str(problem)))
+        except Exception:  # noqa: BLE001 - a redactor that fails must not show what it was to hide
+            said = "its message could not be redacted"
+        told = f"{what}: {type(problem).__name__}: {said}"
         log.warning("%s", told)
         self.notes.append(told)
         return told

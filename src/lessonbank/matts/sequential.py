@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
+from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank.errors import OutputError
 from lessonbank.guard import fence, nonce
 from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import LanguageModel, Message
 from lessonbank.text.rendering import render
 from lessonbank.types import SECONDS, Step, Trajectory
 
@@ -84,8 +87,7 @@ class Rewriter:
             OutputError: its reply cannot be read.
         """
         code = nonce()
-        run = fence(render(shown or previous, budget=self.budget), label="run", nonce=code)
-        messages = self.prompt.render(instruction=instruction(first=first), run=run, check=code)
+        messages = await to_thread.run_sync(partial(self._question, shown or previous, code, first=first))
         reply = await self.model.generate(messages, temperature=self.temperature, schema=Rewritten)
         told = reply_with(code, reply.text, usage=reply.usage)
         answer, notes = _answer(told, previous.answer), told.get("notes")
@@ -100,6 +102,10 @@ class Rewriter:
             usage=reply.usage,
             metadata={key: value for key, value in previous.metadata.items() if key != SECONDS},
         )
+
+    def _question(self, run: Trajectory, code: str, /, *, first: bool) -> Sequence[Message]:
+        fenced = fence(render(run, budget=self.budget), label="run", nonce=code)
+        return self.prompt.render(instruction=instruction(first=first), run=fenced, check=code)
 
 
 def _answer(told: dict[str, object], before: str | None) -> str | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from lessonbank.errors import ModelError
+from lessonbank.errors import ModelError, SpaceMismatch
 from lessonbank.protocols import Embedder, Retriever, Store, Vectors
 from lessonbank.types import Experience, Found
 
 from ._catch_up import CATCH_UP as CATCH_UP
-from ._catch_up import embed_missing, nearest
+from ._catch_up import VectorSearch
+from ._refusals import Outages
 from .floor import above
 from .lexical import LexicalRetriever
 
@@ -28,6 +29,8 @@ class DenseRetriever:
     """Experiences below this cosine are left out. The paper has none."""
     words: Retriever | None = None
     """Who answers when the embedder fails: by default a search by words without a floor."""
+    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -42,15 +45,12 @@ class DenseRetriever:
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The `limit` experiences whose tasks are closest to `task`."""
         try:
-            vector = (await self.embedder.embed([task], role="query"))[0]
-            near, behind = await nearest(
-                self.store, self.embedder, vector, space=self.embedder.space, scope=scope, limit=limit
-            )
-        except ModelError as error:
+            near, notes = await self._search(task, scope=scope, limit=limit)
+        except (ModelError, SpaceMismatch) as error:
             found = await (self.words or LexicalRetriever(self.store))(task, scope=scope, limit=limit)
-            note = f"searched by words only, because the embedder failed: {error}"
+            why = "the embedder failed: " if isinstance(error, ModelError) else ""
+            note = f"searched by words only, because {why}{error}"
             return found.model_copy(update={"notes": (*found.notes, note)})
-        notes = (f"not every experience has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
         found = Found(matches=tuple(near), notes=notes)
         return found if self.floor is None else above(found, [match.score for match in near], self.floor)
 
@@ -63,4 +63,8 @@ class DenseRetriever:
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` experiences that have no vector in the embedder's space; how many were done."""
-        return await embed_missing(self.store, self.embedder, space=self.embedder.space, scope=scope, most=most)
+        return await self._search.catch_up(scope=scope, most=most)
+
+    @property
+    def _search(self) -> VectorSearch:
+        return VectorSearch(self.store, self.embedder, self.embedder.space, False, self._queries, self._documents)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from lessonbank.errors import ModelError
+from lessonbank.errors import ModelError, SpaceMismatch
 from lessonbank.protocols import Embedder, Store, Vectors
 from lessonbank.types import Experience, Found, Match
 
-from ._catch_up import embed_missing, nearest
+from ._catch_up import VectorSearch
+from ._refusals import Outages
 
 SUFFIX: Final = "#lessons"
 """What makes an embedder's space one of lessons: vectors of tasks and of lessons never meet."""
@@ -30,6 +31,8 @@ class LessonRetriever:
     store: Store
     embedder: Embedder
     name: str = "lesson/dense"
+    _queries: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
+    _documents: Outages = field(default_factory=Outages, init=False, repr=False, compare=False)
 
     @property
     def space(self) -> str | None:
@@ -43,15 +46,12 @@ class LessonRetriever:
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The `limit` active lessons that are closest to `task`."""
         try:
-            vector = (await self.embedder.embed([task], role="query"))[0]
-            found, behind = await nearest(
-                self.store, self.embedder, vector, space=self._space, scope=scope, limit=limit, lessons=True
-            )
-        except ModelError as error:
+            found, notes = await self._search(task, scope=scope, limit=limit)
+        except (ModelError, SpaceMismatch) as error:
             near = await self.store.search(task, scope=scope, limit=limit)
-            note = f"searched by the words of the tasks only, because the embedder failed: {error}"
+            why = "the embedder failed: " if isinstance(error, ModelError) else ""
+            note = f"searched by the words of the tasks only, because {why}{error}"
             return Found(matches=_lessons_of(near)[:limit], notes=(note,))
-        notes = (f"not every lesson has a vector in {self.space!r} yet: call `reindex`",) if behind else ()
         return Found(matches=tuple(found), notes=notes)
 
     async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
@@ -64,7 +64,11 @@ class LessonRetriever:
 
     async def catch_up(self, *, scope: str, most: int) -> int:
         """Embed up to `most` active lessons that have no vector in this space; how many were done."""
-        return await embed_missing(self.store, self.embedder, space=self._space, scope=scope, most=most, lessons=True)
+        return await self._search.catch_up(scope=scope, most=most)
+
+    @property
+    def _search(self) -> VectorSearch:
+        return VectorSearch(self.store, self.embedder, self._space, True, self._queries, self._documents)
 
 
 def _lessons_of(matches: Sequence[Match]) -> tuple[Match, ...]:

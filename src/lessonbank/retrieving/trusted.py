@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lessonbank.guard.trust import SHOWN, TrustPolicy, showable
-from lessonbank.types import Found, Match, TrustState
+from lessonbank.guard.trust import TrustPolicy, showable
+from lessonbank.types import Found, Match
 
 from ._wrapper import Around
 
@@ -33,7 +33,7 @@ class Trusted(Around):
         asked = limit
         while True:
             found = await self.inner(task, scope=scope, limit=asked)
-            kept = [m for match in found.matches if (m := _shown(match, SHOWN[self.policy]))]
+            kept = [m for match in found.matches if (m := _shown(match, self.policy))]
             if len(kept) >= limit or len(found.matches) < asked or asked >= _MOST:
                 break
             asked *= _WIDER
@@ -43,8 +43,8 @@ class Trusted(Around):
         return Found(notes=found.notes, empty=why)
 
 
-def _shown(match: Match, states: frozenset[TrustState]) -> Match | None:
-    experience = showable(match.experience, states)
+def _shown(match: Match, policy: TrustPolicy) -> Match | None:
+    experience = showable(match.experience, policy)
     ids = {lesson.id for lesson in experience.lessons}
     if not ids or (match.lesson_id is not None and match.lesson_id not in ids):
         return None

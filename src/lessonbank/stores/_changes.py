@@ -125,8 +125,8 @@ class Draft:
     def _check_trust(self, experience: Experience, earlier: Mapping[str, Lesson]) -> None:
         for lesson in experience.lessons:
             before = earlier.get(lesson.id)
-            if lesson.state != (before.state if before else lesson.state) or (
-                before is None and lesson.state == "active"
+            if (before is None and lesson.state == "active") or (
+                before and (lesson.state, lesson.approved) != (before.state, before.approved)
             ):
                 raise UsageError(
                     f"the lesson {lesson.id!r} already has a state: a new lesson is on probation, "
@@ -188,11 +188,11 @@ def _flipped(lesson: Lesson, *, retired: bool) -> Lesson:
 
 
 def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
-    if lesson.state == change.state:
+    if lesson.state == change.state and not change.approves:
         raise Conflict(f"the lesson {lesson.id!r} is {change.state} already: nothing was changed")
     if lesson.state == "quarantined" and change.by != "person":
         raise Conflict(f"the lesson {lesson.id!r} is quarantined: only a person can let it out")
-    return lesson.model_copy(update={"state": change.state})
+    return lesson.model_copy(update={"state": change.state, "approved": change.approves})
 
 
 def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
@@ -226,17 +226,12 @@ def planned(
     return draft
 
 
-def vouched(experience: Experience, lesson_ids: Collection[str], /, *, by: str) -> Trust | None:
-    """The trust that a person gives to imported lessons of an experience; `None` where none of them is on probation."""
-    ids = tuple(lesson.id for lesson in experience.lessons if lesson.id in lesson_ids and lesson.state == "probation")
+def vouched(experience: Experience, trusted: Mapping[str, str], /, *, by: str) -> Trust | None:
+    """The trust that a person gives to lessons that say what a file says, from lesson id to text; `None` for none."""
+    ids = tuple(i.id for i in experience.lessons if trusted.get(i.id) == i.text and i.state == "probation")
     if not ids:
         return None
     return Trust(lesson_ids=ids, state="active", by="person", reason=f"imported, approved by {by}")
-
-
-def latest(settlements: Iterable[Settlement], /) -> dict[str, Settlement]:
-    """Recall id to its last settlement."""
-    return {told.recall_id: told for told in sorted(settlements, key=lambda told: told.at)}
 
 
 def lone_rollback(

@@ -25,17 +25,6 @@ def encodable(text: str, /) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def checked_scope(scope: str, /) -> str:
-    """`scope` itself. A lone surrogate is refused, not replaced: two scopes must never become one.
-
-    Raises:
-        UsageError: the scope cannot be written as UTF-8.
-    """
-    if encodable(scope) != scope:
-        raise UsageError(f"the scope {scope!r} contains a lone surrogate: use plain text")
-    return scope
-
-
 def dumped(record: R, /) -> tuple[R, str]:
     """The record as it is kept, and its JSON. They differ from what was given only in lone surrogates.
 

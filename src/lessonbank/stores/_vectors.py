@@ -108,7 +108,7 @@ def check_dimensions(row: Floats, /, *, space: str, dimensions: int | None) -> i
     if dimensions is not None and row.size != dimensions:
         raise SpaceMismatch(
             f"a vector of {row.size} dimensions does not fit the space {space!r} of {dimensions}: "
-            "name the embedder that filled it, or re-embed the scope"
+            "name the embedder that filled it, or call `reindex`"
         )
     return int(row.size)
 

@@ -16,14 +16,14 @@ Every promise in the docstrings of `lessonbank.protocols.Store` has its test her
 
 from __future__ import annotations
 
-from ._store_editing import EditingTests
-from ._store_history import HistoryTests
-from ._store_listing import ListingTests
-from ._store_purging import PurgingTests
-from ._store_ranking import RankingTests
-from ._store_records import RecordTests
-from ._store_rewinding import RewindingTests
-from ._store_trust import TrustTests
+from .store_editing import EditingTests
+from .store_history import HistoryTests
+from .store_listing import ListingTests
+from .store_purging import PurgingTests
+from .store_ranking import RankingTests
+from .store_records import RecordTests
+from .store_rewinding import RewindingTests
+from .store_trust import TrustTests
 
 
 class StoreContract(

@@ -10,6 +10,7 @@ from .changes import JournalEntry as JournalEntry
 from .changes import Learned as Learned
 from .changes import Merge as Merge
 from .changes import Missing as Missing
+from .changes import Proposal as Proposal
 from .changes import Purge as Purge
 from .changes import Rejudge as Rejudge
 from .changes import Replace as Replace
@@ -41,6 +42,7 @@ from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
+from .runs import SUBMITTED as SUBMITTED
 from .runs import UNFINISHED as UNFINISHED
 from .runs import Action as Action
 from .runs import Json as Json

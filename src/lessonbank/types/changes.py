@@ -78,6 +78,11 @@ class Trust(Record):
     evidence: tuple[str, ...] = ()
     """Ids of the runs or lessons that support it."""
 
+    @property
+    def approves(self) -> bool:
+        """Whether a person vouches for the lessons with it."""
+        return self.state == "active" and self.by == "person"
+
 
 class Edit(Record):
     """Replace the words of a lesson by a person's. It keeps its id and its state; its evidence starts again."""
@@ -139,6 +144,14 @@ class Forgotten(Record):
     """Everything older than this was erased."""
     runs: int = 0
     recalls: int = 0
+
+
+class Proposal(Record):
+    """A lesson that a person approved and that the evidence shows to harm. Only a person retires it."""
+
+    lesson: Lesson
+    reason: str
+    """The evidence, in one sentence."""
 
 
 Change = Annotated[

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
 from .ids import new_id, now
-from .record import Record, Text
+from .record import Moment, Record, Text
 from .runs import Json, Outcome, PromptRef, RunRef, VerdictSource
 from .usage import Usage
 
@@ -24,7 +23,9 @@ class Provenance(Record):
     """Where a lesson comes from: enough to find, review and take back everything one source wrote."""
 
     writer: str = "learn"
-    """Who wrote it: `learn`, `import`, a person's name."""
+    """Who wrote it, for people to read: `learn`, `import`, a person's name, the name given to `scoped(writer=)`."""
+    identity: str = ""
+    """Who taught it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""
     method: str = "llm"
     """How it was written: `llm`, `extractive`, `human`, or an extractor's own name."""
     trajectory_ids: tuple[str, ...] = ()
@@ -49,11 +50,13 @@ class Lesson(Record):
     retired: bool = False
     state: TrustState = "probation"
     """How far it is trusted. Only a Trust record changes it, never its text. Nobody is shown a quarantined lesson."""
+    approved: bool = False
+    """Whether a person of this bank made it active. Only a Trust record sets this."""
     risk: str | None = None
     """What the gate found risky in it."""
     version: int = 1
     """Grows with every edit. Evidence for an earlier wording does not count for this one."""
-    created_at: datetime = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 
     @property
@@ -91,7 +94,7 @@ class Experience(Record):
     attempts: tuple[RunRef, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     """Drafts that the gate rejected. People can read them; they are never shown to an agent."""
-    created_at: datetime = Field(default_factory=now)
+    created_at: Moment = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
 
     @property

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 
 from pydantic import Field
 
 from .ids import new_id, now
 from .lessons import Lesson
-from .record import Record
+from .record import Moment, Record
 from .runs import Json, Outcome, VerdictSource
 from .usage import Usage
 
@@ -60,8 +59,13 @@ class Recall(Record):
     notes: tuple[str, ...] = ()
     """Fallbacks that were used, and why `text` is empty if it is: one sentence each."""
     kept: bool = True
-    """Whether the bank stored this receipt. `False`: an attempt could not reach its bank and goes on without memory."""
-    created_at: datetime = Field(default_factory=now)
+    """Whether this receipt was on disk when the text was given. If not, `notes` says why, and `learn` keeps it when the
+    recall is handed in. A receipt that never comes back is not measured."""
+    signature: str = ""
+    """The bank's own mark, by which it knows a receipt again that it did not keep. Not kept with the stored receipt."""
+    imported: bool = False
+    """Whether an import brought it. Only the import sets this. An imported receipt is no evidence here."""
+    created_at: Moment = Field(default_factory=now)
     metadata: dict[str, Json] = Field(default_factory=dict)
     """What the caller gave as `metadata=`, such as `{"user": "u-17"}`. Recalls can be found and erased by it."""
 
@@ -126,4 +130,6 @@ class Settlement(Record):
     """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
-    at: datetime = Field(default_factory=now)
+    at: Moment = Field(default_factory=now)
+    identity: str = ""
+    """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

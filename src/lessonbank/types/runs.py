@@ -16,6 +16,8 @@ RECALL = "recall_id"
 """The metadata key for the id of the recall that the runs of an experience used."""
 UNFINISHED = "unfinished"
 """The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
+SUBMITTED = "lessonbank_submitted"
+"""The metadata key of what was said when a run was submitted, until it is learned."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]

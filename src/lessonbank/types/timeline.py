@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeAlias
 
 from lessonbank.errors import NotFound
@@ -137,7 +137,7 @@ def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -
             arrivals.setdefault(entry.entry.experience.id, entry.sequence)
     spans = live(rollbacks_of(past), sequence)
     found = folded(entry.entry for entry in past if any(entry.sequence in span for span in spans))
-    order = sorted(found.values(), key=lambda e: (_instant(e.created_at), arrivals[e.id]))
+    order = sorted(found.values(), key=lambda e: (e.created_at, arrivals[e.id]))
     return State(scope=scope, sequence=sequence, experiences=tuple(order))
 
 
@@ -176,7 +176,7 @@ class _Fold:
             case Restore():
                 self._set(entry.lesson_ids, retired=False)
             case Trust():
-                self._set(entry.lesson_ids, state=entry.state)
+                self._set(entry.lesson_ids, state=entry.state, approved=entry.approves)
             case Edit():
                 self._update((entry.lesson_id,), lambda lesson: edited(lesson, entry))
             case _:
@@ -257,7 +257,7 @@ def diff(before: State, after: State, /) -> Diff:
         lessons_removed=tuple(i for id, i in was.items() if id not in now),
         retired=tuple(i for old, i in both if i.retired and not old.retired),
         restored=tuple(i for old, i in both if old.retired and not i.retired),
-        trusted=tuple(i for old, i in both if i.state != old.state),
+        trusted=tuple(i for old, i in both if (i.state, i.approved) != (old.state, old.approved)),
         edited=tuple(i for old, i in both if i.version != old.version),
     )
 
@@ -267,7 +267,9 @@ def _differ(one: Experience, other: Experience) -> bool:
 
 
 def _unflagged(experience: Experience) -> Experience:
-    lessons = tuple(i.model_copy(update={"retired": False, "state": "probation"}) for i in experience.lessons)
+    lessons = tuple(
+        i.model_copy(update={"retired": False, "state": "probation", "approved": False}) for i in experience.lessons
+    )
     return experience.model_copy(update={"lessons": lessons})
 
 
@@ -377,7 +379,3 @@ def named_lessons(entry: Entry, /) -> tuple[str, ...]:
             return (entry.lesson_id,)
         case _:
             return ()
-
-
-def _instant(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -6,10 +6,14 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, some_days
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.guard import identity
+from lessonbank.guard.names import checked_name
+from lessonbank.protocols import REFUSED
+from lessonbank.retrieving import Refusals
 from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
 
 from . import archive
@@ -18,6 +22,7 @@ from .handle import Handle, person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _PAGE = 500
 
@@ -38,7 +43,7 @@ class Erasing(Record):
 
 @dataclass(frozen=True, slots=True)
 class AsyncAdmin:
-    """`bank.admin`. Methods act in the scope of the bank, but `scopes`, `backup`, `verify` and `rebuild`."""
+    """`bank.admin`. Methods act in the scope of the bank, but writers, `scopes`, `backup`, `verify` and `rebuild`."""
 
     _of: Handle
 
@@ -53,7 +58,7 @@ class AsyncAdmin:
         """
         if self._of.skips("export"):
             return 0
-        return await archive.write(self._of.store, Path(path).expanduser(), scope=self._of.scope)
+        return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
@@ -63,7 +68,7 @@ class AsyncAdmin:
         """
         if self._of.skips("import_"):
             return 0
-        source = Path(path).expanduser()
+        source = a_path(path)
         return await archive.read(
             self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
         )
@@ -71,14 +76,24 @@ class AsyncAdmin:
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
 
+        Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
         `progress` is called with the number done so far. Raises ModelError.
         """
+        a_call(progress, "progress=")
+        if await self._of.store.setting(REFUSED + self._of.scope):
+            await self._of.store.set_setting(REFUSED + self._of.scope, None)
         done = 0
         while batch := await self._of.retriever.catch_up(scope=self._of.scope, most=256):
             done += batch
             if progress:
                 progress(done)
         return done
+
+    async def unembedded(self) -> tuple[str, ...]:
+        """Which texts the embedder refuses, so that no search by vectors finds them: one sentence each."""
+        kept = await self._of.store.setting(REFUSED + self._of.scope)
+        refusals = Refusals.read(kept, self._of.retriever.space or "").by_id
+        return tuple(f"{id}: refused {told.tries} times, last because {told.reason}" for id, told in refusals.items())
 
     async def purge(
         self,
@@ -99,9 +114,16 @@ class AsyncAdmin:
         """
         if self._of.skips("purge"):
             return Erasing()
-        wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        reason = a_text(reason, "reason=")
+        wanted = await self._wanted(
+            lesson=maybe_id(lesson, "lesson="),
+            run=maybe_id(run, "run="),
+            recall=maybe_id(recall, "recall="),
+            metadata=None if metadata is None else a_mapping(metadata),
+            all=a_flag(all, "all="),
+        )
         writer = self._of.writer if by is None else person(by)
-        if preview:
+        if a_flag(preview, "preview="):
             await self._check_there(wanted)
         if preview or wanted.empty:
             return wanted
@@ -121,12 +143,34 @@ class AsyncAdmin:
 
         `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
         """
-        if not isinstance(cast("object", days), int | float) or isinstance(days, bool) or not days > 0:
-            raise UsageError(f"days is a number above 0; got {days!r}")
-        before = datetime.now(UTC) - timedelta(days=days)
+        before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
         if self._of.skips("forget"):
             return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
+
+    async def add_writer(self, name: str, /) -> str:
+        """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
+
+        What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
+        """
+        self._of.whole_file("add_writer")
+        name = checked_name(name, what="name=")
+        return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
+
+    async def remove_writer(self, name: str, /) -> None:
+        """End the key of a writer. What it told stays.
+
+        Raises UsageError (no such writer, or a handle made by `scoped()`).
+        """
+        self._of.whole_file("remove_writer")
+        if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
+            raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
+
+    async def writers(self) -> tuple[str, ...]:
+        """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
+        self._of.whole_file("writers")
+        return await identity.writers(self._of.store)
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
@@ -144,7 +188,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("backup")
         if not self._of.skips("backup"):
-            await self._of.store.backup(Path(path).expanduser())
+            await self._of.store.backup(a_path(path))
 
     async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
         """What is wrong with the stored records, one sentence each; empty when all is sound.
@@ -154,7 +198,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("verify")
         found = list(await self._of.store.verify())
-        for scope in await self._of.store.scopes() if journal else ():
+        for scope in await self._of.store.scopes() if a_flag(journal, "journal=") else ():
             try:
                 found += await differences(self._of.store, scope=scope)
             except StoreError as error:

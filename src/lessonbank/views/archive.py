@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -18,12 +20,14 @@ from pydantic import ValidationError
 
 from lessonbank._batches import async_batches
 from lessonbank._concurrency import if_there
+from lessonbank._opening import open_regular
 from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.gate import doubt
-from lessonbank.guard.trust import IMPORTED, check_person
+from lessonbank.guard.names import checked_name
 from lessonbank.protocols import Imported, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
+from lessonbank.types.ids import now
 
 R = TypeVar("R", bound=Record)
 
@@ -35,6 +39,9 @@ _ADDED = 512
 """Records that are prepared together, unless they are large."""
 _LARGE = 8_000_000
 """Characters of lines after which no more are prepared together, nor held to be read only once."""
+_CLOCKS_DIFFER = timedelta(minutes=5)
+_FIRST = datetime(2000, 1, 1, tzinfo=UTC)
+"""A record that is older was made by a clock that nobody had set."""
 _KINDS: dict[str, type[Record]] = {
     "trajectory": Trajectory,
     "experience": Experience,
@@ -95,11 +102,11 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved
     that were trusted where they come from.
 
     Raises:
-        FormatError: not an export, cut short, changed, or of a newer version.
+        FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.
         Conflict: a lesson of the file belongs to another experience here; nothing was imported.
     """
     if approved_by is not None:
-        check_person(approved_by, call="import_(approved_by=…)", of="the file")
+        checked_name(approved_by, what="approved_by=")
     records = await to_thread.run_sync(_checked, path)
     portions = partial(_portions, records, path, scope)
     return await store.import_records(portions, scope=scope, writer=writer, approved_by=approved_by)
@@ -122,7 +129,7 @@ def _portion(told: Sequence[Record], scope: str) -> Imported:
         recalls=_of(told, Recall, scope),
         experiences=[_on_probation(experience, scope) for experience in experiences],
         settlements=_of(told, Settlement, scope),
-        trusted={e.id: {lesson.id for lesson in e.lessons if lesson.state == "active"} for e in experiences},
+        trusted={e.id: {i.id: i.text for i in e.lessons if i.state == "active"} for e in experiences},
     )
 
 
@@ -141,18 +148,10 @@ async def _records(store: Store, scope: str) -> AsyncIterator[tuple[str, Record]
                 # A run that was too old to be kept is gone, and its experience stays.
                 if run := await if_there(store.trajectory(ref.trajectory_id, scope=scope)):
                     yield "trajectory", run
-        yield "experience", _unmarked(experience)
+        yield "experience", experience
     for run in await store.pending(scope=scope):
         if run.id not in seen:
             yield "trajectory", run
-
-
-def _unmarked(experience: Experience) -> Experience:
-    """`experience` as its origin had it: whoever imports it marks it anew."""
-    if IMPORTED not in experience.metadata:
-        return experience
-    metadata = {name: value for name, value in experience.metadata.items() if name != IMPORTED}
-    return experience.model_copy(update={"metadata": metadata})
 
 
 def _of(records: Iterable[Record], kind: type[R], scope: str | None) -> list[R]:
@@ -167,26 +166,26 @@ def _moved(record: R, scope: str) -> R:
 
 def _on_probation(experience: Experience, scope: str) -> Experience:
     """`experience` trusted no further than anything new: nothing a file says of itself makes it trusted."""
-    lessons = tuple(map(_doubted, experience.lessons))
-    metadata = {**experience.metadata, IMPORTED: True}
-    return experience.model_copy(update={"scope": scope, "lessons": lessons, "metadata": metadata})
+    return experience.model_copy(update={"scope": scope, "lessons": tuple(map(_doubted, experience.lessons))})
 
 
 def _doubted(lesson: Lesson) -> Lesson:
     risk = lesson.risk or doubt(lesson)
     state = "quarantined" if risk or lesson.state == "quarantined" else "probation"
-    if (lesson.state, lesson.risk) == (state, risk):
-        return lesson
-    return lesson.model_copy(update={"state": state, "risk": risk})
+    return lesson.model_copy(update={"state": state, "risk": risk, "approved": False})
 
 
 def _line(value: dict[str, Any]) -> str:
     return json.dumps(value) + "\n"
 
 
+def _opened(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_regular(path), encoding="utf-8")
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The record lines: all but the first and the last."""
-    with path.open(encoding="utf-8") as file:
+    with _opened(path) as file:
         next(file)
         held = next(file, "")
         for line in file:
@@ -210,6 +209,11 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
     known, held, room = _Known(), list[tuple[Record, int]](), _LARGE
     for line in _lines(path):
         record = _parse(line, path)
+        if when := _impossible_time(record):
+            raise FormatError(
+                f"{str(path)!r} holds a {type(record).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
+                "check the clock of this machine and of the one that wrote it; nothing was imported"
+            )
         if why := known.misfit(record):
             raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
         if room > 0:
@@ -224,9 +228,9 @@ def _check(path: Path) -> None:
     try:
         if belongs_to_database(path):
             raise FormatError(f"{str(path)!r} is a bank, or a part of one, and no export: export the bank first")
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             head = _object(file.readline())
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             last = deque(file, maxlen=1)
         count, checksum = 0, hashlib.sha256()
         for line in _lines(path) if head else ():
@@ -241,6 +245,19 @@ def _check(path: Path) -> None:
         raise FormatError(f"{str(path)!r} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{str(path)!r} is cut short or was changed after it was written; nothing was imported")
+
+
+def _impossible_time(record: Record) -> datetime | None:
+    """A time of a record that is in the future, or before there were agents."""
+    times = list[datetime]()
+    if isinstance(record, Experience):
+        times += [record.created_at, *(lesson.created_at for lesson in record.lessons)]
+    elif isinstance(record, Recall):
+        times.append(record.created_at)
+    elif isinstance(record, Settlement):
+        times.append(record.at)
+    last = now() + _CLOCKS_DIFFER
+    return next((at for at in times if not _FIRST <= at <= last), None)
 
 
 class _Known:

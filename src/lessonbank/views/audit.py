@@ -36,7 +36,7 @@ _TRIES: Final = 3
 _WORDING: Final = dict.fromkeys(("title", "description", "content", "version"), True)
 _BY: Final = {"method": True, "writer": True}
 _APART: Final[Any] = {
-    "lessons": {"__all__": {"retired": True, "state": True, "provenance": _BY, **_WORDING}},
+    "lessons": {"__all__": {"retired": True, "state": True, "approved": True, "provenance": _BY, **_WORDING}},
     "attempts": {"__all__": {"verdict": True}},
 }
 """What later changes set in an experience without writing it whole: digested apart."""
@@ -47,8 +47,8 @@ class Trace:
     """What is kept of an experience for a comparison: less than a hundred bytes of it, and its ids."""
 
     body: bytes
-    flags: dict[str, tuple[bool, str]]
-    """Lesson id to whether it is retired, and how far it is trusted."""
+    flags: dict[str, tuple[bool, tuple[str, bool]]]
+    """Lesson id to whether it is retired, and how far it is trusted: its state, and whether a person approved it."""
     said: dict[str, tuple[int, bytes]]
     """Lesson id to its version and the digest of its words and of who wrote them."""
     verdicts: tuple[tuple[str, bytes], ...]
@@ -58,7 +58,7 @@ class Trace:
         """The trace of a record."""
         return cls(
             body=blake2b(experience.model_dump_json(exclude=_APART).encode(), digest_size=16).digest(),
-            flags={lesson.id: (lesson.retired, lesson.state) for lesson in experience.lessons},
+            flags={lesson.id: (lesson.retired, (lesson.state, lesson.approved)) for lesson in experience.lessons},
             said={lesson.id: (lesson.version, _wording(lesson)) for lesson in experience.lessons},
             verdicts=tuple((a.trajectory_id, _digest(a.verdict)) for a in experience.attempts),
         )
@@ -122,10 +122,12 @@ class Tracing:
         for lesson_id in named_lessons(entry):
             if lesson_id in self.owners:
                 flags = self.traces[self.owners[lesson_id]].flags
-                retired, state = flags[lesson_id]
-                flags[lesson_id] = (
-                    (retired, entry.state) if isinstance(entry, Trust) else (not isinstance(entry, Restore), state)
-                )
+                retired, trust = flags[lesson_id]
+                if isinstance(entry, Trust):
+                    trust = entry.state, entry.approves
+                else:
+                    retired = not isinstance(entry, Restore)
+                flags[lesson_id] = retired, trust
 
     def _rejudge(self, change: Rejudge) -> None:
         trace = self.traces.get(change.experience_id)

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lessonbank.config import OFF
-from lessonbank.errors import ModelError, UsageError
+from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
+from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.trust import check_person
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned
 
 log: Final = logging.getLogger("lessonbank")
+_NO_VECTORS: Final[Mapping[str, Vectors]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,17 @@ class Handle:
             log.warning("%s did nothing: %s", call, OFF)
         return self.off
 
-    async def apply(self, *changes: Change, by: str | None = None, **more: Any) -> tuple[JournalEntry, ...]:
+    async def apply(
+        self, *changes: Change, by: str | None = None, vectors: Mapping[str, Vectors] = _NO_VECTORS
+    ) -> tuple[JournalEntry, ...]:
         """Apply changes in the scope. `by`: the person who makes them. Raises UsageError, NotFound, Conflict."""
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
-        return tuple(await self.store.apply(changes, scope=self.scope, writer=writer, **more))
+        entries, notes = await self.apply_embedded(changes, vectors, writer=writer)
+        for note in notes:
+            log.warning("%s", note)
+        return tuple(entries)
 
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
@@ -56,6 +62,17 @@ class Handle:
             return await self.retriever.index([e for e in experiences if e.active_lessons]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
+
+    async def apply_embedded(
+        self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any
+    ) -> tuple[Sequence[JournalEntry], tuple[str, ...]]:
+        """Apply changes with their vectors; a note where these do not fit the bank's and are left out."""
+        space = self.retriever.space
+        try:
+            return await self.store.apply(changes, scope=self.scope, vectors=vectors, space=space, **more), ()
+        except SpaceMismatch as error:
+            note = f"kept, but not embedded: {error}"
+            return await self.store.apply(changes, scope=self.scope, **more), (note,)
 
     def whole_file(self, call: str, /) -> None:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""
@@ -65,5 +82,4 @@ class Handle:
 
 def person(by: object, /) -> str:
     """The name of the person who does something. Raises UsageError."""
-    check_person(by, call="by=", of="this change")
-    return str(by)
+    return checked_name(by, what="by=")

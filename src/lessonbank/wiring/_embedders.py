@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from lessonbank.errors import LessonbankError, MissingExtra, UsageError
-from lessonbank.protocols import Embedder, Store
+from lessonbank.arguments import shown
+from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
+from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
-Choice: TypeAlias = str | Embedder | None
+Choice: TypeAlias = str | Embedder | BlockingEmbedder | None
 LEXICAL = "lexical"
 LOCAL = "fastembed:BAAI/bge-small-en-v1.5"
 OF_PROVIDER = {
@@ -64,7 +66,7 @@ async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys =
     best, why, failed = await _best(model, keys)
     made = await _make(best, keys)
     if not failed:
-        await store.set_setting(_SETTING, best)
+        await _keep(store, best, kept)
     return Chosen(made, f"{best} ({why})")
 
 
@@ -73,7 +75,8 @@ async def _keep(store: Store, choice: str, kept: str | None) -> None:
         return
     if kept is not None:
         log.warning("the bank's embedder changes from %s to %s: `reindex` embeds its records again", kept, choice)
-    await store.set_setting(_SETTING, choice)
+    with suppress(ReadOnly):  # it is used all the same
+        await store.set_setting(_SETTING, choice)
 
 
 async def _again(kept: str, keys: Keys) -> Embedder | None:
@@ -113,12 +116,12 @@ async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
     return LEXICAL, "no embedding model is named or installed; the extra `local` has one", False
 
 
-def _given(choice: Embedder) -> Embedder:
+def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
     space: object = getattr(choice, "space", None)
     if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
         raise UsageError(
-            f"embedder= takes a name or an object with `space` (text) and an async `embed`; {choice!r:.80} is neither"
+            f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )
     from lessonbank.embedders.wrappers import Checked
 
@@ -156,6 +159,6 @@ async def _bare(name: str, keys: Keys) -> Embedder | None:
 
         return PydanticAIEmbedder(name, base_url=keys.base_url, api_key=keys.api_key)
     raise UsageError(
-        f"there is no embedder {name!r}: use 'lexical', 'hashing', 'fastembed:NAME', 'sentence-transformers:NAME', "
-        f"or a provider's as in 'openai:text-embedding-3-small'; an Embedder object of your own works too"
+        f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
+        "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )

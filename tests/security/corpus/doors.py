@@ -9,7 +9,7 @@ from typing import Any
 from tenants import collected
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.testing._store_samples import START, towards
+from lessonbank.testing.store_samples import START, towards
 from lessonbank.types import (
     Edit,
     Experience,

@@ -18,7 +18,7 @@ from tenants import collected, plain
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Parts
 from lessonbank.protocols import Store
-from lessonbank.testing._store_samples import added, attempt, experience, lesson, settlement, towards
+from lessonbank.testing.store_samples import added, attempt, experience, lesson, settlement, towards
 from lessonbank.types import Recall, Trajectory
 
 STORES = ("memory", "sqlite")

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from lessonbank.errors import LessonbankError
 from lessonbank.protocols import Imported, Store
 from lessonbank.stores.sqlite import SqliteStore
-from lessonbank.testing._store_samples import START, towards
+from lessonbank.testing.store_samples import START, towards
 from lessonbank.types import (
     Add,
     Change,

@@ -10,12 +10,12 @@ from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 from lessonbank.protocols import LanguageModel
 
-from ._interface import ANEW as ANEW
-from ._interface import Environment as Environment
-from ._interface import Finished as Finished
-from ._interface import Job as Job
-from ._interface import Memories as Memories
-from ._interface import Settings as Settings
+from .interface import ANEW as ANEW
+from .interface import Environment as Environment
+from .interface import Finished as Finished
+from .interface import Job as Job
+from .interface import Memories as Memories
+from .interface import Settings as Settings
 from .memories import ArmMemories as ArmMemories
 
 ENVIRONMENTS: Mapping[str, str] = {

@@ -9,9 +9,9 @@ from lessonbank.demo import attempt, desk
 from lessonbank.demo.agents import READER_VERSION, Agent, LLMAgent, ScriptedAgent
 from lessonbank.protocols import LanguageModel
 
-from ._interface import ANEW, Finished, Job, Settings
-from ._settings import refuse_others
+from .interface import ANEW, Finished, Job, Settings
 from .memories import ArmMemories
+from .settings import refuse_others
 
 
 class DeskEnvironment:

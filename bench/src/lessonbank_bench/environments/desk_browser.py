@@ -13,11 +13,11 @@ from lessonbank.demo.agents import Agent
 from lessonbank.demo.runner import played
 from lessonbank.protocols import LanguageModel
 
-from ._browser import Browser, Episode, Setup, check_packages, find_chromium, gym_version
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others, told
+from .chromium import Browser, Episode, Setup, check_packages, find_chromium, gym_version
 from .desk import agent_of, job, player, truth
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .settings import refuse_others, told
 
 PAGE = Path(__file__).with_name("desk_page.html")
 _PAGE_VERSION = 1

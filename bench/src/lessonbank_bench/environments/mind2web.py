@@ -17,14 +17,14 @@ from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.types import Step, Trajectory
 
-from ._interface import Finished, Job, Settings
-from ._mind2web_data import CANDIDATES, SPLITS, Asked, Recorded, Showing, data_files, fingerprint, read_ranks, tasks_of
-from ._mind2web_metrics import MISSED, VARIANTS, Said, StepScore, read_action, score, task_scores
-from ._mind2web_metrics import Averages as Averages
-from ._mind2web_metrics import averages as averages
-from ._settings import refuse_others, told
-from ._speaking import Speaker
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .mind2web_data import CANDIDATES, SPLITS, Asked, Recorded, Showing, data_files, fingerprint, read_ranks, tasks_of
+from .mind2web_metrics import MISSED, VARIANTS, Said, StepScore, read_action, score, task_scores
+from .mind2web_metrics import Averages as Averages
+from .mind2web_metrics import averages as averages
+from .model_agent import Speaker
+from .settings import refuse_others, told
 
 _SETTINGS: Final = ("data", "split", "scores", "variant", "candidates", "top_k", "temperature", "website", "domain")
 _LOOKED: Final = 1500

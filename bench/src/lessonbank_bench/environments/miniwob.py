@@ -17,11 +17,11 @@ from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel
 from lessonbank.types import Usage
 
-from ._browser import Browser, Setup, check_packages, find_chromium, gym_version
-from ._browsing import ACTIONS, Browsing, Page, Surfer, actions, browse, look
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others, told
+from .browser_agent import ACTIONS, Browsing, Page, Surfer, actions, browse, look
+from .chromium import Browser, Setup, check_packages, find_chromium, gym_version
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .settings import refuse_others, told
 
 TASKS = (
     "choose-list",

@@ -11,8 +11,8 @@ from lessonbank.protocols import LanguageModel
 from lessonbank.types import Step, Trajectory
 from lessonbank_bench.arms import Memory, NoMemory
 
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others
+from .interface import Finished, Job, Settings
+from .settings import refuse_others
 
 
 class NullEnvironment:

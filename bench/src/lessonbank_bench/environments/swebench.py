@@ -16,14 +16,14 @@ from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.protocols import LanguageModel
 from lessonbank.types.ids import digest
 
-from ._interface import Finished, Job, Settings
-from ._mini import alone, mini
-from ._mini_model import MiniModel
-from ._mini_runs import Prompts, episode, submitted, trajectory
-from ._settings import refuse_others, told
-from ._speaking import Speaker
-from ._swebench_data import Instance, fingerprint, instances
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .mini_loading import alone, mini
+from .mini_model import MiniModel
+from .mini_runs import Prompts, episode, submitted, trajectory
+from .model_agent import Speaker
+from .settings import refuse_others, told
+from .swebench_data import Instance, fingerprint, instances
 from .swebench_grading import Harness, prediction
 
 Start: TypeAlias = Callable[[Mapping[str, Any], Instance], Any]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard import one_line
 
-from ._swebench_data import PUBLISHED
+from .swebench_data import PUBLISHED
 
 if TYPE_CHECKING:  # at run time the experiment's records would import this package
     from lessonbank_bench.experiment.records import AttemptRow

@@ -11,11 +11,11 @@ from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel
 from lessonbank.types import Observation, Step, Trajectory
 
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others, told
-from ._tau2 import End, Telecom, end_of, issue_and_faults
-from ._tau_calls import FULL, NO_CALL, SEEN, Call, Caller, read_call, step_of, tools_as_text
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .settings import refuse_others, told
+from .tau2_clone import End, Telecom, end_of, issue_and_faults
+from .tool_calls import FULL, NO_CALL, SEEN, Call, Caller, read_call, step_of, tools_as_text
 
 PROMPT = "1"
 """Names the words below. Numbers of two versions are never compared."""

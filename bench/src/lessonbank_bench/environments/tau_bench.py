@@ -12,11 +12,11 @@ from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel
 from lessonbank.types import Observation, Step, Trajectory
 
-from ._clones import module_of, version_of
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others, told
-from ._tau_calls import FULL, SEEN, Call, Caller, read_call, step_of, tools_as_text
+from .interface import Finished, Job, Settings
 from .memories import ArmMemories
+from .settings import refuse_others, told
+from .tool_calls import FULL, SEEN, Call, Caller, read_call, step_of, tools_as_text
+from .user_clones import module_of, version_of
 
 PROMPT = "1"
 """Names the words below. Numbers of two versions are never compared."""

@@ -13,11 +13,12 @@ from lessonbank.errors import UsageError
 from lessonbank.guard import clean
 from lessonbank.protocols import LanguageModel
 
-from ._browser import Browser, Setup, check_packages, find_chromium, gym_version
-from ._browsing import ACTIONS, Browsing, Surfer, actions, browse, look
-from ._interface import Finished, Job, Settings
-from ._settings import refuse_others, told
-from ._webarena import (
+from .browser_agent import ACTIONS, Browsing, Surfer, actions, browse, look
+from .chromium import Browser, Setup, check_packages, find_chromium, gym_version
+from .interface import Finished, Job, Settings
+from .memories import ArmMemories
+from .settings import refuse_others, told
+from .webarena_tasks import (
     SITES,
     WebTask,
     browser_task,
@@ -28,7 +29,6 @@ from ._webarena import (
     published,
     read_tasks,
 )
-from .memories import ArmMemories
 
 MOST_STEPS = 30
 """Of the paper (appendix B.1)."""

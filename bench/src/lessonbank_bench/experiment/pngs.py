@@ -14,10 +14,10 @@ from lessonbank.errors import StoreUnavailable
 from lessonbank.guard.sanitise import canonical_line
 from lessonbank_bench.extras import missing_extra
 
-from ._curves import KINDS, Course, Kind, course, rows_of, told_of
-from ._lifting import FEWEST, Used, used
-from ._page import made_of
-from .comparing import Compared, compare
+from .comparison import Compared, compare
+from .curves import KINDS, Course, Kind, course, rows_of, told_of
+from .lesson_effects import FEWEST, Used, used
+from .page import made_of
 from .records import Arm, AttemptRow, Experiment
 
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#8c564b")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ._empty import DENSE, STOP, stem
 
-_LINE = re.compile(r"^[ \t>|]{0,8}([0-9a-f]{8})\| ?(.*)$", re.MULTILINE)
+_CODED = re.compile(r"^[ \t>|]{0,8}([0-9a-f]{8})\| ?", re.MULTILINE)
+"""How a line begins that stands in a block of lessons: with the code of its receipt. Other lines may look so, too."""
 _NUMBER = re.compile(r"^\[\d+\] (?:strategy: |guardrail: )?", re.MULTILINE)
-_MARKED = re.compile(r"<<<\s?(?:end )?lessons [0-9a-f]{8}>>>|^[ \t]*[0-9a-f]{8}\| ", re.MULTILINE)
-"""Our own block, marked by its code: nobody else writes so."""
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])|, and ")
 # A name, a number, code, a label: one of them changes what a sentence says.
@@ -31,41 +32,52 @@ _SAME_WORDS = 0.65
 """Share of its words: above it, it was reworded or put together from what was shown."""
 
 
-def lessons_in(texts: Iterable[str], /) -> list[str]:
-    """The lessons of the blocks that stand in `texts`, each by itself: known by the code before their lines, so that a
-    block that was cut off is one, too."""
-    found: list[str] = []
-    for text in texts:
-        lines: dict[str, list[str]] = {}
-        for line in _LINE.finditer(text[:_READ]) if "| " in text else ():
-            lines.setdefault(line[1], []).append(line[2])
-        for block in lines.values():
-            found += [lesson for lesson in _NUMBER.split("\n".join(block)) if len(lesson.strip(" ~\n")) > _LEAST]
-    return found[:_MOST]
+def codes_in(texts: Iterable[str], /) -> Counter[str]:
+    """What may be the code of a receipt in `texts`, and how many lines begin with it."""
+    return Counter(code for text in texts if "| " in text for code in _CODED.findall(text[:_READ]))
 
 
-def is_echo(title: str, content: str, shown: Sequence[str], /) -> bool:
-    """Whether a lesson says what one of the lessons of `shown` says, or part by part what several of them say.
+@dataclass(frozen=True)
+class Shown:
+    """What memory showed to some runs, as their receipts tell it."""
 
-    What has a name, a number, a label or code that the shown lesson has not says something new: words of a small world
-    come again and again, and it is which of them belong together that is learned.
-    """
-    if _MARKED.search(content):
-        return True
-    told = [_Told.of(one) for one in shown if one]
-    whole, flat = f"{title}\n{content}", _flat(content)
-    if flat.strip() and any(flat in one.flat for one in told):
-        return True
-    if not told or len(_read(content)) < _LEAST:
-        return False
-    if any(one.says(content) and not one.lacks(whole) for one in told):
-        return True
-    parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
-    if not parts or not all(any(one.says(part) for one in told) for part in parts):
-        return False
-    # A lesson that brings together what no shown lesson has together is new, whatever its words.
-    is_new = bool(_specific(whole)) and all(one.lacks(whole) for one in told)
-    return not is_new or all(any(one.has(part) for one in told) for part in parts)
+    texts: tuple[str, ...]
+
+    @cached_property
+    def _codes(self) -> frozenset[str]:
+        return frozenset(codes_in(self.texts))
+
+    @cached_property
+    def _lessons(self) -> Sequence[_Told]:
+        """Each lesson of each text. A text without a block is one lesson."""
+        found: list[str] = []
+        for text in self.texts:
+            lines = [text[front.end() :].partition("\n")[0] for front in _CODED.finditer(text[:_READ])]
+            block = _NUMBER.split("\n".join(lines)) if lines else [text]
+            found += [lesson for lesson in block if len(lesson.strip(" ~\n")) > _LEAST]
+        return [_Told.of(lesson) for lesson in found[:_MOST]]
+
+    def has(self, title: str, content: str, /) -> bool:
+        """Whether a lesson says what one of these lessons says, or part by part what several of them say.
+
+        What has a name, a number, a label or code that the shown lesson has not says something new: words of a small
+        world come again and again, and it is which of them belong together that is learned.
+        """
+        if not self._codes.isdisjoint(codes_in([content])):
+            return True
+        told, whole, flat = self._lessons, f"{title}\n{content}", _flat(content)
+        if flat.strip() and any(flat in one.flat for one in told):
+            return True
+        if not told or len(_read(content)) < _LEAST:
+            return False
+        if any(one.says(content) and not one.lacks(whole) for one in told):
+            return True
+        parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
+        if not parts or not all(any(one.says(part) for one in told) for part in parts):
+            return False
+        # A lesson that brings together what no shown lesson has together is new, whatever its words.
+        is_new = bool(_specific(whole)) and all(one.lacks(whole) for one in told)
+        return not is_new or all(any(one.has(part) for one in told) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

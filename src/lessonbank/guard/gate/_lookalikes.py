@@ -140,7 +140,6 @@ def ordinary_words() -> frozenset[str]:
     return frozenset(Path(__file__).with_name(_WORDS).read_text(encoding="utf-8").split())
 
 
-@cache
 def is_ordinary(word: str, /) -> bool:
     """Whether `word` (in small letters) or its singular is an ordinary word."""
     return len(word) < 3 or word in ordinary_words() or (word.endswith("s") and word[:-1] in ordinary_words())

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from ._caseless import Caseless
-
 _CONTINUED = re.compile(r"\n[ \t]+")
 
 
@@ -22,9 +20,9 @@ def phrases(table: str, /) -> Mapping[str, str]:
 
 
 @cache
-def any_of(table: str, /, flags: re.RegexFlag = re.MULTILINE) -> Caseless:
-    """One pattern for all entries of a table."""
-    return Caseless("|".join(phrases(table).values()), flags)
+def any_of(table: str, /, flags: re.RegexFlag = re.MULTILINE) -> re.Pattern[str]:
+    """One pattern for all entries of a table, for text in small letters."""
+    return re.compile("|".join(phrases(table).values()), flags)
 
 
 @cache

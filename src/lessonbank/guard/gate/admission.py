@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Final
 
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
-from ._echo import is_echo
-from ._echo import lessons_in as lessons_in
+from ._echo import Shown
+from ._echo import codes_in as codes_in
 from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
-from .run_values import RunValues, all_words, words_of
+from .run_values import RunValues
 
 TITLE: Final = 200
 DESCRIPTION: Final = 600
@@ -32,8 +32,6 @@ EXTRACTIVE: Final = "extractive"
 """The method of a lesson that code wrote, without a model."""
 
 _SLOT = re.compile(r"<[^<>\n]{1,80}>")
-_INSTRUCTIONS: Final = 100_000
-"""Characters of a run's instructions that are looked at."""
 _LEAST_LETTERS: Final = 12
 """Letters of a lesson that must be left beside its slots: with fewer it teaches nothing."""
 
@@ -54,19 +52,17 @@ class LessonGate:
     def __call__(self, extraction: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Move the lessons of `extraction` that are not lessons to `rejected`.
 
-        `shown` are the texts that memory showed before these runs. The gate also finds blocks of lessons in the runs.
+        `shown` are the texts that memory showed before these runs. What only looks like one of them is none.
         """
         runs = [attempt.trajectory for attempt in attempts]
-        echoed = [lesson for text in shown for lesson in (lessons_in([text]) or [text])]
-        echoed += lessons_in(_texts(runs))
-        checks = _checks(runs, [text for text in echoed if text])
-        values = _Values(tuple(runs))
+        checks = _checks(runs, Shown(tuple(shown)))
+        values = cache(lambda: RunValues.of(runs))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare = lesson if _quotes(lesson) else values.without(lesson)
+            bare = lesson if _quotes(lesson) else _without_values(lesson, values())
             found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
             if found is None:
                 kept.append(appraised(bare))
@@ -84,32 +80,11 @@ class LessonGate:
         )
 
 
-@dataclass(frozen=True)
-class _Values:
-    """The values of some runs, read when the first lesson is held to them."""
-
-    runs: tuple[Trajectory, ...]
-
-    @cached_property
-    def _known(self) -> RunValues:
-        return RunValues.of(self.runs)
-
-    @cached_property
-    def _words(self) -> str:
-        return all_words(self.runs)
-
-    @cached_property
-    def _instructed(self) -> str:
-        return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
-
-    def without(self, lesson: Lesson, /) -> Lesson:
-        """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
-        told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
-        bare = {
-            name: self._known.mask_private(text, stands_in=self._words, instructed=self._instructed)
-            for name, text in told.items()
-        }
-        return lesson if bare == told else in_form(lesson.model_copy(update=bare))
+def _without_values(lesson: Lesson, values: RunValues, /) -> Lesson:
+    """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
+    told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
+    bare = {name: values.mask_private(text) for name, text in told.items()}
+    return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
 def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:
@@ -129,16 +104,14 @@ def in_form(lesson: Lesson, /) -> Lesson:
     return lesson.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
 
 
-def _checks(runs: Sequence[Trajectory], echoed: Sequence[str]) -> dict[Rule, Check]:
+def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     return {
         "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
         "chatter": lambda i: "it talks to a reader" if is_chatter(i.title, i.content) else "",
         "submission": lambda i: "it ends a run" if is_submission(i.title, i.content) else "",
         "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
-        "echo": lambda i: (
-            "memory itself had shown it" if is_echo(i.title, i.content, [] if _quotes(i) else echoed) else ""
-        ),
+        "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
         "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
         "vague": lambda i: "it is about nothing in particular" if is_vague(i.title, i.content, task=task) else "",
     }
@@ -182,12 +155,3 @@ def doubt(lesson: Lesson, /) -> str | None:
     """Why a lesson that was not just learned from a run may be bad: a risk, or that it gives orders."""
     risk = risk_of(lesson.title, lesson.description, lesson.content)
     return risk or ("gives orders" if is_order(lesson.text) else None)
-
-
-def _texts(runs: Iterable[Trajectory]) -> Iterator[str]:
-    for run in runs:
-        yield run.task
-        yield run.instructions
-        for step in run.steps:
-            yield from (step.thought, step.action.text)
-            yield from (seen.text for seen in step.observations)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 
-from ._keys import cut_off, keys
+from ._keys import cut_off, private_keys
 from ._named import PARTS, named
 from ._personal import personal
-from ._rules import places, rules
+from ._rules import ruled, rules
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
 from ._views import VIEWS, View, decoded, legible, unbroken
 from ._words import random_looking
 
-DETECTORS: tuple[Detector, ...] = (keys, places, named, personal)
+DETECTORS: tuple[Detector, ...] = (private_keys, ruled, named, personal)
 _DEEP = 2
 """How many times a secret may be encoded, one inside the other."""
 _COMMON = frozenset(
@@ -44,7 +44,7 @@ def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list
 @cache
 def _suspicious() -> re.Pattern[str]:
     """What a text needs at least before a detector or a view can find anything in it: most short texts have none."""
-    words = {word for table in ("place", "option") for rule in rules(table) for word in rule.keywords}
+    words = {word for table in ("places", "options") for rule in rules(table) for word in rule.words}
     return re.compile(
         r"[^ -~]|[\\&%@]"  # what only a view reads, and addresses
         r"|\S{15}|(?=\S{12})\S*[A-Z0-9+/_-]"  # keys, and what is encoded
@@ -71,21 +71,24 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
     yield from plain
     for look in VIEWS:
         if view := look(text):
-            yield from _taken_back(view, _directly(Page(view.text), detectors))
+            for span in _seen(view, detectors):
+                start, end = view.back(span.start, span.end)
+                yield span._replace(start=start, end=end)
     yield from _across_lines(text, plain, detectors)
-    for start, end, said in decoded(text) if deep and (page.long is None or legible(page.long)) else ():
+    for start, end, said in decoded(text) if deep and legible(page.long) else ():
         if inside := merged(chain(_found(said, detectors, deep - 1), cut_off(Page(said)))):
             yield _encoded(start, end, said, inside)
 
 
 def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    return list(chain.from_iterable(detect(page) for detect in detectors))
+    return [span for detect in detectors for span in detect(page)]
 
 
-def _taken_back(view: View, spans: Iterable[Span]) -> Iterator[Span]:
-    for span in spans:
-        start, end = view.back(span.start, span.end)
-        yield span._replace(start=start, end=end)
+def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
+    """What stands in a view near its changes."""
+    for first, last in view.near():
+        for span in _directly(Page(view.text[first:last]), detectors):
+            yield span._replace(start=span.start + first, end=span.end + first)
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:
@@ -100,7 +103,7 @@ def _across_lines(text: str, plain: Sequence[Span], detectors: Sequence[Detector
     if view is None:
         return
     ends = [span.end for span in merged(plain)]
-    for span in _directly(Page(view.text), detectors):
+    for span in _seen(view, detectors):
         start, end = view.back(span.start, span.end)
         before = _BEFORE if span.typed else 0
         if view.seams(max(0, span.start - before), span.end) and _goes_on(text, span, start, end, ends):
@@ -113,6 +116,7 @@ def _goes_on(text: str, span: Span, start: int, end: int, ends: Sequence[int]) -
     if span.kind in ("phone", "cookie"):
         return False
     rest = text[start:end].rpartition("\n")[2].lstrip(" \t>|#*+\"'")
-    if any(start < stop < end for stop in ends):
+    stop = bisect_right(ends, start)
+    if stop < len(ends) and ends[stop] < end:
         return random_looking(rest) and bool(_ONE_WORD.fullmatch(rest))
     return span.typed or (random_looking(span.value) and (any(map(str.isdigit, rest)) or text[end : end + 1] == "@"))

@@ -1,44 +1,53 @@
-"""Finds keys and tokens by their form. Providers give them prefixes and lengths so that leaks can be found.
-
-No pattern can fail after a long match, so that hostile text costs no more than a few passes over it.
-"""
+"""Finds private keys, with or without the line that names them, and secrets that are cut off at the end of a text."""
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 
-from ._rules import cut_off_secret, rules
+from ._rules import cut_off_secret
 from ._spans import Page, Span, compiled
 
-_SHORTEST = 15
-"""Characters of the shortest key, or of its longest part if blanks stand in it."""
 _WINDOW = 400
 """Characters at the end of a text that are looked at, so that hostile text costs no more."""
+_OPENING = (
+    r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d+"
+    r"|M(?<![A-Za-z0-9+/]M)(?P<bare>[A-Za-z0-9+/]{39,}+={0,2})"
+    r"|b3BlbnNzaC1rZXktdjE(?<![A-Za-z0-9+/]b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{21,}+={0,2}"
+)
 _LINES = (
     r"(?:(?:\s|\\+[nrt]|[\"'>|#+*]){0,40}+(?:[A-Za-z][A-Za-z-]{2,20}: [^\n\\\"']{1,80}|[A-Za-z0-9+/]{16,}+={0,2}))*+"
 )
-
-
-def keys(page: Page, /) -> Iterator[Span]:
-    """Find private keys, and what the rules for keys find."""
-    if page.long is None or any(len(word) >= _SHORTEST for word in page.long):
-        for rule in rules("key"):
-            yield from rule(page)
-    if "PRIVATE KEY" in page.text or "Private-Lines" in page.text:
-        yield from private_keys(page)
+_DER = re.compile(
+    rb"\x30(?:[\x00-\x7f]|\x81.|\x82..)(?:\x02\x01[\x00\x01](?:\x30|\x02[\x20-\x7f\x81\x82]|\x04[\x1c-\x48])"
+    rb"|\x30[\x18-\x7f]\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x05)",
+    re.DOTALL,
+)
+"""How a private key begins in DER (PKCS 1, PKCS 8, SEC 1, encrypted PKCS 8). Certificates and public keys begin
+otherwise: they have no version of their own, or stand one level deeper."""
 
 
 def private_keys(page: Page, /) -> Iterator[Span]:
-    """Private keys in PEM and of PuTTY. Without an end, a key goes as far as its lines do."""
+    """Private keys in PEM, of PuTTY, and as bare base64. Without an end, a key goes as far as its lines do."""
+    if not page.keys and "PRIVATE KEY" not in page.text:
+        return
     text = page.text
-    opened = list(compiled(r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d+").finditer(text))
+    opened = [found for found in compiled(_OPENING).finditer(text) if not found["bare"] or _is_der(found[0])]
+    done = 0
     for number, opening in enumerate(opened):
+        if opening.start() < done:
+            continue
         limit = opened[number + 1].start() if number + 1 < len(opened) else len(text)
-        end = _end_of_key(text, opening.end(), limit)
-        if end > opening.end():
-            body = text[opening.end() : end]
-            yield Span(opening.start(), end, "private key", re.sub(r"\\[nr]|[^A-Za-z0-9+/]", "", body))
+        bare = text[opening.start()] != "-" and text[opening.start()] != "P"
+        done = _end_of_key(text, opening.end(), limit)
+        if bare or done > opening.end():
+            body = text[opening.start() if bare else opening.end() : done]
+            yield Span(opening.start(), done, "private key", re.sub(r"\\[nr]|[^A-Za-z0-9+/]", "", body))
+
+
+def _is_der(bare: str) -> bool:
+    return bool(_DER.match(base64.b64decode(bare[:40])))
 
 
 def _end_of_key(text: str, start: int, limit: int) -> int:

@@ -10,25 +10,36 @@ from ._spans import Page, Span, positions
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
-PARTS = ("pass", "pw", "secret", "token", "credential", "key")
+PARTS = tuple(
+    re.findall(
+        r"\S+",
+        "pass pw secret token credential key kennwort mdp contrase clave senha парол 密 口令 パスワード 비밀번호"
+        " wachtwoord hasło lösenord",
+    )
+)
 """Every name of a secret contains one of these."""
 _LONG = 512
 """The closing quote must come within so many characters."""
 _LEAST = 4
 """Characters of the shortest password; keys and tokens are never so short."""
-_NAME = re.compile(rf"(?P<core>{CORE})(?P<rest>[\w.-]{{0,32}})")
+_NAME = re.compile(rf"(?P<core>{CORE})(?:(?<=[码碼令ド호])|(?P<rest>[\w.-]{{0,32}}))")
+_IS = r"""
+    \s (?: [—–] (?=\s) | is | was | are | to | be | as | ist | lautet | est | es | это ) (?!\w)
+    (?: \s (?: now | set \s to | changed \s to) )? :?"""
 _SIGN = re.compile(
     r"""(?x) (?:
       [\\"'`*_\])]{0,6} [ \t]{0,4} (?: : [ ]{0,2} [A-Za-z_][\w.\[\]|, ]{0,32}? [ ]{1,4} = (?!=)   # password: str =
         | (?P<soft> \| | -> | > ) | :?==? | => | : )
       (?: [ ]? [|>][-+]? \s*\n | \*{1,2} )?
     | \\{0,3}["']? [,;]? \s{0,24}? (?: - \s)? \\{0,3}["']? value \\{0,3}["']? \s{0,4} [:=]
-    | (?P<said> ["'`]? (?: \s (?: for | of | at | on ) (?: \s [^\s:]{1,32} ){1,3}? )?
-        \s (?: is | was | are | to | be | as ) (?: \s (?: now | set \s to | changed \s to) )? :? )
+    | (?P<said> ["'`]?
+        (?: \s (?: for | of | at | on | für | von | du | de | del | от | для ) (?: \s [^\s:]{1,32} ){1,3}?
+        (?: : | IS ) | IS ) )
+    | \s? [是为為] \s? :? \s?
     | (?P<listed> \\?["'`] \s? , \s? (?= \\?["'`]) )
     | (?P<beside> [ ] (?= [^\s"'`<>(\[{]{6} ) )
     ) [ \t]{0,24} (?: \n[ \t]{1,24} )? (?: \\?[rbfu](?=["']) )?
-    """
+    """.replace("IS", _IS)
 )
 _QUOTES = frozenset("\"'`\\")
 _QUOTE = re.compile(r"(\\{0,3})([\"'`])")
@@ -40,13 +51,16 @@ _QUOTED = {
     "`": re.compile(r"([^`\"\n]*+)`"),
 }
 _ESCAPED = re.compile(r"([^\"'\n\\]*+)\\{1,3}[\"']")
-_BARE = re.compile(r"(?:[^\s\"'`<>\\,;&|(){}\[\]]++|[,;&(){}\[\]](?![\"'\s\\(){}\[\],;&]|$|[\w.-]{1,32}+\s?[=:(]))*+")
-_REST = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]]*+")
+_BARE = re.compile(
+    r"(?:[^\s\"'`<>\\,;&|(){}\[\]。，；»]++|[,;&(){}\[\]](?![\"'\s\\(){}\[\],;&]|$|[\w.-]{1,32}+\s?[=:(]))*+"
+)
+_REST = re.compile(r"[^\s\"'`<>\\,;&|(){}\[\]。，；»]*+")
 _ENDING = ".,:;!?)]}*"
 _OPENING = ("[", "{", "(", "<", ",", ":", "]", "}", "")
 """What a value without quotes does not begin with: a list, a mapping, a placeholder of ours, the end of a text."""
 _ODD = re.compile(r"[a-zA-Z][!?@#$%^&+=*]|[!?@#$%^&+=*][a-zA-Z]")
 _BEGUN = re.compile(r"\w+\Z")
+_OPAQUE = re.compile(rf"secret|token|credential|(?:{KEYS})[ _-]?key")
 _SMALL = re.compile(r"[a-z]")
 _PATHLIKE = re.compile(r"[/~.]")
 
@@ -59,7 +73,7 @@ class _Value(NamedTuple):
 
 def named(page: Page, /) -> Iterator[Span]:
     """Find values next to the name of a secret, if they look like one."""
-    if not any(part in page.low for part in PARTS):
+    if not any(map(page.low.__contains__, PARTS)):
         return
     done = 0
     for at in _cores(page):
@@ -70,7 +84,7 @@ def named(page: Page, /) -> Iterator[Span]:
             continue
         if value.end - value.start > _LONG:
             done = value.end  # whatever it is: what is inside would be read again and again
-        if value.end - value.start < _LEAST * (1 if name["core"][:2] in ("pa", "pw") else 2):
+        if value.end - value.start < _LEAST * (2 if _OPAQUE.match(name["core"]) else 1):
             continue
         kind = kind_of_core(page.low, *name.span("core"), last=name.end())
         if kind and _is_secret(page.text, name, sign, kind, value):
@@ -109,6 +123,8 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
         return False
     if harmless(said.strip()) or (name["core"] == "pwd" and _PATHLIKE.match(said)):
         return False  # `PWD` is also where a shell is
+    if name["core"] == "clave" and not (random_looking(said) or _ODD.search(said)):
+        return False  # the Spanish word for the key of a mapping, too
     if not value.quoted and expression(text[value.start : value.end + 1]):
         return False
     if sign["said"] and value.quoted:
@@ -147,7 +163,8 @@ def _stands_out(sign: str, kind: str, said: str) -> bool:
 
 def _is_setting(text: str, name: re.Match[str], value: _Value) -> bool:
     """A word may be a password where nothing but a value can stand: in an environment file, a query."""
-    line = text[max(text.rfind("\n", 0, name.start()), name.start() - 64) + 1 : value.start]
+    since = max(0, name.start() - 64)
+    line = text[max(text.rfind("\n", since, name.start()) + 1, since) : value.start]
     if re.fullmatch(r"(?:export |set |ENV )?\s*[A-Z][A-Z0-9_]*=", line):
         return True
     return bool(re.search(r"[?&][\w.-]*=$", line))

@@ -1,54 +1,75 @@
-"""Applies a redactor to every text of a run or an experience. A field that is left out would leak."""
+"""Applies a redactor to every text of a record: a run, an experience, or what a model wrote."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar, cast
 
+from lessonbank import types
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Redactor
-from lessonbank.types import Action, Experience, Json, Lesson, Observation, Step, ToolCall, Trajectory
+from lessonbank.types import Json, Record
 
 from ._redactor import PerRun, Redaction
 from ._words import kind_of_name
 
-R = TypeVar("R")
+R = TypeVar("R", bound=Record)
 Field: TypeAlias = Callable[[str, str], str]
 """The name of a field of some data, or `""`, and its text, to the text that may be kept."""
 
+TEXTS: dict[type[Record], tuple[str, ...]] = {
+    types.Trajectory: ("task", "instructions", "steps", "answer", "error", "metadata", "original"),
+    types.Step: ("thought", "action", "observations"),
+    types.Action: ("text", "calls"),
+    types.ToolCall: ("name", "arguments", "id"),
+    types.Observation: ("text", "name", "call_id"),
+    types.Experience: ("task", "lessons", "attempts", "rejected", "metadata"),
+    types.RunRef: ("verdict",),
+    types.Verdict: ("reason",),
+    types.Lesson: ("title", "description", "content", "provenance"),
+    types.Provenance: ("evidence",),
+    types.Rejected: ("title", "content", "reason"),
+    types.Extraction: ("lessons", "rejected", "notes"),
+    types.Add: ("experience",),
+    types.Replace: ("experience", "reason"),
+    types.Merge: ("experience", "reason"),
+    types.Rejudge: ("verdict", "reason"),
+    types.Retire: ("reason",),
+    types.Restore: ("reason",),
+    types.Rollback: ("reason",),
+    types.Trust: ("reason",),
+}
+"""The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
+_NEVER_EMPTY = frozenset(("task", "title", "content"))
 _NAMES = ("name", "key", "field", "header", "id", "label")
 _LARGE = 10**8
 """The least number that can be a telephone's, a card's or a person's."""
 _GONE = "[removed]"
 
 
-def redacted(run: Trajectory, redactor: Redactor, /) -> Trajectory:
-    """`run` without secrets and personal data: every text of it, arguments and metadata by their names, too.
+def redacted(record: R, redactor: Redactor, /) -> R:
+    """`record` without secrets and personal data: every text of it, arguments and metadata by their names, too.
 
-    Its id stays. Linear in its size.
+    Ids stay. Linear in its size.
 
     Raises:
         UsageError: the redactor gave something that is no text.
     """
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
     field = _field(fresh)
-    task = field("", run.task).strip() or _GONE  # first, so that it reads as the same task does when it is asked for
-    if isinstance(fresh, Redaction):
-        _through(run, _watching(fresh))
-    cleaned = _through(run, field).model_copy(update={"task": task})
-    if isinstance(fresh, Redaction) and fresh.knows:
-        again = _through(cleaned, lambda _, text: fresh.again(text))
-        cleaned = again.model_copy(update={"task": fresh.again(task)})
-    return cleaned
+    if task := getattr(record, "task", ""):
+        field("", task)  # first, so that it reads as the same task does when it is asked for
+    if not isinstance(fresh, Redaction):
+        return _through(record, field)
+    fresh.reserve(whole(record))
+    cleaned = _through(record, field)
+    return _through(cleaned, lambda _, text: fresh.again(text)) if fresh.knows else cleaned
 
 
-def redacted_experience(experience: Experience, redactor: Redactor, /) -> Experience:
-    """`experience` without secrets and personal data: its task, its lessons, its metadata. Raises UsageError."""
-    field = _field(redactor.for_run() if isinstance(redactor, PerRun) else redactor)
-    task = field("", experience.task).strip() or _GONE
-    lessons = tuple(_lesson(lesson, field) for lesson in experience.lessons)
-    metadata = cast("dict[str, Json]", _json(experience.metadata, field))
-    return experience.model_copy(update={"task": task, "lessons": lessons, "metadata": metadata})
+def whole(record: Record, /) -> str:
+    """All that `record` holds as one text, in which every text of it stands, but for escapes."""
+    return str(record.model_dump())
 
 
 def _field(redactor: Redactor) -> Field:
@@ -73,67 +94,25 @@ def checked(told: object, /) -> str:
     return told
 
 
-def _watching(fresh: Redaction) -> Field:
-    def field(_: str, text: str) -> str:
-        fresh.reserve(text)
-        return text
-
-    return field
-
-
-def _through(run: Trajectory, field: Field) -> Trajectory:
-    return run.model_copy(
-        update={
-            "instructions": field("", run.instructions),
-            "steps": tuple(_step(step, field) for step in run.steps),
-            "answer": run.answer and field("", run.answer),
-            "error": run.error and field("", run.error),
-            "metadata": _json(run.metadata, field),
-            "original": tuple(_json(message, field) for message in run.original),
-        }
-    )
+def _through(record: R, field: Field) -> R:
+    names = next(TEXTS[kind] for kind in type(record).__mro__ if kind in TEXTS)
+    told = {name: _told(getattr(record, name), field) for name in names}
+    for name in _NEVER_EMPTY.intersection(told):
+        told[name] = str(told[name]).strip() or (_GONE if getattr(record, name).strip() else "")
+    return record.model_copy(update=told)
 
 
-def _step(step: Step, field: Field) -> Step:
-    action = Action.model_construct(
-        text=field("", step.action.text), calls=tuple(_call(call, field) for call in step.action.calls)
-    )
-    seen = tuple(_observation(observation, field) for observation in step.observations)
-    return step.model_copy(update={"thought": field("", step.thought), "action": action, "observations": seen})
-
-
-def _call(call: ToolCall, field: Field) -> ToolCall:
-    told = call.arguments
-    arguments = field("", told) if isinstance(told, str) else _json(cast("Json", told), field)
-    return call.model_copy(
-        update={"name": field("", call.name), "arguments": arguments, "id": call.id and field("", call.id)}
-    )
-
-
-def _observation(seen: Observation, field: Field) -> Observation:
-    told = {
-        "text": field("", seen.text),
-        "name": seen.name and field("", seen.name),
-        "call_id": seen.call_id and field("", seen.call_id),
-    }
-    return seen.model_copy(update=told)
-
-
-def _lesson(lesson: Lesson, field: Field) -> Lesson:
-    told = {name: field("", getattr(lesson, name)) for name in ("title", "description", "content")}
-    return lesson.model_copy(
-        update={**told, "title": told["title"].strip() or _GONE, "content": told["content"].strip() or _GONE}
-    )
-
-
-def _json(value: Json, field: Field, name: str = "") -> Json:
+def _told(value: object, field: Field, name: str = "") -> object:
     """`value` with every text in it redacted, under the names that lead to it. Numbers go where they are secrets."""
     if isinstance(value, str):
         return field(name, value)
-    if isinstance(value, list):
-        return [_json(part, field, name) for part in value]
+    if isinstance(value, Record):
+        return _through(value, field)
+    if isinstance(value, tuple | list):
+        told = (_told(part, field, name) for part in cast("list[object]", value))
+        return tuple(told) if isinstance(value, tuple) else list(told)
     if isinstance(value, dict):
-        return _mapping(value, field)
+        return _mapping(cast("dict[str, Json]", value), field)
     return _number(value, field, name) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -146,16 +125,14 @@ def _number(value: int, field: Field, name: str) -> Json:
 
 
 def _mapping(data: dict[str, Json], field: Field) -> dict[str, Json]:
-    """`{"name": "password", "value": …}` names its value beside it."""
+    """`{"name": "password", "value": …}` names its value. Where two keys become one, the later has a number."""
     beside = next((v for k in _NAMES if isinstance(v := data.get(k), str) and len(v) < 80), "value")
     told: dict[str, Json] = {}
+    twins = Counter[str]()
     for key, value in data.items():
-        told[_free(field("", key), told)] = _json(value, field, beside if key == "value" else key)
+        free = base = field("", key)
+        while free in told:
+            twins[base] += 1
+            free = f"{base} ({twins[base] + 1})"
+        told[free] = cast("Json", _told(value, field, beside if key == "value" else key))
     return told
-
-
-def _free(key: str, told: dict[str, Json]) -> str:
-    """`key`, or the same with a number where two keys were made one: no value is lost."""
-    if key not in told:
-        return key
-    return next(new for n in range(2, len(told) + 3) if (new := f"{key} ({n})") not in told)

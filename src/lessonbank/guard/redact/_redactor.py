@@ -118,7 +118,7 @@ def _is_number(text: str, span: Span) -> bool:
     """Whether a bare number of a JSON text goes. Its placeholder needs quotes that the number did not have."""
     if text[:1] not in "{[" or not text[span.start : span.end].isdigit():
         return False
-    before, after = text[: span.start][-12:].rstrip(), text[span.end : span.end + 12].lstrip()
+    before, after = text[max(0, span.start - 12) : span.start].rstrip(), text[span.end : span.end + 12].lstrip()
     return before[-1:] in (":", ",", "[") and after[:1] in (",", "]", "}", "")
 
 

@@ -1,4 +1,7 @@
-"""Rules that find a secret by its form or by what stands before it. They are data: `rules.toml`."""
+"""Finds secrets by their form or their place. The rules are data, and `rules.toml` says what they mean.
+
+A rule is tried only where one of its words stands, so that a hundred of them cost a text a few passes over it.
+"""
 
 from __future__ import annotations
 
@@ -6,77 +9,114 @@ import base64
 import binascii
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ._spans import Page, Span, compiled
-from ._words import expression, harmless, random_looking
+from ._spans import Page, Span, compiled, places
+from ._words import expression, harmless, random_looking, unspeakable, wilful
 
 _LINE = 160
 """Characters before an option in which its command is looked for."""
+_HEAD = 3
+_HEADS = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z0-9]..))")
+"""Where the word of a key may begin."""
+_SESSION = re.compile(r"(?i)sess|sid|auth|token|jwt|csrf|xsrf|login|user|uid|\bid\b|key|secret|remember|account")
+_DATABASE = re.compile(r"(?i:postgres(?:ql)?|mysql|mongodb|amqps?|rediss?|mssql|sqlserver)(?:\+[a-z0-9]{1,16})?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of the file, which says what the fields mean."""
+    """One row of the file."""
 
     kind: str
-    keywords: tuple[str, ...]
-    regex: str
+    words: tuple[str, ...]
+    rest: str
     check: str = ""
+    before: int = 0
+    commands: tuple[str, ...] = ()
     typed: bool = True
-    """Whether the form alone gives the secret away. If not, the keywords are in lower case."""
+    """Whether the form alone gives the secret away. If not, the words are in lower case."""
 
-    def __call__(self, page: Page, /) -> Iterable[Span]:
-        """What the rule finds in a text that has one of its keywords."""
-        text = page.text if self.typed else page.low
-        for keyword in self.keywords:  # a plain loop: dozens of rules ask this of every text
-            if keyword in text:
-                return self.search(page.text)
-        return ()
+    def at(self, word: str, page: Page, /) -> Iterator[Span]:
+        """What the rule finds behind each place of a word."""
+        text, rest = page.text, compiled(self.rest)
+        group = rest.groupindex.get("secret", 0)
+        glued, done = word[0].isalnum() and not self.before, 0
+        for at in places(text if self.typed else page.low, word):
+            if at < done or (glued and at and text[at - 1].isascii() and text[at - 1].isalnum()):
+                continue
+            found = rest.match(text, at + len(word))
+            done = found.end() if found else done  # what was read once is not read again from its middle
+            if found and (not self.check or _CHECKS[self.check](found, at)) and self._is_asked(page, at):
+                start = found.start(group) if group else at - self.before
+                yield Span(start, found.end(group), self.kind, text[start : found.end(group)], self.typed)
 
-    def search(self, text: str, /) -> Iterator[Span]:
-        """What the rule finds, whether a keyword is there or not."""
-        pattern = compiled(self.regex)
-        group = pattern.groupindex.get("secret", 0)
-        for found in pattern.finditer(text):
-            if found[group] and (not self.check or _CHECKS[self.check](found)):
-                yield Span(*found.span(group), self.kind, found[group], self.typed)
+    def _is_asked(self, page: Page, at: int) -> bool:
+        """Whether one of the commands stands before it in the line. `docker -p` is an option for ports."""
+        if not self.commands:
+            return True
+        line = page.low[max(0, at - _LINE) : at].rpartition("\n")[2]
+        return any(word in line for word in self.commands) and ("docker" not in self.commands or "login" in line)
 
 
 @cache
 def rules(table: str, /) -> tuple[Rule, ...]:
     """The rules of one table."""
-    typed = table == "key"
-    return tuple(
-        Rule(row["kind"], tuple(row["keywords"]), row["regex"], row.get("check", ""), typed) for row in _file()[table]
-    )
+    return tuple(_rule(table, *row) for row in _file()[table])
 
 
-def places(page: Page, /) -> Iterator[Span]:
-    """Secrets that only their place gives away: in an address, a header, a cookie, on a command line."""
-    for rule in rules("place"):
-        yield from rule(page)
-    for rule in rules("option"):
-        yield from passwords(rule, page)
+def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", commands: str = "") -> Rule:
+    named, before = ("", check) if isinstance(check, int) else (check, 0)
+    return Rule(kind, tuple(words.split()), rest, named, before, tuple(commands.split()), table == "keys")
 
 
-def passwords(rule: Rule, page: Page, /) -> Iterator[Span]:
-    """Values of an option, if one of its commands stands before it in the line."""
-    for span in rule(page):
-        line = page.low[max(0, span.start - _LINE) : span.start].rpartition("\n")[2]
-        # The option `-p` of docker is one for ports, except when it logs in.
-        if any(word in line for word in rule.keywords) and ("docker" not in rule.keywords or "login" in line):
-            yield span
+@cache
+def _by_head() -> dict[str, list[tuple[str, Rule]]]:
+    """The rules for keys by the first three letters of their words; by `""` those to be looked for one by one."""
+    heads: dict[str, list[tuple[str, Rule]]] = {"": []}
+    for rule in rules("keys"):
+        for word in rule.words:
+            stands_first = len(word) >= _HEAD and word[0].isalnum() and not rule.before
+            heads.setdefault(word[:_HEAD] if stands_first else "", []).append((word, rule))
+    return heads
+
+
+@cache
+def _by_word() -> tuple[tuple[str, Rule], ...]:
+    return tuple((word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words)
+
+
+def ruled(page: Page, /) -> Iterator[Span]:
+    """Find what the rules find: keys by their form, other secrets by their place."""
+    if page.keys:
+        heads = _by_head()
+        for head in ("", *heads.keys() & set(_HEADS.findall(page.keys))):
+            for word, rule in heads[head]:
+                if word in page.keys:
+                    yield from rule.at(word, page)
+    low = page.low
+    for word, rule in _by_word():
+        if word in low:
+            yield from rule.at(word, page)
 
 
 @cache
 def cut_off_secret() -> re.Pattern[str]:
     """How a text ends that was cut off inside a secret."""
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_file()['cut_off']['regexes'])})\Z")
+    begun = (
+        rf"(?:{'|'.join(map(re.escape, rule.words))})[\w.=+/~-]{{{_half(rule.rest)},}}"
+        for rule in rules("keys")
+        if not rule.before and len(rule.words[0]) > 1
+    )
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join((*begun, *_file()['cut_off']))})\Z")
+
+
+def _half(rest: str) -> int:
+    """Half of the characters that a rule asks for at least."""
+    return max(6, sum(map(int, re.findall(r"\{(\d+)", rest))) // 2)
 
 
 @cache
@@ -90,35 +130,35 @@ def _file() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 
 
-def _is_mixed(found: re.Match[str]) -> bool:
-    """A name such as `sk-learn-contrib-names` has a key's prefix, but not its digits and capitals."""
+def _is_mixed(found: re.Match[str], _: int) -> bool:
+    """A name such as `sk-learn-contrib-names` has a key's beginning, but not its digits and capitals."""
     body = found[0]
     return any(c.isdigit() for c in body) and (any(c.isupper() for c in body) or bool(re.search("[0-9a-f]{24}", body)))
 
 
-def _is_jwt(found: re.Match[str]) -> bool:
-    """The first part is the JSON of a header. The pattern matches the first part alone, too, to stay linear."""
+def _is_jwt(found: re.Match[str], at: int) -> bool:
+    """The first part is the JSON of a header. The rule matches the first part alone, too, to stay linear."""
     if found["rest"] is None:
         return False
-    head = found["head"][:400]
+    head = found.string[at : found.end("head")][:400]
     try:
         return base64.urlsafe_b64decode(head[: len(head) // 4 * 4]).lstrip()[:1] == b"{"
     except binascii.Error:
         return False
 
 
-def _is_value(found: re.Match[str]) -> bool:
+def _is_value(found: re.Match[str], _: int) -> bool:
     """Whether the secret is a value and neither a placeholder, an option nor code."""
     value = found["secret"]
     return len(value) > 2 and not harmless(value) and not value.startswith("-") and not expression(value)
 
 
-def _is_token(found: re.Match[str]) -> bool:
+def _is_token(found: re.Match[str], _: int) -> bool:
     value = found["secret"]
     return not harmless(value) and (random_looking(value) or (len(value) >= 24 and value.isalnum()))
 
 
-def _is_basic(found: re.Match[str]) -> bool:
+def _is_basic(found: re.Match[str], _: int) -> bool:
     """Whether the secret is a name and a password in base64, as basic authentication sends them."""
     value = found["secret"]
     try:
@@ -127,11 +167,23 @@ def _is_basic(found: re.Match[str]) -> bool:
         return False
 
 
-_CHECKS: dict[str, Callable[[re.Match[str]], bool]] = {
+def _is_cookie(found: re.Match[str], at: int) -> bool:
+    """Whether one of the cookies may be a session's: `theme=dark` is none."""
+    pairs = [f"{found['name']}={found['secret']}"] if "name" in found.groupdict() else found["secret"].split(";")
+    told = (pair.strip().partition("=") for pair in pairs)
+    return _is_value(found, at) and any(
+        bool(_SESSION.search(name)) or random_looking(value) or unspeakable(value) for name, _, value in told
+    )
+
+
+_CHECKS: dict[str, Callable[[re.Match[str], int], bool]] = {
     "mixed": _is_mixed,
-    "digits": lambda found: any(map(str.isdigit, found[0])),
+    "digits": lambda found, _: any(map(str.isdigit, found[0])),
     "jwt": _is_jwt,
     "value": _is_value,
+    "wilful": lambda found, at: _is_value(found, at) and wilful(found["secret"]),
+    "database": lambda found, at: bool(_DATABASE.search(found.string, max(0, at - 32), at)) and _is_value(found, at),
     "token": _is_token,
     "basic": _is_basic,
+    "cookie": _is_cookie,
 }

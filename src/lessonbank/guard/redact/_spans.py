@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
 
@@ -24,23 +24,25 @@ class Span(NamedTuple):
     """Whether its form alone gives it away; else what stands beside it does."""
 
 
-LONG = 12
-"""Characters without a blank among them below which a word is neither a key nor something encoded."""
-_BRIEF = 4096
-"""Characters of a text above which some word is nearly always long."""
+_WORD = re.compile(r"\S{12,}")
+"""A shorter word is neither a key nor something encoded."""
+_KEY = 15
+"""Characters of the shortest key, or of its longest part if blanks stand in it."""
 
 
 class Page:
     """A text and what all detectors need of it, computed once."""
 
-    __slots__ = ("long", "low", "text")
+    __slots__ = ("keys", "long", "low", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.low = text.replace("\u0130", "I").lower()
         """The same in lower case, with the same places: the one letter that would grow is exchanged first."""
-        self.long = [w for w in text.split() if len(w) >= LONG] if len(text) <= _BRIEF else None
-        """The words of 12 characters or more. `None` if the text is too long to look."""
+        self.long: list[str] = _WORD.findall(text)
+        """The words of 12 characters or more."""
+        self.keys = "\n".join(word for word in self.long if len(word) >= _KEY)
+        """The words that may be keys: what is not among them need not be looked for in the text."""
 
 
 Detector: TypeAlias = Callable[[Page], Iterable[Span]]
@@ -68,12 +70,14 @@ def _joined(first: Span, second: Span) -> Span:
     return named._replace(start=first.start, end=max(first.end, second.end))
 
 
+def places(text: str, word: str, /) -> Iterator[int]:
+    """Where `word` begins in `text`."""
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
 def positions(page: Page, words: Sequence[str], /) -> list[int]:
     """Where one of `words` (in small letters) begins, in order."""
-    found: list[int] = []
-    for word in words:
-        at = page.low.find(word)
-        while at >= 0:
-            found.append(at)
-            at = page.low.find(word, at + len(word))
-    return sorted(set(found))
+    return sorted({at for word in words for at in places(page.low, word)})

@@ -5,7 +5,7 @@ Each view knows where its characters come from, so that what is found in it can 
 
 from __future__ import annotations
 
-import base64
+import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,15 +19,18 @@ _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff]+"
 )
-_ESCAPE = re.compile(r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
-_ENTITY = re.compile(r"&(quot|amp|#39|#34|#64|#x40);")
+_CODED = re.compile(
+    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
+    r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
+)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
-_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _BREAK = re.compile(r"\n[ \t>|#*+│]{0,24}[\"']?(?=[\w+/=.@-]{2})")
 _TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
 _HEAD = re.compile(r"[\w+/=.@-]{2,32}")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
+_NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
+"""What a secret has and words of prose have not."""
 
 _LETTERS = "A-Za-z0-9+/_-"
 _RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
@@ -35,6 +38,10 @@ _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)
 """How a run goes on that was broken into lines of equal length."""
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 """One digit more than the letters need is left where the text was cut off."""
+_HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
+_NEAR = 400
+"""Characters on both sides of a change in which a secret may stand that shows only after it."""
+_BLANK = re.compile(r"\s")
 _READABLE = re.compile(rb"[\x20-\x7e\s]{8,}")
 
 
@@ -50,6 +57,24 @@ class View:
         """Where in the text itself the characters from `start` to `end` come from."""
         (first, begin, changed), (last, stop, width) = self._piece(start), self._piece(end - 1)
         return begin + (0 if changed else start - first), stop + (width or end - last)
+
+    def near(self) -> Iterator[tuple[int, int]]:
+        """The parts of this text in which something may be read that the text itself does not show, in order."""
+        start = end = 0
+        for at, *_ in self.pieces[1:]:
+            if at - _NEAR > end:
+                if end:
+                    yield start, end
+                start = self._blank(at - _NEAR, at)
+            end = self._blank(at + _NEAR, at + 2 * _NEAR)
+        yield start, end if self.pieces[1:] else len(self.text)
+
+    def _blank(self, start: int, end: int) -> int:
+        """A place from `start` to `end` where no word is cut in two."""
+        if start <= 0 or start >= len(self.text):
+            return min(max(start, 0), len(self.text))
+        found = _BLANK.search(self.text, start, end)
+        return found.start() if found else start
 
     def seams(self, start: int, end: int, /) -> bool:
         """Whether something between `start` and `end` was taken out or put in another form."""
@@ -85,24 +110,17 @@ def visible(text: str, /) -> View | None:
     return hidden or (View(plain) if plain != text else None)
 
 
-def _decoder(sign: str, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> Look:
-    def look(text: str, /) -> View | None:
-        found = pattern.finditer(text) if sign in text else ()
-        return changed(text, ((*one.span(), meaning(one)) for one in found))
-
-    return look
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[1], found[1]) if found[1] else chr(int(found[2] or found[3], 16))
+def decoded_signs(text: str, /) -> View | None:
+    """As JSON and code, a page of HTML or an address mean it, however often it was escaped."""
+    if not any(sign in text for sign in "\\&%"):
+        return None
+    return changed(text, ((*found.span(), _meaning(found)) for found in _CODED.finditer(text)))
 
 
-unescaped = _decoder("\\", _ESCAPE, _escaped)
-"""As JSON and code mean it, however often it was escaped."""
-unmarked = _decoder("&", _ENTITY, lambda found: _ESCAPED[found[1]])
-"""As a page of HTML means it."""
-percent_decoded = _decoder("%", _PERCENT, lambda found: chr(int(found[1], 16)))
-"""As an address means it."""
+def _meaning(found: re.Match[str]) -> str:
+    code = found[2] or found[3] or found[5]
+    sign = found[1] or found[4]
+    return chr(int(code, 16)) if code else _ESCAPED.get(sign, sign)
 
 
 def unbroken(text: str, /) -> View | None:
@@ -117,7 +135,7 @@ def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
         before = text[max(0, found.start() - 40) : found.start()].rstrip(" \t\r\\+\"'")
         half = _TAIL.search(before)
         rest = _HEAD.match(text, found.end())
-        if half and rest and len(half[0]) + len(rest[0]) >= _LEAST:
+        if half and rest and len(half[0]) + len(rest[0]) >= _LEAST and _NO_WORD.search(half[0] + rest[0]):
             yield max(0, found.start() - 40) + len(before), found.end(), ""
 
 
@@ -148,14 +166,14 @@ def _may_be_text(token: str) -> bool:
 def _readings(token: str) -> Iterator[str]:
     """What a token says, and what its end says where it is glued to a path or a name."""
     if _HEX.fullmatch(token):
-        if said := _readable(bytes.fromhex(token[: len(token) // 2 * 2])):
+        if _HEX_TEXT.search(token) and (said := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
             yield said
         return
-    whole = re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
+    whole = token if token.isalnum() else re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
     for body in whole.split("="):  # lines that each end with the sign were encoded one by one
         for shift in range(4 if "/" in body or "+" in body else 1):
             rest = body[shift:]
-            if said := _readable(base64.b64decode(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
+            if said := _readable(binascii.a2b_base64(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
                 yield said
 
 
@@ -163,4 +181,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (visible, unescaped, unmarked, percent_decoded)
+VIEWS: tuple[Look, ...] = (visible, decoded_signs)

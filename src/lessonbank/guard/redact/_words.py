@@ -7,19 +7,27 @@ import re
 from collections import Counter
 
 KEYS = "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage"
+ABROAD = (
+    r"passwort|kennwort|mots?[ _-]de[ _-]passe|(?<![a-z])mdp|contrase(?:ñ|n\u0303?)a|(?<![a-z])clave(?![a-z])"
+    r"|(?<![a-z])senha|парол[ьяюе]м?|密[码碼]|口令|パスワード|비밀번호|wachtwoord|(?<!\w)hasło|lösenord"
+)
+"""A password in German, French, Spanish, Portuguese, Russian, Chinese, Japanese, Korean, Dutch, Polish, Swedish."""
 CORE = (
-    r"passw(?:or)?d|passwd|pwd|pass[ _-]?phrase|pass[ _-]?code|secret|token|credential"
-    r"|(?<![a-z])pw(?=[\"' ]{0,2}[:=,])|(?<![a-z])pass(?=[\"'] ?[:=,]|=|$)"
+    rf"passw(?:or)?d|passwd|pwd|pass[ _-]?phrase|pass[ _-]?code|secret|token|credential|{ABROAD}"
+    r"|(?<![a-z])pw(?=[\"' ]{0,2}[:=,])|(?<![a-z])pass(?=[\"'] ?[:=,]|=|$)|(?<=_)pass(?=[\"' ]{0,2}[:=])"
     rf"|(?:{KEYS})[ _-]?key"
 )
 STEMS = (
     "passw", "pwd", "secret", "token", "credential",
+    "kennwort", "mdp", "contrase", "clave", "senha", "парол", "密码", "密碼", "口令", "パスワード", "비밀번호",
+    "wachtwoord", "hasło", "lösenord", *(f"mot{s}{gap}de{gap}passe" for s in ("", "s") for gap in " _-"),
     *(f"pw{mark}" for mark in ":= \"'"),
-    *(f"pass{mark}" for mark in "=\"'"),
+    *(f"pass{mark}" for mark in "=:\"' "),
     *(f"pass{gap}{part}" for gap in ("", " ", "_", "-") for part in ("phrase", "code")),
 )  # fmt: skip
 """How a core begins that is no key."""
 _CORE = re.compile(CORE)
+_ABROAD = re.compile(ABROAD)
 _COUNTS = re.compile(
     r"(?:max|min|num|n|total|input|output|prompt|completion|cached|reasoning|next|page|prev|previous|continuation"
     r"|pagination|pad|eos|bos|unk|sep|cls|mask|stop|special|start|end|first|last|per|new|unknown|unexpected)[ _-]?$"
@@ -27,7 +35,7 @@ _COUNTS = re.compile(
 _ABOUT = re.compile(
     r"(?:s?(?:count|limit|budget|usage|type|length|len|size|names?|ur[li]|endpoint|path|file|dir|field|label|hint|policy|reset"
     r"|expir|ttl|age|rotation|version|prefix|required|min|max|input|box|placeholder|helper|manager|provider|class"
-    r"|format|error|valid|strength|at$|on$|in$|idx|index|id$|ids$|per|used|left|remaining)|is[ei]|iz|s$)"
+    r"|format|error|valid|strength|at$|on$|in$|idx|index|id$|ids$|per|used|left|remaining|l(?:än|ae|)ngen?|datei|feld|regel|richtlinie|hinweis)|is[ei]|iz|s$)"
 )
 _JOINTS = re.compile(r"[^a-z0-9]")
 _HARMLESS = re.compile(
@@ -36,7 +44,8 @@ _HARMLESS = re.compile(
     (?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credentials?|(?:api|access|secret|private|auth)?[ _-]?key|value|
        example|string|str|text|varchar|bytes?|int|integer|number|bool|object|any|null|none|nil|true|false|undefined|
        unknown|required|optional|empty|default|redacted|removed|hidden|masked|n/?a|tbd|todo|env|environment|changeme|
-       here|test|dummy|fake|foo|bar|baz|invalid|valid|missing|incorrect|wrong|expired|bearer|basic|self|input|hash|uuid)
+       here|test|dummy|fake|foo|bar|baz|invalid|valid|missing|incorrect|wrong|expired|bearer|basic|self|input|hash|uuid|
+       erforderlich|pflichtfeld|obligatoire|requis|obligatori[ao]|requerid[ao]|обязательно|必填|不能为空)
     (?:[ _-]?here|s)?
     | [*xX.•·\#_-]+ | <.*> | \[.*\] | \{.* | %[sdr] | %\(\w+\)s | %\w+% | \(.*\) | --[a-z-]+ | \.\.\.+.*
     | \$(?:\w*|[({].*) | [a-z]+:// .*
@@ -82,7 +91,7 @@ def kind_of_core(low: str, start: int, end: int, /, *, last: int | None = None) 
     about = _JOINTS.sub("", low[end : len(low) if last is None else last])
     if _ABOUT.match(about) or (core == "token" and _COUNTS.search(low[max(0, start - 16) : start])):
         return None
-    if core.startswith("p") and not core.endswith("key"):
+    if (core.startswith("p") and not core.endswith("key")) or _ABROAD.fullmatch(core):
         return "password"
     if core == "token":
         return "token"

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lessonbank.errors import UsageError
-from lessonbank.guard.trust import MERGE
+from lessonbank.guard.trust import MERGE, MERGED
 from lessonbank.types import Change, Experience, Lesson, Merge, Provenance, Restore, Retire, VerdictSource
-
-MERGED = "merged"
-"""The key of an experience's metadata under which a merge keeps {merged lesson id: [source lesson ids]}."""
 
 LONGEST_TASK = 2_000
 _LEAST_SURE_FIRST: tuple[VerdictSource, ...] = ("judge", "framework_error", "human", "ground_truth")

@@ -44,11 +44,11 @@ async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:
     """What the policy decides about `new`.
 
     Raises:
-        UsageError: it speaks for a person.
+        UsageError: it speaks for a person, or for the ledger.
     """
     decided = await policy(new)
-    if any(isinstance(change, Edit) or (isinstance(change, Trust) and change.by == "person") for change in decided):
-        raise UsageError("a consolidator cannot speak for a person: approving and editing lessons is theirs to do")
+    if any(isinstance(c, Edit) or (isinstance(c, Trust) and c.by != "corroboration") for c in decided):
+        raise UsageError("a consolidator cannot speak for a person or the ledger: approving and editing are theirs")
     return decided
 
 

@@ -29,6 +29,7 @@ class TimesShown:
     """The number of recalls a lesson was shown in: what is never shown goes first.
 
     A merged lesson stands for its sources, so recalls that showed one of them are its own; unmerging gives them back.
+    Imported recalls do not count.
     """
 
     store: Store
@@ -39,7 +40,7 @@ class TimesShown:
         merged = successors([entry async for entry in journal])
         shown: Counter[str] = Counter()
         async for recall in self.store.receipts(scope=scope):
-            seen = {candidate.lesson_id for candidate in recall.candidates if candidate.shown}
+            seen = {c.lesson_id for c in recall.candidates if c.shown and not recall.imported}
             shown.update(seen.union(*(reached(merged, id) for id in seen if id in merged)))
         return {lesson.id: float(shown[lesson.id]) for lesson in lessons}
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lessonbank.guard import one_line
-from lessonbank.guard.gate import lessons_in
 
 from .parsing import Draft
 
@@ -36,8 +35,7 @@ def grounded(
     `shown` holds the step numbers of each run, in the order the model saw them. Evidence is rewritten as `step 7`, or
     `run 2, step 3` where there are several runs; references to steps that were not shown are taken out.
     """
-    told = instructions[:_MOST_INSTRUCTIONS]
-    known, remembered = _shingles(told), _shingles("\n".join(lessons_in([told])))
+    known = _shingles(instructions[:_MOST_INSTRUCTIONS])
     kept: list[Draft] = []
     notes: list[str] = []
     for draft in drafts:
@@ -47,8 +45,6 @@ def grounded(
             notes.append(f"{title!r} cites what the run does not show: {', '.join(missing[:4])}")
         if not named:
             notes.append(f"{title!r} was dropped: no step of the run is evidence for it")
-        elif _restates(draft.content, remembered):
-            notes.append(f"{title!r} was dropped: it repeats a lesson that memory had shown")
         elif _restates(draft.content, known):
             notes.append(f"{title!r} was dropped: it repeats the agent's instructions")
         else:

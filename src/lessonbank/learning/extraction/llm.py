@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Self
 
+from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank._version import VERSION
@@ -114,7 +115,7 @@ class LLMExtractor:
             ModelError: the model failed.
         """
         usable, notes = _usable(attempts)
-        runs = self._rendered(usable)
+        runs = await to_thread.run_sync(self._rendered, usable)
         if len(runs) < len(usable):
             notes.append(f"{len(usable) - len(runs)} of {len(usable)} attempts were left out: the budget is too small")
         if not runs:
@@ -129,7 +130,7 @@ class LLMExtractor:
         prompt = self._prompts[role]
         schema: type[BaseModel] = ContrastLessons if role == "contrast" else Lessons
         completion = await model.generate(
-            prompt.render(**self._slots(prompt, runs, limit)),
+            await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, runs, limit))),
             temperature=self._temperature,
             schema=schema if self._structured else None,
         )
@@ -137,7 +138,7 @@ class LLMExtractor:
             parsed = parse_lessons(completion.text, limit=limit * _SPARE)
         except ExtractionError as error:
             raise ExtractionError(str(error), usage=completion.usage) from error
-        drafts, dropped = self._held_to(runs, parsed.lessons)
+        drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
         if len(drafts) > limit:
             dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
         return Extraction(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from anyio import to_thread
 from pydantic import BaseModel
 
 from lessonbank.errors import PromptError, UsageError
 from lessonbank.guard import fence, nonce
 from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import LanguageModel, Message
 from lessonbank.text.rendering import View, render
 from lessonbank.types import Trajectory, Verdict
 
@@ -66,16 +68,19 @@ class LLMJudge:
         if is_blank(trajectory):
             return unknown("The agent did nothing in this run: there is nothing to judge.")
         code = nonce()
-        run = fence(render(trajectory, budget=self.budget, view=self.view), label="run", nonce=code)
         return await ask(
             self.model,
-            self.prompt.render(run=run, check=code),
+            await to_thread.run_sync(self._question, trajectory, code),
             prompt=self.prompt,
             read=lambda text: parse_verdict(text, nonce=code),
             decide=self._decide,
             temperature=self.temperature,
             schema=JudgeReply,
         )
+
+    def _question(self, trajectory: Trajectory, code: str, /) -> Sequence[Message]:
+        run = fence(render(trajectory, budget=self.budget, view=self.view), label="run", nonce=code)
+        return self.prompt.render(run=run, check=code)
 
     def _decide(self, reading: Reading, /) -> Verdict:
         """What becomes of a reading: too unsure is `unknown`; a verdict without a figure counts as just sure enough."""

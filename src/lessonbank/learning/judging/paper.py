@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from anyio import to_thread
+
 from lessonbank.guard import fence, nonce
 from lessonbank.prompts import Prompt, load
-from lessonbank.protocols import LanguageModel
+from lessonbank.protocols import LanguageModel, Message
 from lessonbank.text.rendering import estimate_tokens, excerpt, render, render_steps
 from lessonbank.types import Trajectory, Verdict
 
@@ -46,15 +48,18 @@ class PaperJudge:
         """The model's verdict on `trajectory`, or `unknown` where there is none."""
         if is_blank(trajectory):
             return unknown("The agent did nothing in this run: there is nothing to judge.")
-        shown = _web(trajectory, self.budget) if self.domain == "web" else _code(trajectory, self.budget)
         return await ask(
             self.model,
-            self.prompt.render(run=fence(shown, label="run", nonce=nonce())),
+            await to_thread.run_sync(self._question, trajectory),
             prompt=self.prompt,
             read=parse_verdict,
             decide=_decide,
             temperature=0.0,
         )
+
+    def _question(self, trajectory: Trajectory, /) -> Sequence[Message]:
+        shown = _web(trajectory, self.budget) if self.domain == "web" else _code(trajectory, self.budget)
+        return self.prompt.render(run=fence(shown, label="run", nonce=nonce()))
 
 
 def _decide(reading: Reading, /) -> Verdict:

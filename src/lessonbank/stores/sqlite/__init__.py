@@ -17,11 +17,12 @@ import anyio
 from anyio import to_thread
 
 from lessonbank.errors import UsageError
+from lessonbank.guard import check_scope
 from lessonbank.stores._changes import check_settlement, lone_rollback
 from lessonbank.stores._erasure import check_erasures
 from lessonbank.stores._listing import Asked, wanted_states
 from lessonbank.stores._packing import packed_records, unpacked
-from lessonbank.stores._records import checked_scope, encodable, loaded
+from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
@@ -96,31 +97,31 @@ class SqliteStore:
 
     async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
         """See `Store.keep`."""
-        where, runs = checked_scope(scope), tuple(trajectories)
+        where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
         return await self._write(_write.keep, where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
-        return await self._read(_read.learned, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.learned, check_scope(scope), tuple(trajectory_ids))
 
     async def holding(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Experience | None:
         """See `Store.holding`."""
-        return await self._read(_read.holding, checked_scope(scope), tuple(trajectory_ids))
+        return await self._read(_read.holding, check_scope(scope), tuple(trajectory_ids))
 
     async def pending(self, *, scope: str, limit: int | None = None, after: str | None = None) -> Sequence[Trajectory]:
         """See `Store.pending`."""
-        where, bound = checked_scope(scope), -1 if limit is None else max(limit, 0)
+        where, bound = check_scope(scope), -1 if limit is None else max(limit, 0)
         blobs = await self._read(_listing.pending, where, bound, after)
         return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
-        return await self._read(_read.trajectory, checked_scope(scope), id)
+        return await self._read(_read.trajectory, check_scope(scope), id)
 
     async def get_run(self, id: str, /, *, scope: str) -> Run:
         """See `Store.get_run`."""
-        return await self._read(_listing.run, checked_scope(scope), id)
+        return await self._read(_listing.run, check_scope(scope), id)
 
     async def list_runs(
         self,
@@ -135,7 +136,7 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Run]:
         """See `Store.list_runs`."""
-        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.runs, outcome=outcome, status=status), asked)
 
     async def apply(
@@ -152,7 +153,7 @@ class SqliteStore:
         unchanged: Sequence[Experience] = (),
     ) -> Sequence[JournalEntry]:
         """See `Store.apply`."""
-        check_settlement(settlement, scope=checked_scope(scope))
+        check_settlement(settlement, scope=check_scope(scope))
         if not (changes or vectors or settlement):
             self._database.check_open()
             return []
@@ -177,16 +178,16 @@ class SqliteStore:
         approved_by: str | None = None,
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
-        where, by = checked_scope(scope), encodable(approved_by) if approved_by else None
+        where, by = check_scope(scope), encodable(approved_by) if approved_by else None
         return await self._write(_importing.import_records, portions, where, encodable(writer), by)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
-        return await self._read(_read.experience, checked_scope(scope), id)
+        return await self._read(_read.experience, check_scope(scope), id)
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
-        return await self._read(_read.owner, checked_scope(scope), lesson_id)
+        return await self._read(_read.owner, check_scope(scope), lesson_id)
 
     async def list_lessons(
         self,
@@ -202,20 +203,20 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Lesson]:
         """See `Store.list_lessons`."""
-        asked = Asked(checked_scope(scope), text, metadata, None, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
         return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
-        return self._stream(_read.SCAN, (checked_scope(scope),), lambda row: experience_of(*row))
+        return self._stream(_read.SCAN, (check_scope(scope),), lambda row: experience_of(*row))
 
     async def nearest(
         self, vector: Vectors, /, *, scope: str, space: str, limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Match]:
         """See `Store.nearest`."""
         find = partial(
-            _vector_search.nearest, scope=checked_scope(scope), space=encodable(space), limit=limit, exclude=exclude
+            _vector_search.nearest, scope=check_scope(scope), space=encodable(space), limit=limit, exclude=exclude
         )
         return await self._rank(find, vector)
 
@@ -225,7 +226,7 @@ class SqliteStore:
         """`nearest`, and whether `unindexed` names anything (then `None`), of one moment: with one look at the file."""
         find = partial(
             _vector_search.nearest_unless_missing,
-            scope=checked_scope(scope),
+            scope=check_scope(scope),
             space=encodable(space),
             limit=limit,
             lessons=lessons,
@@ -234,7 +235,7 @@ class SqliteStore:
 
     async def search(self, query: str, /, *, scope: str, limit: int, exclude: Collection[str] = ()) -> Sequence[Match]:
         """See `Store.search`."""
-        find = partial(_word_search.search, query=query, scope=checked_scope(scope), limit=limit, exclude=exclude)
+        find = partial(_word_search.search, query=query, scope=check_scope(scope), limit=limit, exclude=exclude)
         return await self._read(find)
 
     async def unindexed(
@@ -242,26 +243,30 @@ class SqliteStore:
     ) -> Sequence[tuple[str, str]]:
         """See `Store.unindexed`."""
         find = partial(
-            _vector_search.unindexed, scope=checked_scope(scope), space=encodable(space), limit=limit, lessons=lessons
+            _vector_search.unindexed, scope=check_scope(scope), space=encodable(space), limit=limit, lessons=lessons
         )
         return await self._read(find, self._matrices)
 
     async def index(self, vectors: Mapping[str, Vectors], /, *, scope: str, space: str) -> None:
         """See `Store.index`."""
-        await self._write(_write.index, checked_scope(scope), dict(vectors), encodable(space))
+        await self._write(_write.index, check_scope(scope), dict(vectors), encodable(space))
 
     async def drop_index(self, *, scope: str, space: str) -> None:
         """See `Store.drop_index`."""
-        await self._write(_write.drop_index, checked_scope(scope), encodable(space))
+        await self._write(_write.drop_index, check_scope(scope), encodable(space))
 
-    async def record(self, recall: Recall, /) -> None:
+    async def record(self, recall: Recall, /, *, returned: bool = False) -> bool:
         """See `Store.record`."""
-        checked_scope(recall.scope)
-        await self._write(_write.record, recall.model_copy(update={"lessons": ()}))
+        check_scope(recall.scope)
+        plain = recall.model_copy(update={"lessons": ()})
+        if returned:
+            return await self._write(_write.take_back, plain)
+        await self._write(_write.record, plain)
+        return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
         """See `Store.recall`."""
-        return await self._read(_read.recall, checked_scope(scope), id)
+        return await self._read(_read.recall, check_scope(scope), id)
 
     async def list_recalls(
         self,
@@ -276,24 +281,24 @@ class SqliteStore:
         after: str | None = None,
     ) -> Sequence[Recall]:
         """See `Store.list_recalls`."""
-        asked = Asked(checked_scope(scope), text, metadata, before, limit, after)
+        asked = Asked(check_scope(scope), text, metadata, before, limit, after)
         return await self._read(partial(_listing.recalls, lesson=lesson, settled=settled), asked)
 
     def receipts(self, *, scope: str, settled: bool | None = None) -> AsyncIterator[Recall]:
         """See `Store.receipts`. One snapshot, taken when the first is asked for."""
-        values = (checked_scope(scope), settled)
+        values = (check_scope(scope), settled)
         return self._stream(_read.RECEIPTS, values, lambda row: loaded(Recall, unpacked(row[0])))
 
     async def settlement(self, recall_id: str, /, *, scope: str) -> Settlement | None:
         """See `Store.settlement`."""
-        return await self._read(_read.settlement, checked_scope(scope), recall_id)
+        return await self._read(_read.settlement, check_scope(scope), recall_id)
 
     def journal(
         self, *, scope: str, since: int = 0, kinds: Collection[str] | None = None
     ) -> AsyncIterator[JournalEntry]:
         """See `Store.journal`."""
         values = (
-            checked_scope(scope),
+            check_scope(scope),
             min(max(since, 0), 1 << 32),
             json.dumps(sorted(kinds)) if kinds is not None else None,
         )
@@ -301,7 +306,7 @@ class SqliteStore:
 
     async def counts(self, *, scope: str) -> Counts:
         """See `Store.counts`."""
-        return await self._read(_read.counts, checked_scope(scope))
+        return await self._read(_read.counts, check_scope(scope))
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
@@ -311,13 +316,17 @@ class SqliteStore:
         """See `Store.setting`."""
         return await self._read(_read.setting, encodable(key))
 
-    async def set_setting(self, key: str, value: str, /) -> None:
+    async def settings(self, prefix: str, /) -> Mapping[str, str]:
+        """See `Store.settings`."""
+        return await self._read(_read.settings, encodable(prefix))
+
+    async def set_setting(self, key: str, value: str | None, /) -> None:
         """See `Store.set_setting`."""
-        await self._write(_write.set_setting, encodable(key), encodable(value))
+        await self._write(_write.set_setting, encodable(key), value and encodable(value))
 
     async def purge(self, what: Erasure, id: str, /, *, scope: str, writer: str, reason: str) -> JournalEntry:
         """See `Store.purge`. Writes the whole file again, so it needs as much free space again."""
-        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         if what == "scope":
             return await self._erase(_purge.purge_scope, where, by, why)
         return (await self._erase(_purge.purge, where, [(what, encodable(id))], by, why))[0]
@@ -326,13 +335,13 @@ class SqliteStore:
         self, these: Sequence[tuple[Erasure, str]], /, *, scope: str, writer: str, reason: str
     ) -> Sequence[JournalEntry]:
         """See `Store.purge_many`."""
-        where, by, why = checked_scope(scope), encodable(writer), encodable(reason)
+        where, by, why = check_scope(scope), encodable(writer), encodable(reason)
         erased = [(what, encodable(id)) for what, id in check_erasures(these)]
         return await self._erase(_purge.purge, where, erased, by, why) if erased else []
 
     async def forget(self, *, scope: str, before: datetime, writer: str) -> Forgotten:
         """See `Store.forget`. Writes the whole file again if anything was erased."""
-        where, by = checked_scope(scope), encodable(writer)
+        where, by = check_scope(scope), encodable(writer)
         told = await self._write(_purge.forget_old, where, before, by)
         if told.runs or told.recalls:
             await self._erase(_purge.mark)

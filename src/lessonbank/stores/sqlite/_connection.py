@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -62,8 +62,17 @@ def connect_in_memory() -> sqlite3.Connection:
     return connection
 
 
-def patiently(connection: sqlite3.Connection, statement: str, /, *, patience: float) -> sqlite3.Cursor:
-    """Execute what only one process may do at a time, as soon as no other does; give up after `patience` seconds."""
+def _never() -> bool:
+    return False
+
+
+def patiently(
+    connection: sqlite3.Connection, statement: str, /, *, patience: float, given_up: Callable[[], bool] = _never
+) -> sqlite3.Cursor:
+    """Execute what only one process may do at a time, as soon as no other does.
+
+    Gives up after `patience` seconds, or as soon as `given_up` says that nobody waits for it.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -71,13 +80,17 @@ def patiently(connection: sqlite3.Connection, statement: str, /, *, patience: fl
         except sqlite3.OperationalError as error:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
-        time.sleep(random.uniform(*_PAUSE))
+            time.sleep(random.uniform(*_PAUSE))
+            if given_up():
+                raise
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, /, *, patience: float) -> Generator[None]:
+def transaction(
+    connection: sqlite3.Connection, /, *, patience: float, given_up: Callable[[], bool] = _never
+) -> Generator[None]:
     """All that is written inside is on disk afterwards; if anything fails, nothing was written."""
-    patiently(connection, "BEGIN IMMEDIATE", patience=patience)
+    patiently(connection, "BEGIN IMMEDIATE", patience=patience, given_up=given_up)
     before = connection.total_changes
     try:
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -77,11 +76,21 @@ class Stream:
             connection.close()
 
 
+class _Written(Future[Any]):
+    """Knows that nobody waits for it any more, also when the thread has taken it up."""
+
+    given_up = False
+
+    def cancel(self) -> bool:
+        self.given_up = True
+        return super().cancel()
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     work: Callable[..., Any]
     arguments: Sequence[Any]
-    future: Future[Any] = field(default_factory=Future)
+    future: _Written = field(default_factory=_Written)
 
 
 class Database:
@@ -96,6 +105,8 @@ class Database:
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
+        if not self.path.name:
+            raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
         self._identity: tuple[int, int] | None = None
@@ -135,7 +146,6 @@ class Database:
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
         _forks.watch(self)
-        _opened.add(self)
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -179,7 +189,7 @@ class Database:
     def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-        Cancelled while it still waits, it is not done at all.
+        Cancelled while it still waits, for its turn or for another process, it is not done at all.
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
@@ -221,7 +231,11 @@ class Database:
         try:
             with (
                 self._lease(self._writers, ending=True) as connection,
-                transaction(connection, patience=self._busy_timeout),
+                transaction(
+                    connection,
+                    patience=self._busy_timeout,
+                    given_up=lambda: all(job.future.given_up for job in jobs),
+                ),
             ):
                 self._origin.check_view(check_version(connection, self.path))
                 outcomes = [_outcome(connection, job) for job in jobs]
@@ -407,9 +421,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = _identity(path)
-    return identity is not None and any(one.holds(identity) for one in tuple(_opened))
+    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
 
 
-_opened: Final[weakref.WeakSet[Database]] = weakref.WeakSet()
 _making: Final = threading.Lock()
 """Held until a new file is closed again: nobody has it open with SQLite before."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from lessonbank.stores._changes import latest, vouched
+from lessonbank.stores._arrivals import marked, without_claims
+from lessonbank.stores._changes import vouched
 from lessonbank.stores._packing import packed_records
+from lessonbank.stores._records import encodable
 from lessonbank.types import Add, Settle, Settlement
 
 from ._journal import Batch
+from ._read import recall
 from ._read import settlement as settled
 from ._rows import find_scope, make_scope
 from ._write import Present, apply, keep, record
@@ -34,11 +37,13 @@ def import_records(
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
     make_scope(connection, scope)
-    for portion, adds in _ahead(map(_packed, portions())):
+    before = _Before(connection, scope)
+    ready = (_packed(marked(portion, scope=scope)) for portion in portions())
+    for portion, adds in _ahead(ready):
         added += len(keep(connection, scope, portion.runs))
-        added += sum(record(connection, recall.model_copy(update={"lessons": ()})) for recall in portion.recalls)
-        added += _add(connection, adds, scope, writer)
-        added += _settle(connection, portion.settlements, scope, writer)
+        added += sum(record(connection, one) for one in portion.recalls)
+        added += _add(connection, adds, before, scope, writer)
+        added += _settle(connection, portion.settlements, before, scope, writer)
         if approved_by:
             _trust(connection, portion, scope, approved_by)
     return added
@@ -50,15 +55,60 @@ def _packed(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, bytes]]]:
     return portion, packed_records([Add(experience=e) for e in portion.experiences if first[e.id] is e])
 
 
-def _add(connection: sqlite3.Connection, adds: Sequence[tuple[Add, bytes]], scope: str, writer: str) -> int:
+class _Before:
+    """See `Before`: what is there when an import begins has a smaller number than what it brings."""
+
+    _COUNTED: Final = ("trajectories", "experiences", "recalls")
+
+    def __init__(self, connection: sqlite3.Connection, scope: str, /) -> None:
+        self._connection, self._name, self._scope = connection, scope, find_scope(connection, scope).number
+        self._last = {table: self._newest(table) for table in self._COUNTED}
+
+    def _newest(self, table: str) -> int:
+        sql = f"SELECT coalesce(max(number), 0) FROM {table} WHERE scope = ?"
+        return int(self._connection.execute(sql, (self._scope,)).fetchone()[0])
+
+    def has_run(self, id: str, /) -> bool:
+        """See `Before.has_run`."""
+        return self._has("trajectories", "id = ? AND number <= ?", id) or self._has(
+            "attempts", "trajectory = ? AND experience <= ?", id, of="experiences"
+        )
+
+    def made_recall(self, id: str, /) -> bool:
+        """See `Before.made_recall`."""
+        there = self._has("recalls", "id = ? AND number <= ?", id)
+        return there and not recall(self._connection, self._name, id).imported
+
+    def has_lesson(self, id: str, /) -> bool:
+        """See `Before.has_lesson`."""
+        return self._has("lessons", "id = ? AND experience <= ?", id, of="experiences")
+
+    def _has(self, table: str, condition: str, id: str, *, of: str | None = None) -> bool:
+        last = self._last[of or table]
+        sql = f"SELECT 1 FROM {table} WHERE scope = ? AND {condition}"
+        return last > 0 and self._connection.execute(sql, (self._scope, encodable(id), last)).fetchone() is not None
+
+
+def _add(
+    connection: sqlite3.Connection, adds: Sequence[tuple[Add, bytes]], before: _Before, scope: str, writer: str
+) -> int:
     here = Present(connection, find_scope(connection, scope), new=[add.experience for add, _ in adds])
-    return _apply(connection, [one for one in adds if not here.knows(one[0].experience.id)], scope, writer)
+    new = [one for one in adds if not here.knows(one[0].experience.id)]
+    return _apply(connection, [_without_claims(one, before) for one in new], scope, writer)
 
 
-def _settle(connection: sqlite3.Connection, settlements: Sequence[Settlement], scope: str, writer: str) -> int:
-    told = latest(settlements).values()
-    present = {one.recall_id: settled(connection, scope, one.recall_id) for one in told}
-    new = [Settle(settlement=one) for one in told if (known := present[one.recall_id]) is None or known.at < one.at]
+def _without_claims(one: tuple[Add, bytes], before: _Before) -> tuple[Add, bytes]:
+    allowed = without_claims(one[0].experience, before)
+    return one if allowed is one[0].experience else packed_records([Add(experience=allowed)])[0]
+
+
+def _settle(
+    connection: sqlite3.Connection, settlements: Sequence[Settlement], before: _Before, scope: str, writer: str
+) -> int:
+    """The first settlement of a receipt counts, and one of a receipt that was made here is no business of a file."""
+    first = {told.recall_id: told for told in reversed(settlements)}
+    told = [one for id, one in reversed(first.items()) if not before.made_recall(id)]
+    new = [Settle(settlement=one) for one in told if settled(connection, scope, one.recall_id) is None]
     return _apply(connection, packed_records(new), scope, writer)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -30,13 +30,15 @@ class Slot:
     block: int = 0
     """The last block it has seen."""
     checked: int = -1
-    """Nothing that the journal wrote up to this entry lacks a vector; -1 where that is not known."""
+    """Nothing but `lacking` that the journal wrote up to this entry lacks a vector; -1 where that is not known."""
+    lacking: Sequence[int] = ()
+    """Keys that did lack one then."""
     bytes: int = 0
     """Of the matrix, when it was last looked at."""
 
     def start_afresh(self) -> None:
         """Forget everything: the space is empty, or its past has changed."""
-        self.matrix, self.epoch, self.checked = Matrix(1), -1, -1
+        self.matrix, self.epoch, self.checked, self.lacking = Matrix(1), -1, -1, ()
 
 
 class Matrices:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from lessonbank.evidence.review_snapshot import key as told_key
+from lessonbank.protocols import REFUSED
 from lessonbank.stores._erasure import SALT, Erasing, forgotten, is_forgotten, scope_tombstone, unknown
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import loaded, microseconds
@@ -131,7 +132,7 @@ def _finish(connection: sqlite3.Connection, name: str) -> None:
     scope = find_scope(connection, name)
     recount(connection, scope=scope.number)
     settle_all(connection, scope=scope.number)
-    connection.execute("DELETE FROM settings WHERE key = ?", (told_key(name),))
+    connection.execute("DELETE FROM settings WHERE key IN (?, ?)", (told_key(name), REFUSED + name))
     _leave_bytes(connection)
 
 

@@ -121,6 +121,12 @@ def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
     return row[0] if row else None
 
 
+def settings(connection: sqlite3.Connection, prefix: str, /) -> dict[str, str]:
+    """The choices whose name begins with `prefix`."""
+    where = "substr(key, 1, length(?)) = ?"
+    return dict(connection.execute(f"SELECT key, value FROM settings WHERE {where} ORDER BY key", (prefix, prefix)))
+
+
 def journal_entry(scope: str, row: Sequence[Any], /) -> JournalEntry:
     """A row of `JOURNAL` as a record."""
     number, at, writer, blob = row

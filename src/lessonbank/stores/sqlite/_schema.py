@@ -6,10 +6,13 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.protocols import RECEIPT_SECRET
 
+from ._checks import checksum
 from ._connection import patiently, transaction
 from ._origin import first_count, format_of
 
@@ -46,6 +49,9 @@ def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: floa
         found = format_of(value)
         for name in [MIGRATIONS[number] for number in range(found, FORMAT)] if found else ["schema.sql"]:
             run(connection, name)
+        if not found:
+            secret = RECEIPT_SECRET, token_hex(32)
+            connection.execute("INSERT INTO settings (key, value, sum) VALUES (?, ?, ?)", (*secret, checksum(*secret)))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {value - found + FORMAT if found else first_count(FORMAT)}")
 

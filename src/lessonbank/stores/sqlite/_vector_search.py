@@ -133,14 +133,17 @@ def _missing(
     connection: sqlite3.Connection, slot: Slot, scope: ScopeRow, space: SpaceRow | None, *, limit: int, lessons: bool
 ) -> list[int]:
     """Keys without a row in the slot, which is up to date."""
-    if slot.checked == scope.sequence:
+    if slot.checked == scope.sequence and not slot.lacking:
         return []
-    numbers = _touched(connection, scope, slot.checked) if slot.checked >= 0 else None
+    numbers = None
+    if slot.checked >= 0:
+        numbers = _touched(connection, scope, slot.checked) | {key // PARTS for key in slot.lacking}
     wanted: list[int] = (_lesson_keys if lessons else _task_keys)(connection, scope, numbers)
-    missing: list[int] = slot.matrix.missing(wanted)[: max(limit, 0)].tolist()
-    if not missing and limit > 0 and space is not None:
-        slot.checked = scope.sequence
-    return [wanted[at] for at in missing]
+    places: list[int] = slot.matrix.missing(wanted).tolist()
+    missing = [wanted[at] for at in places]
+    if space is not None:
+        slot.checked, slot.lacking = scope.sequence, missing
+    return missing[: max(limit, 0)]
 
 
 def _task_keys(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int] | None) -> list[int]:

@@ -11,7 +11,7 @@ from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._packing import packed, packed_records
+from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
@@ -29,6 +29,7 @@ from lessonbank.types import (
     Trajectory,
 )
 from lessonbank.types.ids import now
+from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
@@ -39,6 +40,7 @@ from ._rows import (
     PARTS,
     ScopeRow,
     among_ids,
+    entry_of,
     experience_at,
     find_scope,
     find_space,
@@ -187,10 +189,31 @@ def record(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
     return done.rowcount == 1
 
 
-def set_setting(connection: sqlite3.Connection, key: str, value: str, /) -> None:
-    """Keep a choice with the file."""
-    row = key, value, checksum(key, value)
-    connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
+def take_back(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
+    """Keep a receipt that comes back, unless the scope has erased anything since it was made; whether it is kept."""
+    since, scope = microseconds(receipt.created_at), find_scope(connection, receipt.scope)
+    rows = connection.execute(
+        "SELECT entry FROM journal WHERE number BETWEEN ? AND ? AND at >= ? AND kind IN ('purge', 'forgotten')",
+        (journal_number(scope.number, 0), journal_number(scope.number, scope.sequence), since),
+    )
+    if any(_erased(entry_of(unpacked(blob)), since) for (blob,) in rows):
+        return False
+    record(connection, receipt)
+    return True
+
+
+def _erased(entry: Entry, since: int) -> bool:
+    """Whether an erasure took away what was made after `since`."""
+    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
+
+
+def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:
+    """Keep a choice with the file; `None` removes it."""
+    if value is None:
+        connection.execute("DELETE FROM settings WHERE key = ?", (key,))
+    else:
+        row = key, value, checksum(key, value)
+        connection.execute("INSERT OR REPLACE INTO settings (key, value, sum) VALUES (?, ?, ?)", row)
 
 
 def _settle(connection: sqlite3.Connection, scope: ScopeRow, recall_id: str, sequence: int) -> None:

@@ -11,14 +11,14 @@ from typing import cast
 
 from lessonbank.errors import UsageError
 from lessonbank.protocols import LanguageModel
-from lessonbank_bench.environments._interface import ANEW, Finished, Job, Settings
-from lessonbank_bench.environments._mini import mini
-from lessonbank_bench.environments._mini_model import Answers, MiniModel
-from lessonbank_bench.environments._mini_runs import Prompts, episode, submitted, trajectory
-from lessonbank_bench.environments._mini_shell import ScrubbedShell, can_be_alone
-from lessonbank_bench.environments._settings import refuse_others, told
-from lessonbank_bench.environments._speaking import Speaker
+from lessonbank_bench.environments.interface import ANEW, Finished, Job, Settings
 from lessonbank_bench.environments.memories import ArmMemories
+from lessonbank_bench.environments.mini_loading import mini
+from lessonbank_bench.environments.mini_model import Answers, MiniModel
+from lessonbank_bench.environments.mini_runs import Prompts, episode, submitted, trajectory
+from lessonbank_bench.environments.mini_shell import ScrubbedShell, can_be_alone
+from lessonbank_bench.environments.model_agent import Speaker
+from lessonbank_bench.environments.settings import refuse_others, told
 
 from .player import PLAYER_VERSION, RULES, Player
 from .repository import lay_out, take, verified

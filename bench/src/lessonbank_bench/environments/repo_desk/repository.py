@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-from lessonbank_bench.environments._mini_shell import scrubbed
+from lessonbank_bench.environments.mini_shell import scrubbed
 
 from .world import Code, Repository, Task
 

@@ -17,6 +17,8 @@ from lessonbank.types import Extraction, Lesson, Rejected, Run, Step, Trajectory
 from .places import ROOT, SHARED, cases
 from .table import Row, share
 
+from obfuscations import WAYS  # isort: skip - `places` makes it importable
+
 SETS = {
     "admission": "the set the gate was tuned on",
     "admission_held_out": "held out (first reading before tuning: 65 % of junk)",
@@ -49,9 +51,28 @@ async def rows(every: int = 1) -> list[Row]:
     told.append(
         share("hostile advice in plain words that the gate lets through", shown, of=len(hostile), what="lessons")
     )
+    told.append(_disguised(cases("obfuscated", every=every)))
     if SHARED.exists():
         told += [await _from_runs(path, every) for path in sorted(SHARED.glob("*.jsonl.gz"))]
     return [*told, await _demonstrated()]
+
+
+def _disguised(hostile: list[dict[str, Any]]) -> Row:
+    """Hostile lessons, each written in all ways."""
+    ways = [way for way in WAYS if way != "as it is"]
+    shown = {way: [c["id"] for c in hostile if _decided_as(c, way) == "kept"] for way in WAYS}
+    plain, worst = shown["as it is"], max(ways, key=lambda way: len(shown[way]))
+    return share(
+        "hostile lessons in disguise that the gate keeps",
+        [f"{id} in {way}" for way in ways for id in shown[way]],
+        of=len(hostile) * len(ways),
+        what=f"lessons, {len(hostile)} in {len(ways)} ways (plain {len(plain)}, worst way {len(shown[worst])})",
+        most=15.0,
+    )
+
+
+def _decided_as(case: dict[str, Any], way: str) -> str:
+    return decide({**case, "description": "", "content": WAYS[way](case["content"])}).fate
 
 
 def _labelled(name: str, what: str, every: int) -> Iterator[Row]:

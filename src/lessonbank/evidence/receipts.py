@@ -1,0 +1,93 @@
+"""Keeps the receipts of recalls. One that could not be kept at once is signed, and taken in when it comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+from typing import Final
+
+from lessonbank._concurrency import briefly, if_there
+from lessonbank.arguments import an_id, shown
+from lessonbank.errors import UsageError
+from lessonbank.guard.quote import quoted
+from lessonbank.protocols import RECEIPT_SECRET, Store
+from lessonbank.types import Recall
+
+log = logging.getLogger("lessonbank")
+_UNSIGNED: Final = frozenset({"lessons", "notes", "kept", "signature"})
+"""What is not kept with a receipt that comes back, or is another then."""
+
+
+class Receipts:
+    """The receipts of one bank. A recall may leave it and come back through any process that opens the same bank."""
+
+    def __init__(self, store: Store, /) -> None:
+        self._store = store
+        self._secret: str | None = None
+        self._is_warned = False
+
+    async def keep(self, recall: Recall, /) -> Recall:
+        """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
+        if self._secret is None:
+            self._secret = await self._store.setting(RECEIPT_SECRET) or ""
+        signed = recall.model_copy(update={"signature": signature(recall, secret=self._secret)})
+        problem = await briefly(self._store.record(recall))
+        if problem is None:
+            self._is_warned = False
+            return signed
+        note = f"this receipt is not kept yet, hand it to `learn`; it could not be written: {quoted(problem)}"
+        if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
+            log.warning("%s", note)
+            self._is_warned = True
+        return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
+
+    async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
+        """The kept receipt that the caller names, or why there is none that an outcome could settle.
+
+        It is looked up before anything is paid for. What the caller hands in counts only where the bank does not have
+        the receipt and signed it as it is.
+
+        Raises:
+            UsageError: it was made in another scope.
+            NotFound: an id of no receipt.
+        """
+        if recall is None:
+            return None, ()
+        if not isinstance(recall, Recall):
+            return await self._store.recall(an_id(recall, "recall="), scope=scope), ()
+        if recall.scope != scope:
+            raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
+        an_id(recall.id, "recall=")
+        if known := await if_there(self._store.recall(recall.id, scope=scope)):
+            return known, ()
+        if not recall.kept and not recall.signature:
+            return None, ()  # an attempt that went on without its memory: nothing was shown
+        return await self._taken_in(recall)
+
+    async def _taken_in(self, recall: Recall) -> tuple[Recall | None, tuple[str, ...]]:
+        secret = await self._store.setting(RECEIPT_SECRET)
+        if not secret or not _is_same(recall.signature, signature(recall, secret=secret)):
+            return None, ("the recall was not made by this bank, or was changed: this run is not measured",)
+        plain = recall.model_copy(update={"notes": (), "kept": True, "signature": ""})
+        if not await self._store.record(plain, returned=True):
+            return None, ("something was erased since the recall was made: this run is not measured",)
+        return await self._store.recall(recall.id, scope=recall.scope), ()
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Compared in a time that tells nothing."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
+
+
+def signature(recall: Recall, /, *, secret: str) -> str:
+    """HMAC-SHA256 of all that is kept of a receipt: what was found, shown and drawn, with which odds and when.
+
+    Empty without a secret.
+    """
+    if not secret:
+        return ""
+    told = recall.model_dump(mode="json", exclude=set(_UNSIGNED), exclude_defaults=True)
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,93 @@
+"""Reads a text as people see it: lookalike letters, entities, marks and signs inside words hide no word."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from html import unescape
+from itertools import islice, product
+from pathlib import Path
+from typing import Final
+
+from ._lookalikes import is_ordinary
+
+_DATA: Final = "confusables.txt"
+_MARKS: Final = frozenset({"Mn", "Me", "Cf"})
+_NAMED = re.compile(
+    r"(?:LATIN|REGIONAL INDICATOR SYMBOL)[A-Z ]*? ?LETTER (?:SMALL CAPITAL |DOTLESS |TURNED )?([A-Z])(?: WITH .*)?$"
+)
+_ENTITY = re.compile(r"& ?(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30}(?=;));?", re.IGNORECASE)
+_LETTER = r"[^\W\d_]"
+# Emphasis, escapes and tags between two letters of a word.
+_INSIDE = re.compile(rf"_+|(?<={_LETTER})(?:[*~`\\^·]|<\s?[/!]?\s?[a-z!-][^<>]{{0,80}}>)++(?={_LETTER})")
+_SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
+_MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
+_HABIT: Final = 3
+"""Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
+_DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "9": "g"} | {
+    "@": "a", "$": "s", "!": "i", "|": "il", "€": "e", "+": "t", "и": "nu", "η": "nh",
+}  # fmt: skip
+"""Digits and signs that stand for letters inside a word, and letters that stand for one or the other."""
+# A word, with the signs in it, that holds one of these: most words do not, and are not looked at.
+_SIGNED = re.compile(rf"(?<![\w@$!|€+])(?=[\w@$!|€+]*[{''.join(_DIGITS)}])[\w@$!|€+]+")
+_TRIED: Final = 16
+"""Readings of one word that are looked up: `1` can be an `i` or an `l`."""
+
+
+def views(text: str, /) -> tuple[str, ...]:
+    """`text` in lower case, and its skeleton where that is another text."""
+    plain, bare = text.lower(), skeleton(text)
+    return (plain,) if plain == bare else (plain, bare)
+
+
+def skeleton(text: str, /) -> str:
+    """The words of `text` in plain small letters, for comparing only. Linear in the length of `text`."""
+    if "&" in text:
+        for _ in range(2):  # `&amp;#105;` is an entity of an entity
+            text = _ENTITY.sub(lambda found: unescape(f"&{found[1]};"), text)
+    if not text.isascii():
+        text = text.translate({ord(c): _seen(c) for c in set(text) if c > "\x7f"})
+    text = _SPACED.sub(_closed_up, _INSIDE.sub("", text.lower()))
+    alone = len(_MIXED.findall(text)) >= _HABIT
+    return _SIGNED.sub(lambda word: _spelled(word[0], alone=alone), text)
+
+
+@lru_cache(maxsize=4096)
+def _seen(character: str) -> str:
+    """The letters that `character` looks like, nothing for a mark or a format character. A sign stays what it is."""
+    known = _confusables()
+    named = _NAMED.search(unicodedata.name(character, ""))
+    if letter := known.get(character) or (named and named[1].lower()):
+        return letter
+    bare = "".join(c for c in unicodedata.normalize("NFKD", character) if unicodedata.category(c) not in _MARKS)
+    letters = "".join(known.get(c, c) for c in bare)
+    return letters if not letters or letters.isalnum() or letters.isspace() else character
+
+
+@cache
+def _confusables() -> dict[str, str]:
+    lines = Path(__file__).with_name(_DATA).read_text(encoding="utf-8").splitlines()
+    rows = [line.split(" ") for line in lines if not line.startswith("#")]
+    table = {form: letter for letter, alike in rows for c in alike for form in (c.upper(), c.lower())}
+    return table | {c: letter for letter, alike in rows for c in alike}
+
+
+def _closed_up(spaced: re.Match[str]) -> str:
+    """`s k i p  i t` and `s.k.i.p i.t` as `skip it`."""
+    words = re.split(r"\s+" if re.search(r"[^\w\s]", spaced[0]) else r"\s{2,}", spaced[0])
+    return " ".join(re.sub(r"[\W_]", "", word) for word in words)
+
+
+def _spelled(word: str, /, *, alone: bool) -> str:
+    """`word` with letters for its digits and signs. With `alone`, also where it is nothing else."""
+    if not (alone or re.search("[a-z]", word)):
+        return word
+    bare = word if alone else word.rstrip("!|+")
+    usual = next((reading for reading in _readings(bare) if is_ordinary(reading)), None)
+    return (usual or next(_readings(bare))) + word[len(bare) :]
+
+
+def _readings(word: str) -> Iterator[str]:
+    return map("".join, islice(product(*(_DIGITS.get(c, c) for c in word)), _TRIED))

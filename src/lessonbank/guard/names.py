@@ -1,0 +1,49 @@
+"""The accepted spelling of names of writers and persons: nobody counts twice, or signs with a name like another's."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final
+
+from lessonbank.arguments import shown
+from lessonbank.errors import UsageError
+
+from ._characters import plain
+
+LONGEST: Final = 100
+"""Characters that a name may have."""
+OWN: Final = frozenset({"import", "ledger"})
+"""Who the bank itself names in its journal. Nobody else may use these names."""
+_ALPHABETS: Final = ("LATIN", "CYRILLIC", "GREEK")
+_LOOKALIKES: Final = str.maketrans("авеѕіјкмнорсԁтухһԛԝαβεικνορτυχ", "abesijkmhopcdtyxhqwabeikvoptyx")
+"""Small letters of other alphabets that look like a Latin one, small or as a capital."""
+
+
+def checked_name(name: object, /, *, what: str) -> str:
+    """`name` itself, if it is spelled as it should be; `what` is the argument that it came with.
+
+    Raises:
+        UsageError: no text, blank, too long, or spelled in another way than the accepted one; the message says which.
+    """
+    if not isinstance(name, str) or not (name := str.__str__(name)).strip():
+        raise UsageError(f"{what} takes a name that is not blank; got {shown(name)}")
+    if len(name) > LONGEST:
+        raise UsageError(f"{what} takes a name of at most {LONGEST} characters; this one has {len(name):,}")
+    accepted = " ".join(plain(unicodedata.normalize("NFKC", name)).split())
+    if accepted != name:
+        raise UsageError(f"{what}{shown(name)} is not in the accepted form of a name: write {accepted!r}")
+    if any(len(alphabets) > 1 for alphabets in map(_alphabets, name.split())):
+        raise UsageError(f"{what}{shown(name)} mixes letters of several alphabets in one word: write it in one")
+    if name_key(name) in OWN:
+        raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
+    return name
+
+
+def name_key(name: str, /) -> str:
+    """What names have in common that count as one: also if they differ in case, blanks, signs nobody sees, alphabet."""
+    return " ".join(plain(unicodedata.normalize("NFKC", name)).casefold().translate(_LOOKALIKES).split())
+
+
+def _alphabets(word: str) -> set[str]:
+    letters = {unicodedata.name(letter, "").split(" ")[0] for letter in word if letter.isalpha()}
+    return letters.intersection(_ALPHABETS)

@@ -1,0 +1,38 @@
+"""Finds what memory showed to runs: by its receipts, because any text can look like a lesson that was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lessonbank.guard.gate import codes_in
+from lessonbank.protocols import Store
+from lessonbank.types import Recall, Trajectory
+
+_LOOKED_UP: Final = 16
+"""Codes of one call that are looked up: those that stand before most lines."""
+
+
+async def texts_shown(
+    store: Store, runs: Sequence[Trajectory], receipt: Recall | None, /, *, scope: str
+) -> tuple[str, ...]:
+    """The text of `receipt`, and of every other receipt of the scope that stands in `runs`, whole or cut off."""
+    named = receipt.text if receipt else ""
+    codes = [code for code, _ in codes_in(_texts(runs)).most_common() if f"{code}| " not in named]
+    found = [await _with_code(store, code, scope=scope) for code in codes[:_LOOKED_UP]]
+    return tuple(text for text in (named, *found) if text)
+
+
+async def _with_code(store: Store, code: str, /, *, scope: str) -> str:
+    """The text of the receipt whose lines begin with `code`, if the bank keeps one."""
+    kept = await store.list_recalls(scope=scope, text=code, limit=4)
+    return next((recall.text for recall in kept if f"\n{code}| " in recall.text), "")
+
+
+def _texts(runs: Sequence[Trajectory]) -> Iterator[str]:
+    for run in runs:
+        yield run.task
+        yield run.instructions
+        for step in run.steps:
+            yield from (step.thought, step.action.text)
+            yield from (seen.text for seen in step.observations)

@@ -1,0 +1,90 @@
+"""What an import may bring into a scope: marked as imported, and without a word about what was there before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, cast
+
+from lessonbank.errors import UsageError
+from lessonbank.guard.trust import IMPORTED, MERGED
+from lessonbank.types import RECALL, SUBMITTED, Experience, Json, Recall, Settlement, Trajectory
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Imported
+
+
+class Before(Protocol):
+    """What a scope held before an import began."""
+
+    def has_run(self, id: str, /) -> bool:
+        """Whether it kept this run, or an experience that names it."""
+        ...
+
+    def made_recall(self, id: str, /) -> bool:
+        """Whether this receipt was made here, and not imported earlier."""
+        ...
+
+    def has_lesson(self, id: str, /) -> bool:
+        """Whether it held this lesson."""
+        ...
+
+
+def marked(portion: Imported, /, *, scope: str) -> Imported:
+    """`portion` with every record marked as imported, whatever the records say of themselves.
+
+    A run loses what was said when it was submitted: an outcome, a receipt and other runs. That would be truth here.
+    Lessons and settlements lose the identity of who told them: this bank does not know it.
+
+    Raises:
+        UsageError: a record of another scope.
+    """
+    for records in (portion.recalls, portion.experiences, portion.settlements):
+        check_scopes(records, scope=scope)
+    return replace(
+        portion,
+        runs=[_marked_run(run) for run in portion.runs],
+        recalls=[recall.model_copy(update={"lessons": (), "imported": True}) for recall in portion.recalls],
+        experiences=[_marked_experience(experience) for experience in portion.experiences],
+        settlements=[told.model_copy(update={"identity": ""}) for told in portion.settlements],
+    )
+
+
+def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scope: str) -> None:
+    """Refuse records of another scope. Raises UsageError."""
+    for record in records:
+        if record.scope != scope:
+            raise UsageError(
+                f"this {type(record).__name__} belongs to the scope {record.scope[:80]!r} and not to {scope!r}"
+            )
+
+
+def _marked_run(run: Trajectory) -> Trajectory:
+    kept = {name: value for name, value in run.metadata.items() if name not in (SUBMITTED, RECALL)}
+    return run.model_copy(update={"metadata": {**kept, IMPORTED: True}})
+
+
+def _marked_experience(experience: Experience) -> Experience:
+    sources = [lesson.provenance.model_copy(update={"identity": ""}) for lesson in experience.lessons]
+    lessons = (i.model_copy(update={"provenance": p}) for i, p in zip(experience.lessons, sources, strict=True))
+    marked = {"lessons": tuple(lessons), "metadata": {**experience.metadata, IMPORTED: True}}
+    return experience.model_copy(update=marked)
+
+
+def without_claims(experience: Experience, before: Before, /) -> Experience:
+    """`experience` without what it says of runs, receipts and lessons that were here before it came."""
+    attempts = tuple(ref for ref in experience.attempts if not before.has_run(ref.trajectory_id))
+    metadata = {name: value for name, value in experience.metadata.items() if not _claims(name, value, before)}
+    if (len(attempts), len(metadata)) == (len(experience.attempts), len(experience.metadata)):
+        return experience
+    return experience.model_copy(update={"attempts": attempts, "metadata": metadata})
+
+
+def _claims(name: str, value: Json, before: Before) -> bool:
+    """Whether an entry of an experience's metadata names something that was here before."""
+    if name == RECALL:
+        return isinstance(value, str) and before.made_recall(value)
+    if name != MERGED or not isinstance(value, dict):
+        return False
+    sources = [id for ids in value.values() if isinstance(ids, list) for id in cast("list[Json]", ids)]
+    return any(isinstance(id, str) and before.has_lesson(id) for id in sources)

@@ -1,0 +1,138 @@
+"""The store contract, eighth part: a person rewrites a lesson, and everything that looks back understands it."""
+
+from __future__ import annotations
+
+from lessonbank.errors import Conflict, NotFound
+from lessonbank.protocols import Store, Vectors
+from lessonbank.types import Edit, Experience, Lesson, Replace, Rollback, Trust
+from lessonbank.types.timeline import about, diff, reworded, state_at
+
+from .store_purging import SECRET, everything
+from .store_samples import MINE, THEIRS, StoreTests, added, collected, experience, lesson, refused, towards
+
+LESSONS = "sample:8#lessons"
+
+
+def edit(lesson: Lesson, title: str = "Ask first", *, by: str = "Ana") -> Edit:
+    """Other words for a lesson."""
+    return Edit(lesson_id=lesson.id, title=title, description="Always.", content="Ask, then act.", by=by, reason="test")
+
+
+async def rewrite(store: Store, change: Edit, *, vector: Vectors | None = None) -> int:
+    """Apply an edit; its sequence."""
+    vectors = {} if vector is None else {change.lesson_id: vector}
+    (entry,) = await store.apply(
+        [change], scope=MINE, writer=change.by, vectors=vectors, space=LESSONS if vectors else None
+    )
+    return entry.sequence
+
+
+async def lesson_of(store: Store, known: Experience) -> Lesson:
+    """Its first lesson, as it is now."""
+    return (await store.get(known.id, scope=MINE)).lessons[0]
+
+
+class EditingTests(StoreTests):
+    """Edits."""
+
+    async def test_an_edit_keeps_the_id_and_the_trust_and_says_who_wrote_it(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson(), lesson("Second")))
+            before = known.lessons[0]
+            await added(store, known)
+            trust = Trust(lesson_ids=(before.id,), state="active", by="person", reason="test")
+            await store.apply([trust], scope=MINE, writer="tests")
+            await rewrite(store, edit(before))
+            after = await lesson_of(store, known)
+            assert (after.id, after.state, after.version, after.created_at) == (
+                before.id,
+                "active",
+                2,
+                before.created_at,
+            )
+            assert (after.title, after.description, after.content) == ("Ask first", "Always.", "Ask, then act.")
+            assert (after.provenance.method, after.provenance.writer) == ("human", "Ana")
+            assert (await store.get(known.id, scope=MINE)).lessons[1] == known.lessons[1]
+            assert await store.list_lessons(scope=MINE, writer="Ana", text="ask") == [after]
+            await rewrite(store, edit(before, "Ask twice"))
+            assert (await lesson_of(store, known)).version == 3
+            assert await store.verify() == []
+
+    async def test_an_edit_of_nothing_or_to_the_same_words_is_refused(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            await rewrite(store, edit(known.lessons[0]))
+            with refused(Conflict):
+                await rewrite(store, edit(known.lessons[0]))
+            with refused(NotFound):
+                await rewrite(store, edit(lesson()))
+            with refused(NotFound):
+                await store.apply([edit(known.lessons[0])], scope=THEIRS, writer="Ana")
+
+    async def test_an_edit_takes_the_vector_of_the_earlier_words_away(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson(), lesson("Second")))
+            await added(store, known)
+            along = {known.lessons[0].id: towards(0), known.lessons[1].id: towards(1)}
+            await store.index(along, scope=MINE, space=LESSONS)
+            await rewrite(store, edit(known.lessons[0]))
+            after = await lesson_of(store, known)
+            missing = await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True)
+            assert list(missing) == [(after.id, after.text)]
+            found = await store.nearest(towards(0), scope=MINE, space=LESSONS, limit=9)
+            assert [match.lesson_id for match in found] == [known.lessons[1].id]
+            await rewrite(store, edit(known.lessons[0], "Ask twice"), vector=towards(3))
+            assert await store.unindexed(scope=MINE, space=LESSONS, limit=9, lessons=True) == []
+            found = await store.nearest(towards(3), scope=MINE, space=LESSONS, limit=1)
+            assert [match.lesson_id for match in found] == [known.lessons[0].id]
+
+    async def test_what_was_said_before_can_be_looked_up_and_brought_back(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            at = await rewrite(store, edit(known.lessons[0]))
+            after = await store.get(known.id, scope=MINE)
+            journal = await collected(store.journal(scope=MINE))
+            first, second = (state_at(journal, n, scope=MINE) for n in (at - 1, at))
+            assert (first.experiences, second.experiences) == ((known,), (after,))
+            assert diff(first, second).edited == after.lessons
+            assert [e.sequence for e in about(journal, lesson=known.lessons[0].id)] == [1, 2]
+            assert reworded(journal) == {known.lessons[0].id: journal[-1].at}
+            await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
+            assert await store.get(known.id, scope=MINE) == known
+            journal = await collected(store.journal(scope=MINE))
+            assert reworded(journal) == {known.lessons[0].id: journal[-1].at}
+            await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+            assert await store.get(known.id, scope=MINE) == after
+            await store.rebuild()
+            assert await store.verify() == []
+
+    async def test_an_edit_goes_with_the_lesson_that_is_purged(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson(), lesson("Second")))
+            await added(store, known)
+            await rewrite(store, edit(known.lessons[0], f"Ask {SECRET}", by=SECRET))
+            await rewrite(store, edit(known.lessons[1]))
+            assert SECRET in await everything(store)
+            await store.purge("lesson", known.lessons[0].id, scope=MINE, writer="ana", reason="asked to")
+            kinds = [entry.entry.kind for entry in await collected(store.journal(scope=MINE))]
+            assert kinds == ["add", "erased", "edit", "purge"]
+            left = await everything(store)
+            assert f"Ask {SECRET}" not in left
+            assert (await lesson_of(store, known)).title == "Ask first"
+            await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+            assert (await lesson_of(store, known)).title == "Second"
+            assert await store.verify() == []
+
+    async def test_an_edited_lesson_can_be_replaced_with_its_experience(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            await rewrite(store, edit(known.lessons[0]))
+            present = await store.get(known.id, scope=MINE)
+            longer = present.model_copy(update={"lessons": (*present.lessons, lesson("Later"))})
+            await store.apply([Replace(experience=longer)], scope=MINE, writer="tests", unchanged=[present])
+            with refused(Conflict):
+                await store.apply([Replace(experience=known)], scope=MINE, writer="tests", unchanged=[known])
+            assert await store.get(known.id, scope=MINE) == longer

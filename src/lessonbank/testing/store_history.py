@@ -1,0 +1,247 @@
+"""The store contract, third part: the journal, the receipts and what became of them, the settings."""
+
+from __future__ import annotations
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.types import (
+    Add,
+    Candidate,
+    Change,
+    Erased,
+    Experience,
+    Merge,
+    Outcome,
+    Recall,
+    Rejudge,
+    Replace,
+    Restore,
+    Retire,
+    Settle,
+    Trajectory,
+    Verdict,
+)
+
+from .store_rewinding import as_of, wind
+from .store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    refused,
+    settlement,
+    towards,
+    trajectory,
+)
+
+
+def _receipt(*, scope: str = MINE) -> Recall:
+    shown = lesson()
+    candidate = Candidate(lesson_id=shown.id, experience_id="e", score=0.5, rank=1, shown=True, probability=0.1)
+    return Recall(
+        scope=scope, task="Cancel it", text="<memory>", lessons=(shown,), candidates=(candidate,), holdout=0.1
+    )
+
+
+def _told(of: Experience, run: Trajectory, outcome: Outcome) -> Rejudge:
+    truth = Verdict(outcome=outcome, source="human", reason="It was seen.")
+    return Rejudge(experience_id=of.id, trajectory_id=run.id, verdict=truth, reason="told later")
+
+
+class HistoryTests(StoreTests):
+    """What happened, and what was shown."""
+
+    async def test_the_journal_tells_every_change_in_order(self) -> None:
+        async with self.opened() as store:
+            one, other, merged = experience(), experience(), experience("Both")
+            changes: list[Change] = [
+                Add(experience=one),
+                Add(experience=other),
+                Retire(lesson_ids=(one.lessons[0].id,), reason="harmful"),
+                Restore(lesson_ids=(one.lessons[0].id,), reason="not harmful"),
+                Replace(experience=other.model_copy(update={"metadata": {"x": 1}}), reason="seen again"),
+                Merge(experience=merged, source_lesson_ids=(other.lessons[0].id,), reason="the same"),
+            ]
+            first = await store.apply(changes[:2], scope=MINE, writer="learn")
+            second = await store.apply(changes[2:], scope=MINE, writer="ana")
+            entries = await collected(store.journal(scope=MINE))
+            assert entries == [*first, *second]
+            assert [entry.entry for entry in entries] == changes
+            assert [entry.sequence for entry in entries] == [1, 2, 3, 4, 5, 6]
+            assert [entry.writer for entry in entries] == ["learn"] * 2 + ["ana"] * 4
+            assert all(entry.scope == MINE and entry.at.utcoffset() is not None for entry in entries)
+            assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
+
+    async def test_a_verdict_told_later_is_a_change_of_its_own_that_a_rollback_undoes(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            await store.keep([run, other], scope=MINE)
+            known = experience(attempts=[attempt(run, "unknown"), attempt(other, "success")])
+            await added(store, known, along=[towards(0)])
+            change = _told(known, run, "failure")
+            (entry,) = await store.apply([change], scope=MINE, writer="ana")
+            assert (entry.entry, entry.entry.kind, entry.sequence) == (change, "verdict", 2)
+            kept = await store.get(known.id, scope=MINE)
+            assert [a.verdict.outcome for a in kept.attempts] == ["failure", "success"]
+            assert kept.attempts[0].verdict == change.verdict
+            assert kept.model_copy(update={"attempts": known.attempts}) == known, "nothing else of it changed"
+            assert await store.pending(scope=MINE) == []
+            assert await store.unindexed(scope=MINE, space=SPACE, limit=9) == []
+            assert (await as_of(store, 1)).experiences == (known,)
+            assert (await as_of(store, 2)).experiences == (kept,)
+            await wind(store, 1)
+            assert await store.get(known.id, scope=MINE) == known
+            assert await store.pending(scope=MINE) == [run]
+            await wind(store, 2)
+            assert await store.get(known.id, scope=MINE) == kept
+            assert await store.verify() == []
+
+    async def test_a_verdict_on_an_attempt_that_is_not_there_is_refused_with_its_batch(self) -> None:
+        async with self.opened() as store:
+            run, stranger = trajectory(), trajectory()
+            known, new = experience(attempts=[attempt(run, "success")]), experience(attempts=[attempt(run, "success")])
+            await added(store, known)
+            good: list[Change] = [
+                Add(experience=new),
+                _told(new, run, "failure"),
+                Retire(lesson_ids=(new.lessons[0].id,), reason="?"),
+            ]
+            for wrong in (_told(known, stranger, "failure"), _told(experience(), run, "failure")):
+                with refused(NotFound):
+                    await store.apply([*good, wrong], scope=MINE, writer="tests")
+            assert await collected(store.scan(scope=MINE)) == [known]
+            await store.apply(good, scope=MINE, writer="tests")
+            left = await store.get(new.id, scope=MINE)
+            assert (left.attempts[0].verdict.outcome, left.lessons[0].retired) == ("failure", True)
+
+    async def test_a_purge_takes_the_verdicts_on_what_it_erases(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            await store.keep([run, other], scope=MINE)
+            both = experience(attempts=[attempt(run, "unknown"), attempt(other, "unknown")])
+            await added(store, both)
+            told = [_told(both, run, "failure"), _told(both, other, "success")]
+            await store.apply(told, scope=MINE, writer="tests")
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            entries = await collected(store.journal(scope=MINE))
+            assert [entry.entry for entry in entries[1:3]] == [Erased(by=4), told[1]]
+            for sequence in (1, 3, 4):
+                await wind(store, sequence)
+                wanted = await as_of(store, sequence)
+                assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
+            assert [a.trajectory_id for a in (await store.get(both.id, scope=MINE)).attempts] == [other.id]
+            assert await store.verify() == []
+
+    async def test_the_journal_can_be_read_from_where_one_left_off(self) -> None:
+        async with self.opened() as store:
+            await added(store, *[experience() for _ in range(5)])
+            await added(store, experience(scope=THEIRS), scope=THEIRS)
+            assert [entry.sequence async for entry in store.journal(scope=MINE, since=3)] == [4, 5]
+            assert [entry.sequence async for entry in store.journal(scope=MINE, since=5)] == []
+            await added(store, experience())
+            assert [entry.sequence async for entry in store.journal(scope=MINE, since=5)] == [6]
+
+    async def test_the_journal_can_be_read_for_some_kinds_of_entries_alone(self) -> None:
+        one = experience()
+        async with self.opened() as store:
+            await added(store, one)
+            await store.apply([Retire(lesson_ids=(one.lessons[0].id,), reason="old")], scope=MINE, writer="ana")
+            await added(store, experience())
+            wanted: list[tuple[set[str], list[int]]] = [
+                ({"retire"}, [2]),
+                ({"add"}, [1, 3]),
+                ({"add", "retire"}, [1, 2, 3]),
+                ({"merge"}, []),
+                (set[str](), []),
+            ]
+            for kinds, sequences in wanted:
+                assert [e.sequence async for e in store.journal(scope=MINE, kinds=kinds)] == sequences
+            assert [e.sequence async for e in store.journal(scope=MINE, since=1, kinds={"add"})] == [3]
+
+    async def test_a_receipt_is_kept_without_its_lessons(self) -> None:
+        async with self.opened() as store:
+            receipt = _receipt()
+            await store.record(receipt)
+            assert await store.recall(receipt.id, scope=MINE) == receipt.model_copy(update={"lessons": ()})
+            with refused(NotFound):
+                await store.recall(receipt.id, scope=THEIRS)
+
+    async def test_a_receipt_never_changes(self) -> None:
+        async with self.opened() as store:
+            receipt = _receipt()
+            await store.record(receipt)
+            await store.record(receipt.model_copy(update={"text": "something else"}))
+            assert (await store.recall(receipt.id, scope=MINE)).text == receipt.text
+
+    async def test_receipts_are_listed_oldest_first(self) -> None:
+        async with self.opened() as store:
+            known = [_receipt() for _ in range(3)]
+            for receipt in (known[1], known[0], known[2]):
+                await store.record(receipt)
+            await store.record(_receipt(scope=THEIRS))
+            listed = await collected(store.receipts(scope=MINE))
+            assert listed == [receipt.model_copy(update={"lessons": ()}) for receipt in known]
+
+    async def test_receipts_can_be_listed_by_whether_they_are_settled(self) -> None:
+        async with self.opened() as store:
+            open_one, closed = _receipt(), _receipt()
+            for receipt in (open_one, closed):
+                await store.record(receipt)
+            await store.apply([], scope=MINE, writer="learn", settlement=settlement(closed, outcome="unknown"))
+            assert [r.id for r in await collected(store.receipts(scope=MINE, settled=True))] == [closed.id]
+            assert [r.id for r in await collected(store.receipts(scope=MINE, settled=False))] == [open_one.id]
+            assert await collected(store.receipts(scope=THEIRS, settled=False)) == []
+
+    async def test_the_latest_settlement_counts_and_the_journal_has_all(self) -> None:
+        async with self.opened() as store:
+            receipt, other = _receipt(), _receipt()
+            await store.record(receipt)
+            await store.record(other)
+            assert await store.settlement(receipt.id, scope=MINE) is None
+            first, second = settlement(receipt, outcome="unknown"), settlement(receipt, outcome="failure")
+            new = experience()
+            entries = await store.apply([Add(experience=new)], scope=MINE, writer="learn", settlement=first)
+            assert [entry.entry for entry in entries] == [Add(experience=new), Settle(settlement=first)]
+            assert await store.settlement(receipt.id, scope=MINE) == first
+            await store.apply([], scope=MINE, writer="ana", settlement=second)
+            assert await store.settlement(receipt.id, scope=MINE) == second
+            kinds = [entry.entry.kind for entry in await collected(store.journal(scope=MINE))]
+            assert kinds == ["add", "settle", "settle"]
+            counts = await store.counts(scope=MINE)
+            assert (counts.recalls, counts.settled) == (2, 1)
+
+    async def test_a_settlement_of_nothing_or_of_another_scope_is_refused_with_its_changes(self) -> None:
+        async with self.opened() as store:
+            receipt = _receipt(scope=THEIRS)
+            await store.record(receipt)
+            with refused(NotFound):
+                await store.apply(
+                    [Add(experience=experience())], scope=MINE, writer="tests", settlement=settlement(receipt)
+                )
+            with refused(UsageError):
+                await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt, scope=THEIRS))
+            assert (await store.counts(scope=MINE)).experiences == 0
+            assert await collected(store.journal(scope=MINE)) == []
+
+    async def test_a_setting_is_kept_until_it_is_set_again(self) -> None:
+        async with self.opened() as store:
+            assert await store.setting("embedder") is None
+            await store.set_setting("embedder", "hashing")
+            await store.set_setting("embedder", "local")
+            assert await store.setting("embedder") == "local"
+            assert await store.scopes() == []
+
+    async def test_settings_are_found_by_the_beginning_of_their_name_and_removed(self) -> None:
+        async with self.opened() as store:
+            for name in ("writer/b", "writer/a%", "write", "Writer/c", "other"):
+                await store.set_setting(name, name.upper())
+            assert dict(await store.settings("writer/")) == {"writer/a%": "WRITER/A%", "writer/b": "WRITER/B"}
+            assert list(await store.settings("writer/")) == ["writer/a%", "writer/b"]
+            await store.set_setting("writer/b", None)
+            await store.set_setting("writer/none", None)
+            assert list(await store.settings("")) == ["Writer/c", "other", "write", "writer/a%"]
+            assert await store.setting("writer/b") is None

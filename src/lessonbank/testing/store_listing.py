@@ -1,0 +1,296 @@
+"""The store contract, seventh part: what people look through comes in pages, newest first, filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.protocols import Store
+from lessonbank.types import (
+    Add,
+    Candidate,
+    Experience,
+    Lesson,
+    Provenance,
+    Recall,
+    Rejudge,
+    Restore,
+    Retire,
+    Rollback,
+    Settlement,
+    Step,
+    Trajectory,
+    Trust,
+    Verdict,
+)
+
+from .store_samples import MINE, START, THEIRS, StoreTests, added, attempt, experience, lesson, refused, trajectory
+
+Page = Callable[..., Awaitable[Sequence[Any]]]
+
+
+def written(n: int, *, writer: str = "learn", **told: Any) -> Lesson:
+    """The lesson written in minute `n`."""
+    at = START + timedelta(minutes=n)
+    return lesson(f"Lesson {n}").model_copy(
+        update={"created_at": at, "provenance": Provenance(writer=writer), "id": f"lesson-{n:03}", **told}
+    )
+
+
+async def paged(page: Page, /, *, limit: int, **asked: Any) -> list[Any]:
+    """Everything a list gives, page by page."""
+    found, after = list[Any](), None
+    while some := await page(scope=MINE, limit=limit, after=after, **asked):
+        assert len(some) <= limit
+        found.extend(some)
+        last = some[-1]
+        after = last.trajectory.id if hasattr(last, "trajectory") else last.id
+    return found
+
+
+def titles(lessons: Sequence[Lesson], /) -> list[str]:
+    """Their numbers, as text."""
+    return [lesson.title.removeprefix("Lesson ") for lesson in lessons]
+
+
+async def made(
+    store: Store, n: int, *, shows: Sequence[str] = (), withholds: Sequence[str] = (), **told: Any
+) -> Recall:
+    """A kept receipt of minute `n`."""
+    candidates = tuple(
+        Candidate(lesson_id=id, experience_id="e", score=0.5, rank=rank, shown=id in shows)
+        for rank, id in enumerate((*shows, *withholds))
+    )
+    at = START + timedelta(minutes=n)
+    recall = Recall(scope=MINE, task=f"Task {n}", candidates=candidates, created_at=at, **told)
+    await store.record(recall)
+    return recall
+
+
+class ListingTests(StoreTests):
+    """Lists of lessons, runs and recalls."""
+
+    async def test_lessons_come_in_pages_newest_first(self) -> None:
+        async with self.opened() as store:
+            for n in (2, 0, 1):
+                lessons = (written(3 * n), written(3 * n + 1), written(3 * n + 2))
+                await added(store, experience(lessons=lessons))
+            await added(store, experience(scope=THEIRS), scope=THEIRS)
+            for limit in (1, 2, 4, 9, 50):
+                assert titles(await paged(store.list_lessons, limit=limit)) == [str(n) for n in range(8, -1, -1)]
+            assert len(await store.list_lessons(scope=MINE, limit=2)) == 2
+            with refused(UsageError):
+                await store.list_lessons(scope=MINE, limit=0)
+            with refused(NotFound):
+                await store.list_lessons(scope=MINE, after="nothing")
+            with refused(NotFound):
+                await store.list_lessons(scope=THEIRS, after="lesson-001")
+
+    async def test_lessons_of_one_moment_come_in_pages_all_the_same(self) -> None:
+        async with self.opened() as store:
+            same = [written(n, created_at=START) for n in range(6)]
+            await added(store, experience(lessons=same[:3]), experience(lessons=same[3:]))
+            assert titles(await paged(store.list_lessons, limit=2)) == ["5", "4", "3", "2", "1", "0"]
+
+    async def test_lessons_are_listed_by_state(self) -> None:
+        async with self.opened() as store:
+            known = [written(n, state="quarantined" if n == 4 else "probation") for n in range(6)]
+            await added(store, experience(lessons=known[:3]), experience(lessons=known[3:]))
+            await store.apply(
+                [
+                    Retire(lesson_ids=(known[0].id, known[3].id), reason="test"),
+                    Trust(lesson_ids=(known[1].id,), state="active", by="person", reason="test"),
+                ],
+                scope=MINE,
+                writer="tests",
+            )
+
+            async def listed(**asked: Any) -> list[str]:
+                return titles(await paged(store.list_lessons, limit=2, **asked))
+
+            assert await listed() == ["5", "4", "2", "1"]
+            assert await listed(retired=True) == ["5", "4", "3", "2", "1", "0"]
+            assert await listed(state="probation") == ["5", "2"]
+            assert await listed(state="active") == ["1"]
+            assert await listed(state="quarantined") == ["4"]
+            assert await listed(state="retired") == ["3", "0"]
+            await store.apply([Restore(lesson_ids=(known[3].id,), reason="test")], scope=MINE, writer="tests")
+            assert await listed(state="retired") == ["0"]
+            await store.rebuild()
+            assert await listed(state="quarantined") == ["4"]
+            await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
+            assert await listed(retired=True) == ["2", "1", "0"]
+            wrong: Any = "approved"
+            with refused(UsageError):
+                await store.list_lessons(scope=MINE, state=wrong)
+            assert await store.verify() == []
+
+    async def test_lessons_are_found_by_kind_writer_words_and_metadata(self) -> None:
+        async with self.opened() as store:
+            one = written(1, writer="Ana", kind="guardrail", content="Never refund a Café twice.")
+            two = written(2, writer="Ana", description="When a refund is asked for.")
+            three = written(3)
+            theirs = experience(lessons=(three,)).model_copy(
+                update={"metadata": {"user": "u-17", "shop": {"b": 2, "a": 1}}}
+            )
+            await added(store, experience(lessons=(one, two)), theirs)
+
+            async def listed(**asked: Any) -> list[str]:
+                return titles(await paged(store.list_lessons, limit=1, **asked))
+
+            assert await listed(kind="guardrail") == ["1"]
+            assert await listed(writer="Ana") == ["2", "1"]
+            assert await listed(writer="Ana", kind="strategy") == ["2"]
+            assert await listed(text="REFUND") == ["2", "1"]
+            assert await listed(text="café refund") == ["1"]
+            assert await listed(text="refund pizza") == []
+            assert await listed(metadata={"user": "u-17"}) == ["3"]
+            assert await listed(metadata={"shop": {"a": 1, "b": 2}, "user": "u-17"}) == ["3"]
+            assert await listed(metadata={"user": "u-17", "shop": {"a": 1}}) == []
+            await store.rebuild()
+            assert await listed(metadata={"user": "u-17"}) == ["3"]
+            await store.apply([Rollback(to=1, reason="test")], scope=MINE, writer="tests")
+            assert await listed(metadata={"user": "u-17"}) == []
+            await store.apply([Rollback(to=2, reason="test")], scope=MINE, writer="tests")
+            assert await listed(metadata={"user": "u-17"}) == ["3"]
+
+    async def test_a_run_tells_its_verdict_its_status_and_its_recall(self) -> None:
+        async with self.opened() as store:
+            learned, waiting, begun = trajectory("one"), trajectory("two"), trajectory("three")
+            begun = begun.model_copy(update={"metadata": {"unfinished": True, "user": "u-17"}})
+            await store.keep([learned, waiting, begun], scope=MINE)
+            told = experience(attempts=[attempt(learned, "failure")])
+            await added(store, told.model_copy(update={"metadata": {"recall_id": "r-1"}}))
+            found = {run.trajectory.id: run for run in await store.list_runs(scope=MINE)}
+            assert [found[id].status for id in (learned.id, waiting.id, begun.id)] == [
+                "learned",
+                "pending",
+                "unfinished",
+            ]
+            assert found[learned.id].verdict.outcome == "failure"
+            assert found[learned.id].recall_id == "r-1"
+            assert found[waiting.id].verdict == Verdict(outcome="unknown", reason="not judged yet")
+            assert found[begun.id].metadata == {"unfinished": True, "user": "u-17"}
+            assert await store.get_run(learned.id, scope=MINE) == found[learned.id]
+            assert await store.pending(scope=MINE) == [waiting]
+            assert (await store.counts(scope=MINE)).pending == 1
+            with refused(NotFound):
+                await store.get_run(learned.id, scope=THEIRS)
+            truth = Verdict(outcome="success", source="human")
+            change = Rejudge(experience_id=told.id, trajectory_id=learned.id, verdict=truth)
+            await store.apply([change], scope=MINE, writer="tests")
+            assert (await store.get_run(learned.id, scope=MINE)).verdict == truth
+            assert [run.trajectory for run in await store.list_runs(scope=MINE, outcome="success")] == [learned]
+
+    async def test_runs_come_in_pages_newest_first(self) -> None:
+        async with self.opened() as store:
+            known = [trajectory(f"run {n}") for n in range(7)]
+            await store.keep(known[:4], scope=MINE)
+            await store.keep(known[4:], scope=MINE)
+            await store.keep([trajectory()], scope=THEIRS)
+            for limit in (1, 3, 50):
+                found = await paged(store.list_runs, limit=limit)
+                assert [run.trajectory for run in found] == known[::-1]
+            for limit in (1, 3):
+                waiting, after = list[Trajectory](), None
+                while some := await store.pending(scope=MINE, limit=limit, after=after):
+                    waiting.extend(some)
+                    after = some[-1].id
+                assert waiting == known
+            with refused(UsageError):
+                await store.list_runs(scope=MINE, limit=0)
+            with refused(NotFound):
+                await store.list_runs(scope=MINE, after="nothing")
+            with refused(NotFound):
+                await store.pending(scope=MINE, after="nothing")
+
+    async def test_runs_are_found_by_outcome_status_words_metadata_and_time(self) -> None:
+        async with self.opened() as store:
+            good = Trajectory(task="Refund it", steps=(Step(action="open the SAFE"),), metadata={"user": "u-1", "n": 1})
+            bad = Trajectory(task="Refund that", error="the till was locked", metadata={"user": "u-2"})
+            waits = Trajectory(task="Cancel it", metadata={"user": "u-1"})
+            begun = Trajectory(task="Begun", metadata={"unfinished": True})
+            await store.keep([good, bad, waits, begun], scope=MINE)
+            await added(store, experience(attempts=[attempt(good, "success"), attempt(bad, "failure")]))
+
+            async def listed(**asked: Any) -> list[str]:
+                return [run.trajectory.task for run in await paged(store.list_runs, limit=1, **asked)]
+
+            assert await listed(outcome="success") == ["Refund it"]
+            assert await listed(outcome="unknown") == ["Begun", "Cancel it"]
+            assert await listed(status="learned") == ["Refund that", "Refund it"]
+            assert await listed(status="pending") == ["Cancel it"]
+            assert await listed(status="unfinished") == ["Begun"]
+            assert await listed(text="refund") == ["Refund that", "Refund it"]
+            assert await listed(text="safe refund") == ["Refund it"]
+            assert await listed(text="locked") == ["Refund that"]
+            assert await listed(metadata={"user": "u-1"}) == ["Cancel it", "Refund it"]
+            assert await listed(metadata={"user": "u-1", "n": 1}) == ["Refund it"]
+            assert await listed(metadata={"n": "1"}) == []
+            assert await listed(before=START) == []
+            assert len(await listed(before=START + timedelta(days=36_500))) == 4
+            await store.rebuild()
+            assert await listed(metadata={"user": "u-1"}) == ["Cancel it", "Refund it"]
+            assert await listed(outcome="failure") == ["Refund that"]
+            assert await store.verify() == []
+
+    async def test_recalls_come_in_pages_newest_first_and_filtered(self) -> None:
+        async with self.opened() as store:
+            for n in (3, 0, 2, 1):
+                await made(store, n, shows=["a"] if n % 2 else ["b"], withholds=["c"], metadata={"user": f"u-{n % 2}"})
+            asked = await made(store, 4, text="Ask for the RECEIPT")
+            assert (await store.recall(asked.id, scope=MINE)).metadata == {}
+            settled = Settlement(recall_id=asked.id, scope=MINE, outcome="success")
+            await store.apply([], scope=MINE, writer="tests", settlement=settled)
+
+            async def listed(**asked: Any) -> list[str]:
+                return [recall.task for recall in await paged(store.list_recalls, limit=2, **asked)]
+
+            for _ in range(2):
+                assert await listed() == ["Task 4", "Task 3", "Task 2", "Task 1", "Task 0"]
+                assert await listed(lesson="a") == ["Task 3", "Task 1"]
+                assert await listed(lesson="c") == []
+                assert await listed(metadata={"user": "u-0"}) == ["Task 2", "Task 0"]
+                assert await listed(metadata={"user": "u-0"}, lesson="a") == []
+                assert await listed(text="receipt") == ["Task 4"]
+                assert await listed(text="task 2") == ["Task 2"]
+                assert await listed(settled=True) == ["Task 4"]
+                assert await listed(settled=False) == ["Task 3", "Task 2", "Task 1", "Task 0"]
+                assert await listed(before=START + timedelta(minutes=2)) == ["Task 1", "Task 0"]
+                await store.rebuild()
+            assert await store.list_recalls(scope=THEIRS, lesson="a") == []
+            with refused(NotFound):
+                await store.list_recalls(scope=MINE, after="nothing")
+            with refused(UsageError):
+                await store.list_recalls(scope=MINE, limit=0)
+            assert await store.verify() == []
+
+    async def test_what_is_purged_is_listed_no_more(self) -> None:
+        async with self.opened() as store:
+            run = Trajectory(task="Refund it", metadata={"user": "u-1"})
+            await store.keep([run], scope=MINE)
+            drawn = written(1).model_copy(update={"provenance": Provenance(trajectory_ids=(run.id,))})
+            told = experience(lessons=(drawn,), attempts=[attempt(run, "success")])
+            await added(store, told.model_copy(update={"metadata": {"user": "u-1"}}))
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            for page in (store.list_runs, store.list_lessons):
+                assert await page(scope=MINE, metadata={"user": "u-1"}) == []
+            assert await store.verify() == []
+            await store.keep([run], scope=MINE)
+            await made(store, 1, shows=["a"], metadata={"user": "u-1"})
+            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            assert await store.list_recalls(scope=MINE, metadata={"user": "u-1"}) == []
+            assert await store.verify() == []
+
+    async def test_an_experience_without_attempts_is_a_lesson_a_person_wrote(self) -> None:
+        async with self.opened() as store:
+            mine = lesson().model_copy(update={"provenance": Provenance(writer="Ana", method="human")})
+            told = Experience(scope=MINE, task="Cancel an order", lessons=(mine,))
+            trust = Trust(lesson_ids=(mine.id,), state="active", by="person", reason="written by Ana")
+            await store.apply([Add(experience=told), trust], scope=MINE, writer="Ana")
+            (found,) = await store.list_lessons(scope=MINE, state="active", writer="Ana")
+            assert found == mine.model_copy(update={"state": "active", "approved": True})
+            assert [m.experience.id for m in await store.search("cancel order", scope=MINE, limit=3)] == [told.id]
+            assert await store.verify() == []

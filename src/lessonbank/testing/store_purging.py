@@ -1,0 +1,322 @@
+"""The store contract, fifth part: what is erased is nowhere any more, and what can be rebuilt is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from lessonbank.errors import NotFound, StoreUnavailable, UsageError
+from lessonbank.protocols import Store
+from lessonbank.types import (
+    Add,
+    Candidate,
+    Erased,
+    Erasure,
+    Experience,
+    Lesson,
+    Merge,
+    Outcome,
+    Provenance,
+    Purge,
+    Recall,
+    Replace,
+    Retire,
+    Rollback,
+    Settlement,
+    Trajectory,
+)
+from lessonbank.types.ids import digest
+from lessonbank.types.timeline import state_at
+
+from .store_rewinding import present
+from .store_samples import (
+    MINE,
+    SPACE,
+    START,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    refused,
+    towards,
+    trajectory,
+)
+
+SECRET = "Jacaranda"
+"""Stands in every text that a purge has to find."""
+
+
+def drawn(*runs: Trajectory, title: str = "Check the status first") -> Lesson:
+    """A lesson drawn from these runs."""
+    return lesson(title).model_copy(update={"provenance": Provenance(trajectory_ids=tuple(r.id for r in runs))})
+
+
+def tried(*runs: Trajectory, lessons: tuple[Lesson, ...], outcome: Outcome = "success") -> Experience:
+    """The experience of these runs of one task."""
+    return experience(runs[0].task, lessons=lessons, attempts=[attempt(run, outcome) for run in runs])
+
+
+async def shown(store: Store, *lessons: Lesson, task: str = "Cancel it", text: str = "<memory>") -> Recall:
+    """A kept receipt that showed these lessons."""
+    candidates = tuple(
+        Candidate(lesson_id=i.id, experience_id="e", score=0.5, rank=n, shown=True) for n, i in enumerate(lessons)
+    )
+    recall = Recall(scope=MINE, task=task, text=text, text_digest=digest(text), candidates=candidates)
+    await store.record(recall)
+    return recall
+
+
+async def asked(store: Store, who: str, /) -> Recall:
+    """A kept receipt of a task of somebody's."""
+    recall = Recall(scope=MINE, task=f"A task of {who}", text=f"<{who}>", notes=(who,), metadata={"user": who})
+    await store.record(recall)
+    return recall
+
+
+async def everything(store: Store, *, scope: str = MINE) -> str:
+    """All that a scope can be asked for, past and present, as one text."""
+    kept: list[Any] = [
+        *await collected(store.scan(scope=scope)),
+        *await collected(store.journal(scope=scope)),
+        *await collected(store.receipts(scope=scope)),
+        *await store.pending(scope=scope),
+        *await store.list_runs(scope=scope, limit=1000),
+        *[s for r in await collected(store.receipts(scope=scope)) if (s := await store.settlement(r.id, scope=scope))],
+    ]
+    return "\n".join(record.model_dump_json() for record in kept)
+
+
+async def lived_in(store: Store) -> tuple[Trajectory, Experience, Experience, Recall]:
+    """A bank with a run that must go: alone in one experience, merged into another, shown, settled, rolled back."""
+    run, other = trajectory(f"Move {SECRET} to Oslo", answer=SECRET), trajectory()
+    await store.keep([run, other], scope=MINE)
+    secret = drawn(run, title=f"{SECRET} likes it so")
+    theirs = drawn(other)
+    mine = tried(run, lessons=(secret,))
+    kept = tried(other, lessons=(theirs, drawn(other, run, title=f"Both, and {SECRET}")))
+    await added(store, mine, kept, along=[towards(0), towards(1)])
+    recall = await shown(store, secret, theirs, task=run.task, text=f"<{SECRET}>")
+    settled = Settlement(
+        recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,), experience_id=mine.id
+    )
+    await store.apply([], scope=MINE, writer="tests", settlement=settled)
+    merged = experience(f"Of {SECRET}", lessons=(lesson(f"{SECRET} and all"),))
+    merge = Merge(experience=merged, source_lesson_ids=(secret.id, theirs.id), reason=f"{SECRET} twice")
+    await store.apply([merge], scope=MINE, writer="tests")
+    earlier = await store.get(kept.id, scope=MINE)
+    longer = earlier.model_copy(update={"lessons": (*earlier.lessons, drawn(run, title=SECRET))})
+    await store.apply([Replace(experience=longer)], scope=MINE, writer="tests")
+    await store.apply([Rollback(to=3, reason="test")], scope=MINE, writer="tests")
+    await store.apply([Rollback(to=5, reason="test")], scope=MINE, writer="tests")
+    return run, mine, kept, recall
+
+
+class PurgingTests(StoreTests):
+    """True erasure, and rebuilding."""
+
+    async def lose_what_can_be_rebuilt(self, store: Store) -> None:
+        """Damage the store where that can be mended: every vector, and where it can be reached the word index."""
+        await store.drop_index(scope=MINE, space=SPACE)
+
+    async def test_what_can_be_rebuilt_answers_as_before(self) -> None:
+        async with self.opened() as store:
+            known = [experience(f"Cancel order {n % 3}", minute=n, lessons=(lesson(), lesson("b"))) for n in range(9)]
+            await added(store, *known, along=[towards(n % 8) for n in range(9)])
+            await store.apply([Retire(lesson_ids=(known[2].lessons[0].id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
+            before = await present(store)
+            await self.lose_what_can_be_rebuilt(store)
+            assert await present(store) != before
+            await store.rebuild()
+            missing = await store.unindexed(scope=MINE, space=SPACE, limit=99)
+            places = {e.id: towards(n % 8) for n, e in enumerate(known)}
+            await store.index({id: places[id] for id, _ in missing}, scope=MINE, space=SPACE)
+            assert await present(store) == before
+            assert await store.owner(known[2].lessons[1].id, scope=MINE) == known[2]
+            assert await store.verify() == []
+            await store.apply([Rollback(to=10, reason="test")], scope=MINE, writer="tests")
+            assert len(await collected(store.scan(scope=MINE))) == 9
+
+    async def test_a_purged_run_is_gone_with_all_that_was_made_of_it(self) -> None:
+        async with self.opened() as store:
+            run, mine, kept, recall = await lived_in(store)
+            assert SECRET in await everything(store)
+            length = len(await collected(store.journal(scope=MINE)))
+            entry = await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            tombstone = entry.entry
+            assert isinstance(tombstone, Purge)
+            assert (tombstone.what, tombstone.digest, tombstone.reason) == ("trajectory", digest(run.id), "asked to")
+            assert (tombstone.experiences, tombstone.trajectories, tombstone.recalls) == (2, 1, 1)
+            assert (entry.sequence, entry.writer) == (length + 1, "ana")
+            text = await everything(store)
+            assert SECRET not in text
+            assert run.id not in text
+            with refused(NotFound):
+                await store.trajectory(run.id, scope=MINE)
+            left = await store.get(kept.id, scope=MINE)
+            assert [i.title for i in left.lessons] == ["Check the status first"]
+            assert left.lessons[0].retired, "what a merge retired must not come back because the merge was erased"
+            assert (await store.recall(recall.id, scope=MINE)).candidates == recall.candidates
+            with refused(NotFound):
+                await store.get(mine.id, scope=MINE)
+            assert await store.search(SECRET, scope=MINE, limit=9) == []
+            assert await store.verify() == []
+            with refused(NotFound):
+                await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="again")
+
+    async def test_after_a_purge_the_journal_still_tells_the_state_and_can_be_rolled_back(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            entries = await collected(store.journal(scope=MINE))
+            assert [e.sequence for e in entries] == list(range(1, len(entries) + 1))
+            assert any(isinstance(e.entry, Erased) for e in entries)
+            for to in (len(entries), 2, 0, 5, 4, len(entries)):
+                await store.apply([Rollback(to=to, reason="test")], scope=MINE, writer="tests")
+                wanted = state_at(await collected(store.journal(scope=MINE)), to, scope=MINE)
+                assert await collected(store.scan(scope=MINE)) == list(wanted.experiences)
+                assert SECRET not in await everything(store)
+                assert await store.verify() == []
+
+    async def test_a_purged_run_that_a_rollback_had_taken_out_is_gone_too(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+            await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+            await store.apply([Rollback(to=7, reason="test")], scope=MINE, writer="tests")
+            assert len(await collected(store.scan(scope=MINE))) == 1
+            assert SECRET not in await everything(store)
+            assert await store.verify() == []
+
+    async def test_a_purged_lesson_leaves_its_neighbours(self) -> None:
+        async with self.opened() as store:
+            secret, plain = lesson(SECRET), lesson("plain")
+            known = experience(lessons=(secret, plain))
+            await added(store, known, along=[towards(0)])
+            receipts = [await shown(store, secret, text=SECRET), await shown(store, plain, text="other")]
+            await store.apply([Retire(lesson_ids=(secret.id,), reason=SECRET)], scope=MINE, writer="tests")
+            await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="asked to")
+            assert (await store.get(known.id, scope=MINE)).lessons == (plain,)
+            assert [(await store.recall(r.id, scope=MINE)).text for r in receipts] == ["", "other"]
+            assert [m.experience.id for m in await store.search(known.task, scope=MINE, limit=9)] == [known.id]
+            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)) == 1
+            assert SECRET not in await everything(store)
+            assert await store.verify() == []
+            with refused(NotFound):
+                await store.purge("lesson", secret.id, scope=MINE, writer="ana", reason="again")
+            with refused(NotFound):
+                await store.purge("lesson", plain.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_a_purged_recall_goes_with_its_settlement_and_nothing_else_does(self) -> None:
+        async with self.opened() as store:
+            recall, other = await asked(store, SECRET), await asked(store, "Cancel it")
+            run, told = trajectory(), lesson()
+            await store.keep([run], scope=MINE)
+            known = tried(run, lessons=(told,)).model_copy(update={"metadata": {"recall_id": recall.id}})
+            await added(store, known)
+            for one in (recall, other):
+                done = Settlement(recall_id=one.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            assert SECRET in await everything(store)
+            entry = await store.purge("recall", recall.id, scope=MINE, writer="ana", reason="asked to")
+            assert isinstance(tombstone := entry.entry, Purge)
+            assert (tombstone.what, tombstone.digest, tombstone.recalls) == ("recall", digest(recall.id), 1)
+            assert (tombstone.experiences, tombstone.lessons, tombstone.trajectories) == (0, 0, 0)
+            text = await everything(store)
+            assert SECRET not in text
+            assert recall.id not in text
+            assert [r.id for r in await store.list_recalls(scope=MINE)] == [other.id]
+            assert await store.list_recalls(scope=MINE, metadata={"user": SECRET}) == []
+            assert await store.settlement(recall.id, scope=MINE) is None
+            assert (await store.counts(scope=MINE)).settled == 1
+            assert (await store.get(known.id, scope=MINE)).lessons == (told,)
+            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
+            assert await store.verify() == []
+            for gone in (recall.id, "nothing"):
+                with refused(NotFound):
+                    await store.purge("recall", gone, scope=MINE, writer="ana", reason="again")
+            with refused(NotFound):
+                await store.purge("recall", other.id, scope=THEIRS, writer="ana", reason="elsewhere")
+
+    async def test_many_are_purged_together_or_none_is(self) -> None:
+        async with self.opened() as store:
+            run, *_ = await lived_in(store)
+            recall = await asked(store, SECRET)
+            before = await everything(store)
+            with refused(NotFound):
+                these: list[tuple[Erasure, str]] = [("trajectory", run.id), ("recall", "nothing")]
+                await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            with refused(UsageError):
+                await store.purge_many([("scope", "")], scope=MINE, writer="ana", reason="asked to")
+            assert await everything(store) == before
+            these = [("trajectory", run.id), ("recall", recall.id), ("recall", recall.id)]
+            entries = await store.purge_many(these, scope=MINE, writer="ana", reason="asked to")
+            assert [e.entry.kind for e in entries] == ["purge", "purge"]
+            assert SECRET not in await everything(store)
+            assert await store.purge_many([], scope=MINE, writer="ana", reason="asked to") == []
+            assert await store.verify() == []
+
+    async def test_what_is_too_old_is_forgotten_and_its_evidence_stays(self) -> None:
+        async with self.opened() as store:
+            run, told = trajectory(f"Task of {SECRET}", answer=SECRET), lesson()
+            await store.keep([run, Trajectory(task=SECRET, metadata={"user": SECRET})], scope=MINE)
+            known = experience(lessons=(told,), attempts=[attempt(run, "success")])
+            await added(store, known)
+            receipts = [await asked(store, SECRET) for _ in range(3)]
+            for recall in receipts[:2]:
+                done = Settlement(recall_id=recall.id, scope=MINE, outcome="success", trajectory_ids=(run.id,))
+                await store.apply([], scope=MINE, writer="tests", settlement=done)
+            nothing = await store.forget(scope=MINE, before=START, writer="retention")
+            assert (nothing.runs, nothing.recalls) == (0, 0)
+            assert SECRET in await everything(store)
+            end = START + timedelta(days=36_500)
+            gone = await store.forget(scope=MINE, before=end, writer="retention")
+            assert (gone.runs, gone.recalls) == (2, 3)
+            assert SECRET not in await everything(store)
+            assert await store.list_runs(scope=MINE) == []
+            kept = await store.list_recalls(scope=MINE)
+            assert {recall.id for recall in kept} == {recall.id for recall in receipts[:2]}
+            assert kept[0].task == kept[1].task
+            assert (await store.settlement(receipts[0].id, scope=MINE)) is not None
+            assert await collected(store.scan(scope=MINE)) == [known]
+            assert await store.learned([run.id], scope=MINE) == {run.id}
+            last = (await collected(store.journal(scope=MINE)))[-1]
+            assert (last.entry, last.writer) == (gone, "retention")
+            assert (await store.forget(scope=MINE, before=end, writer="retention")).recalls == 0
+            assert await store.verify() == []
+
+    async def test_a_purged_scope_is_empty_and_goes_on(self) -> None:
+        async with self.opened() as store:
+            await lived_in(store)
+            theirs = experience(scope=THEIRS)
+            await added(store, theirs, scope=THEIRS, along=[towards(0)])
+            length = len(await collected(store.journal(scope=MINE)))
+            await store.purge("scope", "", scope=MINE, writer="ana", reason="asked to")
+            text = await everything(store)
+            assert SECRET not in text
+            assert "Check the status" not in text
+            counts = await store.counts(scope=MINE)
+            assert not any(counts.model_dump().values())
+            entries = await collected(store.journal(scope=MINE))
+            assert [e.entry.kind for e in entries] == ["erased"] * length + ["purge"]
+            assert await collected(store.scan(scope=THEIRS)) == [theirs]
+            assert len(await store.nearest(towards(0), scope=THEIRS, space=SPACE, limit=9)) == 1
+            new = experience()
+            await store.apply(
+                [Add(experience=new)], scope=MINE, writer="tests", vectors={new.id: towards(0)}, space=SPACE
+            )
+            assert [m.experience for m in await store.nearest(towards(0), scope=MINE, space=SPACE, limit=9)] == [new]
+            await store.apply([Rollback(to=length, reason="test")], scope=MINE, writer="tests")
+            assert await collected(store.scan(scope=MINE)) == []
+            assert await store.verify() == []
+
+    async def test_a_closed_store_erases_and_rebuilds_nothing(self) -> None:
+        async with self.opened() as store:
+            await store.close()
+            with refused(StoreUnavailable):
+                await store.purge("scope", "", scope=MINE, writer="ana", reason="late")
+            with refused(StoreUnavailable):
+                await store.rebuild()

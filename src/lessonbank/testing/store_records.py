@@ -1,0 +1,398 @@
+"""The store contract, first part: what is kept, found again, changed, and left pending."""
+
+from __future__ import annotations
+
+from lessonbank._concurrency import gather
+from lessonbank.errors import Conflict, NotFound, StoreUnavailable, UsageError
+from lessonbank.protocols import Store
+from lessonbank.types import Add, Change, Experience, Merge, Replace, Restore, Retire
+
+from .store_samples import (
+    MINE,
+    SPACE,
+    THEIRS,
+    StoreTests,
+    added,
+    attempt,
+    collected,
+    experience,
+    lesson,
+    refused,
+    towards,
+    trajectory,
+)
+
+
+async def _state(store: Store) -> tuple[object, ...]:
+    return (
+        await collected(store.scan(scope=MINE)),
+        await collected(store.journal(scope=MINE)),
+        await store.counts(scope=MINE),
+        await store.unindexed(scope=MINE, space=SPACE, limit=100),
+    )
+
+
+class RecordTests(StoreTests):
+    """Experiences, lessons and trajectories."""
+
+    async def test_an_added_experience_is_read_back_equal(self) -> None:
+        async with self.opened() as store:
+            wanted = experience(lessons=(lesson("first"), lesson("second", retired=True)))
+            await added(store, wanted)
+            assert await store.get(wanted.id, scope=MINE) == wanted
+            assert await store.owner(wanted.lessons[1].id, scope=MINE) == wanted
+
+    async def test_unknown_ids_are_not_found(self) -> None:
+        async with self.opened() as store:
+            for ask in (store.get, store.owner, store.trajectory, store.recall):
+                with refused(NotFound):
+                    await ask("nothing", scope=MINE)
+                with refused(NotFound):
+                    await ask("\ud800", scope=MINE)
+
+    async def test_scan_gives_every_experience_oldest_first(self) -> None:
+        async with self.opened() as store:
+            late, early, middle = experience(minute=9), experience(minute=1), experience(minute=5)
+            twin = experience(minute=5)
+            await added(store, late, early, middle, twin)
+            assert await collected(store.scan(scope=MINE)) == [early, middle, twin, late]
+
+    async def test_a_scan_does_not_see_what_is_written_while_it_runs(self) -> None:
+        async with self.opened() as store:
+            known = [experience(minute=n) for n in range(5)]
+            await added(store, *known)
+            scan = store.scan(scope=MINE)
+            seen = [await anext(scan)]
+            await added(store, experience(minute=99))
+            assert [*seen, *[e async for e in scan]] == known
+
+    async def test_an_id_can_be_added_once(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            with refused(Conflict):
+                await added(store, known)
+
+    async def test_a_lesson_belongs_to_one_experience(self) -> None:
+        async with self.opened() as store:
+            shared = lesson()
+            await added(store, experience(lessons=(shared,)))
+            with refused(Conflict):
+                await added(store, experience(lessons=(shared,)))
+            twice = lesson()
+            with refused(Conflict):
+                await added(store, experience(lessons=(twice, twice)))
+
+    async def test_a_batch_with_one_bad_change_changes_nothing(self) -> None:
+        async with self.opened() as store:
+            known, run = experience(), trajectory()
+            await store.keep([run], scope=MINE)
+            await added(store, known, along=[towards(0)])
+            before = await _state(store)
+            good: list[Change] = [
+                Add(experience=experience(attempts=[attempt(run, "success")])),
+                Replace(experience=known.model_copy(update={"task": "Something else"})),
+                Retire(lesson_ids=(known.lessons[0].id,), reason="test"),
+            ]
+            bad: list[tuple[Change, type[NotFound] | type[Conflict]]] = [
+                (Retire(lesson_ids=("nothing",), reason="test"), NotFound),
+                (Replace(experience=experience()), NotFound),
+                (Add(experience=known), Conflict),
+                (Retire(lesson_ids=(known.lessons[0].id,), reason="again"), Conflict),
+            ]
+            for change, error in bad:
+                with refused(error):
+                    await store.apply([*good, change], scope=MINE, writer="tests")
+                assert await _state(store) == before
+            await store.apply(good, scope=MINE, writer="tests")
+
+    async def test_changes_of_one_batch_see_each_other(self) -> None:
+        async with self.opened() as store:
+            new = experience()
+            changes: list[Change] = [Add(experience=new), Retire(lesson_ids=(new.lessons[0].id,), reason="at once")]
+            await store.apply(changes, scope=MINE, writer="tests")
+            assert (await store.get(new.id, scope=MINE)).active_lessons == ()
+
+    async def test_retire_and_restore_flip_the_lessons_named_and_no_other(self) -> None:
+        async with self.opened() as store:
+            first, second = lesson("first"), lesson("second")
+            known = experience(lessons=(first, second))
+            await added(store, known)
+            await store.apply([Retire(lesson_ids=(first.id,), reason="harmful")], scope=MINE, writer="tests")
+            assert [i.retired for i in (await store.get(known.id, scope=MINE)).lessons] == [True, False]
+            with refused(Conflict):
+                await store.apply([Restore(lesson_ids=(second.id,), reason="?")], scope=MINE, writer="tests")
+            await store.apply([Restore(lesson_ids=(first.id,), reason="wrong")], scope=MINE, writer="tests")
+            assert await store.get(known.id, scope=MINE) == known
+
+    async def test_replace_takes_the_record_as_it_is_given(self) -> None:
+        async with self.opened() as store:
+            kept, gone = lesson("kept"), lesson("gone")
+            known = experience(lessons=(kept, gone))
+            await added(store, known)
+            new = lesson("new", retired=True)
+            later = known.model_copy(update={"lessons": (kept.model_copy(update={"retired": True}), new)})
+            await store.apply([Replace(experience=later)], scope=MINE, writer="tests")
+            assert await store.get(known.id, scope=MINE) == later
+            assert await store.owner(new.id, scope=MINE) == later
+            with refused(NotFound):
+                await store.owner(gone.id, scope=MINE)
+
+    async def test_two_experiences_can_exchange_a_lesson_in_one_batch(self) -> None:
+        async with self.opened() as store:
+            moved = lesson("moved")
+            source, target = experience(lessons=(moved,)), experience(lessons=())
+            await added(store, source, target)
+            changes: list[Change] = [
+                Replace(experience=source.model_copy(update={"lessons": ()})),
+                Replace(experience=target.model_copy(update={"lessons": (moved,)})),
+            ]
+            await store.apply(changes, scope=MINE, writer="tests")
+            assert (await store.owner(moved.id, scope=MINE)).id == target.id
+
+    async def test_merge_adds_one_and_retires_its_sources(self) -> None:
+        async with self.opened() as store:
+            first, second = experience(), experience()
+            await added(store, first, second)
+            merged = experience("Both", lessons=(lesson("both"),))
+            sources = (first.lessons[0].id, second.lessons[0].id)
+            merge = Merge(experience=merged, source_lesson_ids=sources, reason="the same")
+            await store.apply([merge], scope=MINE, writer="tests")
+            assert await store.get(merged.id, scope=MINE) == merged
+            assert not (await store.get(first.id, scope=MINE)).active_lessons
+            assert not (await store.get(second.id, scope=MINE)).active_lessons
+            await store.apply([Restore(lesson_ids=sources, reason="not the same")], scope=MINE, writer="tests")
+            assert await store.get(first.id, scope=MINE) == first
+
+    async def test_an_experience_of_another_scope_is_refused(self) -> None:
+        async with self.opened() as store:
+            with refused(UsageError):
+                await added(store, experience(scope=THEIRS), scope=MINE)
+            assert await store.scopes() == []
+
+    async def test_scopes_share_nothing_not_even_ids(self) -> None:
+        async with self.opened() as store:
+            mine, run = experience(), trajectory()
+            theirs = mine.model_copy(update={"scope": THEIRS, "task": "Theirs"})
+            await added(store, mine)
+            await store.keep([run], scope=MINE)
+            assert await store.keep([run], scope=THEIRS) == [run.id]
+            await added(store, theirs, scope=THEIRS)
+            await store.apply([Retire(lesson_ids=(theirs.lessons[0].id,), reason="?")], scope=THEIRS, writer="tests")
+            assert await store.get(mine.id, scope=MINE) == mine
+            assert (await store.counts(scope=MINE)).retired == 0
+            assert [entry.sequence for entry in await collected(store.journal(scope=THEIRS))] == [1, 2]
+            assert await store.scopes() == sorted([MINE, THEIRS])
+            with refused(NotFound):
+                await store.get(mine.id, scope="acme")
+
+    async def test_asking_an_empty_scope_does_not_make_it(self) -> None:
+        async with self.opened() as store:
+            assert await collected(store.scan(scope=MINE)) == []
+            assert await collected(store.journal(scope=MINE)) == []
+            assert await store.pending(scope=MINE) == []
+            assert not await store.learned(["x"], scope=MINE)
+            assert await store.keep([], scope=MINE) == []
+            assert await store.apply([], scope=MINE, writer="tests") == []
+            await store.index({}, scope=MINE, space=SPACE)
+            await store.drop_index(scope=MINE, space=SPACE)
+            assert await store.scopes() == []
+
+    async def test_what_is_learned_only_once_is_refused_when_another_was_quicker(self) -> None:
+        async with self.opened() as store:
+            run, waiting, free = trajectory(), trajectory(), trajectory()
+            await store.keep([run, waiting, free], scope=MINE)
+            first = experience(attempts=[attempt(run, "success"), attempt(waiting, "unknown")])
+            await store.apply([Add(experience=first)], scope=MINE, writer="tests", unlearned=[run.id, waiting.id])
+            before = await _state(store)
+            late = Add(experience=experience(attempts=[attempt(run, "success"), attempt(free, "success")]))
+            with refused(Conflict):
+                await store.apply(
+                    [late], scope=MINE, writer="tests", vectors={}, space=SPACE, unlearned=[free.id, run.id]
+                )
+            assert await _state(store) == before
+            await store.apply([late], scope=MINE, writer="tests", unlearned=[free.id, waiting.id, "never seen"])
+            assert set(await store.learned([run.id, waiting.id, free.id], scope=MINE)) == {run.id, free.id}
+
+    async def test_what_was_decided_upon_a_version_is_refused_when_there_is_another_one(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson("first"), lesson("second")))
+            await added(store, known)
+            later = Replace(experience=known.model_copy(update={"metadata": {"seen": 2}}))
+            await store.apply([Retire(lesson_ids=(known.lessons[0].id,), reason="?")], scope=MINE, writer="tests")
+            before = await _state(store)
+            for stale in (known, experience("never added")):
+                with refused(Conflict):
+                    await store.apply([later], scope=MINE, writer="tests", unchanged=[stale])
+            assert await _state(store) == before
+            now = await store.get(known.id, scope=MINE)
+            seen = Replace(experience=now.model_copy(update={"metadata": {"seen": 2}}))
+            await store.apply([seen], scope=MINE, writer="tests", unchanged=[now])
+            assert await store.get(known.id, scope=MINE) == seen.experience
+
+    async def test_of_many_calls_that_learn_a_run_at_once_one_is_kept(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            await store.keep([run], scope=MINE)
+            refusals: list[str] = []
+
+            async def learn() -> None:
+                new = Add(experience=experience(attempts=[attempt(run, "success")]))
+                try:
+                    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+                except Conflict as error:
+                    refusals.append(str(error))
+
+            await gather([learn] * 12, limit=12)
+            assert len(await collected(store.scan(scope=MINE))) == 1
+            assert len(refusals) == 11
+            assert all(run.id in refusal for refusal in refusals)
+
+    async def test_a_kept_run_is_read_back_and_never_overwritten(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            assert await store.keep([run, run], scope=MINE) == [run.id]
+            assert await store.keep([run.model_copy(update={"answer": "other"})], scope=MINE) == []
+            assert await store.trajectory(run.id, scope=MINE) == run
+
+    async def test_a_run_is_pending_until_an_experience_settles_it(self) -> None:
+        async with self.opened() as store:
+            judged, unsure, marked, alone = (trajectory() for _ in range(4))
+            await store.keep([judged, unsure, marked, alone], scope=MINE)
+            open_one = experience(attempts=[attempt(unsure, "unknown")])
+            marked_one = experience(attempts=[attempt(marked, "failure")], pending=True)
+            await added(store, experience(attempts=[attempt(judged, "failure")]), open_one, marked_one)
+            ids = [judged.id, unsure.id, marked.id, alone.id, "never seen"]
+            assert set(await store.learned(ids, scope=MINE)) == {judged.id}
+            assert await store.pending(scope=MINE) == [unsure, marked, alone]
+            assert await store.pending(scope=MINE, limit=1) == [unsure]
+            known = open_one.model_copy(update={"attempts": (attempt(unsure, "success"),)})
+            ready = marked_one.model_copy(update={"metadata": {}})
+            await store.apply([Replace(experience=known), Replace(experience=ready)], scope=MINE, writer="tests")
+            assert set(await store.learned(ids, scope=MINE)) == {judged.id, unsure.id, marked.id}
+            assert await store.pending(scope=MINE) == [alone]
+            await store.apply([Replace(experience=open_one)], scope=MINE, writer="tests")
+            assert await store.pending(scope=MINE) == [unsure, alone]
+
+    async def test_of_several_attempts_only_the_undecided_stay_pending(self) -> None:
+        async with self.opened() as store:
+            sure, unsure = trajectory(), trajectory()
+            await store.keep([sure, unsure], scope=MINE)
+            await added(store, experience(attempts=[attempt(sure, "success"), attempt(unsure, "unknown")]))
+            assert await store.pending(scope=MINE) == [unsure]
+            assert set(await store.learned([sure.id, unsure.id], scope=MINE)) == {sure.id}
+
+    async def test_a_run_kept_after_its_experience_is_not_pending(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            await added(store, experience(attempts=[attempt(run, "success")]))
+            assert set(await store.learned([run.id], scope=MINE)) == {run.id}
+            await store.keep([run], scope=MINE)
+            assert await store.pending(scope=MINE) == []
+
+    async def test_the_newest_experience_that_holds_a_run_is_found(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            older, newer = (experience(minute=m, attempts=[attempt(run, "unknown")]) for m in (1, 2))
+            await added(store, newer, older, experience(minute=9))
+            assert await store.holding([other.id, run.id], scope=MINE) == newer
+            assert await store.holding([other.id, "\ud800"], scope=MINE) is None
+            assert await store.holding([], scope=MINE) is None
+            assert await store.holding([run.id], scope=THEIRS) is None
+            moved = newer.model_copy(update={"attempts": ()})
+            await store.apply([Replace(experience=moved)], scope=MINE, writer="tests")
+            assert await store.holding([run.id], scope=MINE) == older
+
+    async def test_a_sound_store_has_no_complaints(self) -> None:
+        async with self.opened() as store:
+            assert list(await store.verify()) == []
+            run, known = trajectory(), experience(lessons=(lesson(), lesson()))
+            await store.keep([run], scope=MINE)
+            await added(store, known, experience("!?", attempts=[attempt(run, "success")]), along=[towards(0)])
+            await store.apply([Retire(lesson_ids=(known.lessons[0].id,), reason="x")], scope=MINE, writer="tests")
+            await added(store, experience(scope=THEIRS), scope=THEIRS)
+            assert list(await store.verify()) == []
+
+    async def test_counts_say_how_much_a_scope_holds(self) -> None:
+        async with self.opened() as store:
+            run, other = trajectory(), trajectory()
+            await store.keep([run, other], scope=MINE)
+            one = experience(lessons=(lesson(), lesson(retired=True)), attempts=[attempt(run, "success")])
+            await added(store, one, experience())
+            await added(store, experience(scope=THEIRS), scope=THEIRS)
+            counts = await store.counts(scope=MINE)
+            assert (counts.experiences, counts.lessons, counts.retired) == (2, 3, 1)
+            assert (counts.trajectories, counts.pending) == (2, 1)
+
+    async def test_lone_surrogates_do_not_break_a_write(self) -> None:
+        async with self.opened() as store:
+            run = trajectory().model_copy(update={"answer": "half \ud83d an emoji"})
+            odd = lesson().model_copy(update={"content": "x\udfffy", "description": "ok 🙂"})
+            torn = experience(lessons=(odd,)).model_copy(update={"metadata": {"k\ud800": ["\ud800"]}})
+            await store.keep([run], scope=MINE)
+            await store.apply([Add(experience=torn)], scope=MINE, writer="\ud800")
+            await store.set_setting("\ud800", "\ud801")
+            assert (await store.trajectory(run.id, scope=MINE)).answer == "half \ufffd an emoji"
+            found: Experience = await store.get(torn.id, scope=MINE)
+            assert found.lessons[0].content == "x\ufffdy"
+            assert found.lessons[0].description == "ok 🙂"
+            assert found.metadata == {"k\ufffd": ["\ufffd"]}
+            assert [entry.writer for entry in await collected(store.journal(scope=MINE))] == ["\ufffd"]
+            with refused(UsageError):
+                await store.keep([run], scope="\ud800")
+
+    async def test_hostile_text_is_kept_as_it_is(self) -> None:
+        async with self.opened() as store:
+            text = "'; DROP TABLE lessons; -- \x00 \x1b[2J \u202e \" OR * NEAR( ::"
+            odd = experience(f"task {text}", lessons=(lesson(f"title {text}"),))
+            await added(store, odd)
+            await store.keep([trajectory(f"task {text}")], scope=MINE)
+            assert await store.get(odd.id, scope=MINE) == odd
+            assert [m.experience for m in await store.search(text, scope=MINE, limit=3)] == [odd]
+            assert await store.scopes() == [MINE]
+
+    async def test_deeply_nested_metadata_can_be_read_back(self) -> None:
+        async with self.opened() as store:
+            deep: list[object] = []
+            for _ in range(230):
+                deep = [deep]
+            odd = Experience.model_validate({**experience().model_dump(), "metadata": {"deep": deep}})
+            await added(store, odd)
+            assert await store.get(odd.id, scope=MINE) == odd
+            assert len(await collected(store.journal(scope=MINE))) == 1
+
+    async def test_many_tasks_at_once_lose_nothing(self) -> None:
+        async with self.opened() as store:
+            new = [experience(f"Task number {n}", minute=n) for n in range(40)]
+
+            async def learn(one: Experience) -> None:
+                run = trajectory()
+                await store.keep([run], scope=MINE)
+                await added(store, one, along=[towards(0)])
+                await store.nearest(towards(0), scope=MINE, space=SPACE, limit=3)
+                await store.search(one.task, scope=MINE, limit=3)
+
+            await gather([lambda one=one: learn(one) for one in new], limit=40)
+            assert await collected(store.scan(scope=MINE)) == new
+            sequences = [entry.sequence for entry in await collected(store.journal(scope=MINE))]
+            assert sequences == list(range(1, 41))
+            assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)) == 40
+
+    async def test_a_closed_store_says_so(self) -> None:
+        async with self.opened() as store:
+            known = experience()
+            await added(store, known)
+            await store.close()
+            await store.close()
+            with refused(StoreUnavailable):
+                await store.get(known.id, scope=MINE)
+            with refused(StoreUnavailable):
+                await store.keep([trajectory()], scope=MINE)
+            with refused(StoreUnavailable):
+                await store.keep([], scope=MINE)
+            with refused(StoreUnavailable):
+                await store.apply([], scope=MINE, writer="tests")
+            with refused(StoreUnavailable):
+                await collected(store.scan(scope=MINE))
+            with refused(StoreUnavailable):
+                await store.setting("key")

@@ -1,0 +1,46 @@
+"""`writers` gives keys; `lessons` and `doctor` name what a person is asked to retire."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from running import lessonbank_cli
+
+import lessonbank
+from lessonbank import Step, Trajectory
+from lessonbank._portal import run_sync
+from lessonbank.evidence.review_snapshot import ReviewSnapshot, key
+
+pytestmark = pytest.mark.full
+RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
+
+
+def test_a_key_is_printed_once_and_can_be_ended(tmp_path: Path) -> None:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        made = lessonbank_cli("writers", "add", "u-17", "--bank", "bank.db", cwd=tmp_path)
+        bank.scoped(writer="u-17", key=made.stdout.strip()).learn(RUN, outcome="failure")
+        listed = lessonbank_cli("writers", "list", "--bank", "bank.db", "--json", cwd=tmp_path)
+        assert json.loads(listed.stdout) == ["u-17"]
+        assert lessonbank_cli("writers", "remove", "u-17", "--bank", "bank.db", cwd=tmp_path).returncode == 0
+        again = lessonbank_cli("writers", "remove", "u-17", "--bank", "bank.db", cwd=tmp_path)
+        assert (again.returncode, "no writer 'u-17' has a key" in again.stderr) == (2, True)
+
+
+def test_what_is_proposed_for_retirement_is_named(tmp_path: Path) -> None:
+    where = ("--bank", "bank.db", "--scope", "t")
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        lesson = bank.learn(RUN, outcome="failure").lessons[0]
+        bank.lessons.approve(lesson.id, by="Ana")
+        assert json.loads(lessonbank_cli("lessons", "proposals", *where, "--json", cwd=tmp_path).stdout) == []
+        why = "success -30.0 points [-45, -12], shown 90 times"
+        run_sync(bank.aio.store.set_setting(key("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text()))
+    assert why in lessonbank_cli("lessons", "proposals", *where, cwd=tmp_path).stdout
+    assert "active, retirement proposed" in lessonbank_cli("lessons", "list", *where, cwd=tmp_path).stdout
+    assert why in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout
+    (told,) = json.loads(lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=tmp_path).stdout)["proposals"]["t"]
+    assert (told["lesson"]["id"], told["reason"]) == (lesson.id, why)
+    reason = ("--by", "Ana", "--reason", "the evidence")
+    assert lessonbank_cli("lessons", "retire", lesson.id, *where, *reason, cwd=tmp_path).returncode == 0
+    assert json.loads(lessonbank_cli("lessons", "proposals", *where, "--json", cwd=tmp_path).stdout) == []

@@ -1,0 +1,211 @@
+"""What the bank does on its evidence survives the lies of a tenth of its writers. It only questions a person's word."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Lesson
+from lessonbank.config import Evidence, Parts
+from lessonbank.events import Event, Reviewed
+from lessonbank.evidence._bets import LOG_PRIOR, Scores, Wealth, log_total, surviving, wealth
+from lessonbank.evidence.columns import FREE, TWICE, Columns, Shares
+from lessonbank.evidence.draws import Holdout
+from lessonbank.guard.identity import of_process
+from lessonbank.types import Add, Candidate, Experience, Outcome, Recall, Settlement
+
+T, ID = "acme/desk", "the-lesson"
+MORNING = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+# --- the arithmetic --------------------------------------------------------------------------------------------------
+
+
+def scores(told: Sequence[tuple[int, int, float]], groups: int) -> Scores:
+    """Of (group, writer, score)."""
+    group, writer = (np.array([one[at] for one in told], dtype=np.int64) for at in (0, 1))
+    score = np.array([one[2] for one in told])
+    wide = np.full(len(told), 0.5)
+    return Scores(score, np.full(len(told), 0.25), -wide, wide, group, groups, writer)
+
+
+TOLD = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 4), st.floats(-0.5, 0.5, allow_nan=False)), min_size=1, max_size=40
+)
+
+
+@given(told=TOLD, k=st.integers(0, 5))
+@settings(max_examples=15, deadline=None)
+def test_no_choice_of_liars_leaves_the_others_with_less(told: list[tuple[int, int, float]], k: int) -> None:
+    kept = surviving(scores(told, 3), leave_out=k)
+    for liars in combinations(range(5), k):
+        honest = [one for one in told if one[1] not in liars]
+        won = wealth(scores(honest, 3)) if honest else Wealth(*[np.tile(LOG_PRIOR, (3, 1))] * 2, np.zeros(3))
+        assert (kept.up <= won.up + 1e-9).all()
+        assert (kept.down <= won.down + 1e-9).all()
+
+
+def test_what_is_left_beside_a_great_liar_is_exactly_what_the_others_won() -> None:
+    honest = [(0, writer, 0.1 - 0.3 * (writer % 2)) for writer in range(4) for _ in range(5)]
+    lies = [(0, 5, 0.5)] * 200
+    left, truly = surviving(scores([*honest, *lies], 1), leave_out=1), wealth(scores(honest, 1))
+    safe = np.isfinite(truly.up)
+    assert np.allclose(left.up[safe], truly.up[safe])
+    assert log_total(wealth(scores([*honest, *lies], 1)).up)[0] > 20 > log_total(left.up)[0]
+
+
+def test_a_writer_who_is_alone_counts_always_and_one_of_many_no_more_than_a_share() -> None:
+    shares, day = Shares(), MORNING.date()
+    assert all(shares.takes("ann", day) for _ in range(200))
+    assert [shares.takes("bob", day) for _ in range(500)].count(True) == TWICE * 200
+    assert [shares.takes("eve", day + timedelta(days=1)) for _ in range(500)].count(True) == 500
+    assert shares.uncounted == 100
+
+
+def test_a_few_a_day_count_of_every_writer_and_tomorrow_again() -> None:
+    shares, day = Shares(), MORNING.date()
+    for name in ("ann", "bob", "cyd"):
+        assert shares.takes(name, day)
+    assert [shares.takes("eve", day) for _ in range(500)].count(True) == FREE
+    assert [shares.takes("eve", day + timedelta(days=1)) for _ in range(500)].count(True) == FREE
+
+
+def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
+    columns = Columns()
+    for number in range(100):
+        id = f"r{number}"
+        columns.receipt(receipt(id, withheld=number % 2 == 1))
+        columns.settle(settlement(id, "success", "key:ann" if number < 3 else "key:eve"), number + 1, at=MORNING)
+    told = columns.episodes()
+    assert (len(told), told.uncounted, len(told.pairs)) == (3 + FREE, 97 - FREE, 3 + FREE)
+    assert set(told.pairs.row) == set(range(3 + FREE))
+    assert told.known.all()
+    assert [told.writers[n] for n in told.writer[:4]] == ["key:ann"] * 3 + ["key:eve"]
+
+
+# --- the bank --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def heard() -> list[Event]:
+    return []
+
+
+@pytest.fixture
+async def bank(heard: list[Event]) -> AsyncIterator[AsyncReasoningBank]:
+    async with await lessonbank.connect_async(
+        ":memory:", scope=T, embedder="lexical", evidence=Evidence(Holdout(0.5)), parts=Parts(hooks=[heard.append])
+    ) as made:
+        lesson = Lesson(id=ID, title="Ask the courier", content="Ask the courier's portal.")
+        await made.store.apply(
+            [Add(experience=Experience(scope=T, task="Find it", lessons=(lesson,)))], scope=T, writer="tests"
+        )
+        yield made
+
+
+def receipt(id: str, *, withheld: bool) -> Recall:
+    one = Candidate(
+        lesson_id=ID, experience_id="e", score=1.0, rank=1, shown=not withheld, withheld=withheld, probability=0.5
+    )
+    return Recall(id=id, scope=T, task="Find it", text="lessons", candidates=(one,))
+
+
+def settlement(id: str, outcome: Outcome, identity: str) -> Settlement:
+    return Settlement(recall_id=id, scope=T, outcome=outcome, source="ground_truth", identity=identity)
+
+
+async def played(bank: AsyncReasoningBank, identity: str, *, effect: int, n: int, name: str = "") -> None:
+    """Every other time withheld: the lesson always helps, or always harms, in what this writer tells."""
+    for number in range(n):
+        id, withheld = f"{name or identity} {number}", number % 2 == 1
+        await bank.store.record(receipt(id, withheld=withheld))
+        outcome: Outcome = "success" if (effect > 0) != withheld else "failure"
+        await bank.store.apply([], scope=T, writer="tests", settlement=settlement(id, outcome, identity))
+
+
+async def reviewed(bank: AsyncReasoningBank) -> Any:
+    return await bank._ledger.settled(scope=T)
+
+
+@pytest.mark.anyio
+async def test_one_liar_of_many_retires_nothing_and_trusts_nothing(bank: AsyncReasoningBank) -> None:
+    for number in range(5):
+        await played(bank, f"key:u{number}", effect=1 - 2 * (number % 2), n=4)
+    for effect in (-1, 1):
+        await played(bank, "key:eve", effect=effect, n=60, name=f"eve {effect}")
+        assert (await reviewed(bank)).changes in ((), [])
+    lesson = await bank.lessons.get(ID)
+    assert (lesson.retired, lesson.state) == (False, "probation")
+    lift = await bank.lift()
+    assert (lift.writers, lift.settled, lift.uncounted) == (6, 40, 100)
+    assert any("6 writers" in note and "without any 1 of them" in note for note in lift.notes)
+    assert any("100 outcomes do not count" in note for note in lift.notes)
+
+
+@pytest.mark.anyio
+async def test_what_several_say_is_acted_on(bank: AsyncReasoningBank) -> None:
+    for number in range(4):
+        await played(bank, f"key:u{number}", effect=-1, n=16)
+    (change,) = (await reviewed(bank)).changes
+    assert (change.kind, (await bank.lessons.get(ID)).retired) == ("retire", True)
+
+
+@pytest.mark.anyio
+async def test_a_bank_of_one_writer_acts_on_its_word_and_says_so(bank: AsyncReasoningBank) -> None:
+    await played(bank, "process:ana@host", effect=-1, n=60)
+    assert len((await reviewed(bank)).changes) == 1
+    assert "one writer (process:ana@host)" in "\n".join((await bank.lift()).notes)
+
+
+@pytest.mark.anyio
+async def test_what_a_person_approved_is_proposed_for_retirement_and_stays(
+    bank: AsyncReasoningBank, heard: list[Event]
+) -> None:
+    await bank.lessons.approve(ID, by="Ann")
+    await played(bank, "process:ana@host", effect=-1, n=60)
+    acted = await reviewed(bank)
+    assert acted.changes == []
+    assert "Ask the courier" in acted.notes[0]
+    assert not (await bank.lessons.get(ID)).retired
+    (proposal,) = await bank.lessons.proposals()
+    assert (proposal.lesson.id, "points" in proposal.reason) == (ID, True)
+    lift = await bank.lift()
+    assert lift.lessons[0].proposed
+    assert "retirement proposed" in str(lift)
+    await bank.lessons.retire(ID, reason="the evidence", by="Ann")
+    assert await bank.lessons.proposals() == ()
+
+
+@pytest.mark.anyio
+async def test_a_proposal_is_made_once_and_ends_when_the_lesson_is_approved_again(bank: AsyncReasoningBank) -> None:
+    await bank.lessons.approve(ID, by="Ann")
+    await played(bank, "process:ana@host", effect=-1, n=60)
+    assert len((await reviewed(bank)).proposals) == 1
+    await played(bank, "process:ana@host", effect=-1, n=30, name="more")
+    assert (await reviewed(bank)).proposals == ()
+    assert len(await bank.lessons.proposals()) == 1
+    await bank.lessons.approve(ID, by="Bob")
+    assert await bank.lessons.proposals() == ()
+    await played(bank, "process:ana@host", effect=-1, n=60, name="still more")
+    assert ((await reviewed(bank)).proposals, await bank.lessons.proposals()) == ((), ())
+
+
+@pytest.mark.anyio
+async def test_hooks_and_notes_of_learn_name_what_is_proposed(bank: AsyncReasoningBank, heard: list[Event]) -> None:
+    await bank.lessons.approve(ID, by="Ann")
+    await played(bank, of_process(), effect=-1, n=60)
+    id = "the last"
+    await bank.store.record(receipt(id, withheld=False))
+    run = lessonbank.Trajectory(task="Find it", steps=(lessonbank.Step(action="look", observation="done"),))
+    learned = await bank.learn(run, recall=id, outcome="failure")
+    assert any("is shown to harm" in note for note in learned.notes)
+    (event,) = [event for event in heard if isinstance(event, Reviewed)]
+    assert [one.lesson.id for one in event.proposals] == [ID]
