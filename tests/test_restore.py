@@ -189,7 +189,7 @@ def test_an_unsound_backup_replaces_nothing(tmp_path: Path) -> None:
         ("backup.db", "backup.db", "is the backup itself"),
         ("backup.db", ".", "is a folder"),
         ("backup.db", "nowhere/bank.db", "in a folder that does not exist"),
-        ("backup.db", "", "is the path of a file"),
+        ("backup.db", "", "takes the path of a file"),
     ],
 )
 def test_restore_says_what_is_wrong_with_its_arguments(tmp_path: Path, backup: str, bank: str, sentence: str) -> None:

@@ -296,7 +296,7 @@ def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Pa
         lessonbank.salvage(tmp_path / "missing.db", tmp_path / "new.db")
     with pytest.raises(UsageError, match="is there already"):
         lessonbank.salvage(path, path)
-    with pytest.raises(UsageError, match="is the path of a file"):
+    with pytest.raises(UsageError, match="takes the path of a file"):
         lessonbank.salvage(path, "")
     with connect(path), pytest.raises(StoreUnavailable, match=r"somebody has .* open"):
         lessonbank.salvage(path, tmp_path / "new.db")

@@ -69,9 +69,8 @@ def salvage(
     with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
     held = done.counts
-    lines = [
-        f"{named(new)} holds {held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls of {named(bank)}"
-    ]
+    some = f"{held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls"
+    lines = [f"{named(new)} holds {some} of {named(bank)}"]
     for lost in done.lost:
         lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
     lines += done.notes if done.lost else [*done.notes, "nothing is lost"]

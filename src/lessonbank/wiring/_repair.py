@@ -42,4 +42,4 @@ def salvage(bank: str | Path, new: str | Path, /) -> Salvaged:
 
 def _file(path: str | Path, name: str) -> Path:
     """The file that an argument means."""
-    return a_path(path.removeprefix("sqlite:") if isinstance(path, str) else path, name).expanduser()
+    return a_path(path.removeprefix("sqlite:") if isinstance(path, str) else path, name)
