@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from lessonbank._batches import batches
 from lessonbank.arguments import named
 from lessonbank.types import FileState, Lost
 
 from . import _options as options
 from ._bank import opened, path_of
 from ._output import progress_console, say, show_json
+
+_TO_A_LINE: Final = 20
+"""Ids that are written to one line."""
 
 
 def backup(
@@ -39,12 +44,15 @@ def restore(
     """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
     import lessonbank
 
-    with progress_console.status(f"checking {backup}"):
+    with progress_console.status("checking the backup"):
         done = lessonbank.restore(backup, path_of(bank))
-    sentence = f"{bank} is now what {backup} holds: {_holds(done.now)}"
+    lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
     if done.before:
-        sentence += f"\nbefore: {_holds(done.before)}\nit is kept as {done.kept}: delete it when you do not need it"
-    _report(as_json, done.model_dump(mode="json"), sentence)
+        lines += [
+            f"before: {_holds(done.before)}",
+            f"it is kept as {named(done.kept)}: delete it when you do not need it",
+        ]
+    _report(as_json, done.model_dump(mode="json"), *lines)
 
 
 def salvage(
@@ -58,21 +66,23 @@ def salvage(
     """
     import lessonbank
 
-    with progress_console.status(f"reading {bank}"):
+    with progress_console.status("reading the damaged bank"):
         done = lessonbank.salvage(path_of(bank), new)
     held = done.counts
-    lines = [f"{new} holds {held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls of {bank}"]
-    lines += [
-        f"lost in {lost.scope}: {what}: {', '.join(map(str, ids))}" for lost in done.lost for what, ids in _ids(lost)
-    ]
-    lines += done.notes or ()
-    _report(as_json, done.model_dump(mode="json"), "\n".join(lines if done.lost else [*lines, "nothing is lost"]))
+    some = f"{held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls"
+    lines = [f"{named(new)} holds {some} of {named(bank)}"]
+    for lost in done.lost:
+        lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
+    lines += done.notes if done.lost else [*done.notes, "nothing is lost"]
+    _report(as_json, done.model_dump(mode="json"), *lines)
     if done.lost:
         raise typer.Exit(3)
 
 
-def _ids(lost: Lost) -> list[tuple[str, tuple[object, ...]]]:
-    return [(what, ids) for what, ids in lost if what != "scope" and ids]
+def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:
+    """What is lost, a few ids to a line."""
+    named = [(what, list(map(str, ids))) for what, ids in lost if what != "scope"]
+    return [(what, part) for what, ids in named for part in batches(ids, size=_TO_A_LINE)]
 
 
 def _holds(state: FileState) -> str:
@@ -112,8 +122,9 @@ def import_(
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
 
-def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:
+def _report(as_json: bool, value: dict[str, object], *sentences: str) -> None:
     if as_json:
         show_json(value)
-    else:
+        return
+    for sentence in sentences:
         say(sentence)

@@ -74,6 +74,15 @@ def owner(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) ->
     return experience_at(connection, _found(connection, sql, scope_name, lesson_id, "lesson"))
 
 
+def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection[str], /) -> list[Experience]:
+    """The experiences with a lesson of one of these wordings, oldest first."""
+    rows = connection.execute(
+        f"SELECT DISTINCT experience FROM lessons WHERE scope = ? AND wording {AMONG_IDS} ORDER BY experience",
+        (find_scope(connection, scope_name).number, among_ids(wordings)),
+    ).fetchall()
+    return [experience_at(connection, number) for (number,) in rows]
+
+
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
     sql = "SELECT record FROM recalls WHERE scope = ? AND id = ?"

@@ -168,7 +168,8 @@ def _tagged(connection: sqlite3.Connection, kind: int, number: int, record: Traj
 
 def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
     lessons = _by_experience(
-        connection, "SELECT experience, id, place, retired, state, created_at, kind, writer FROM lessons ORDER BY place"
+        connection,
+        "SELECT experience, id, place, retired, state, created_at, kind, writer, wording FROM lessons ORDER BY place",
     )
     attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
     lost = wrong = 0

@@ -107,6 +107,11 @@ class Present:
         sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
         return {id for id in trajectory_ids if self._one(sql, encodable(id)) is not None}
 
+    def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
+        """See `View.worded`."""
+        sql = f"SELECT wording, id FROM lessons WHERE scope = ? AND wording {AMONG_IDS}"
+        return self._connection.execute(sql, (self._scope.number, among_ids(wordings))).fetchall()
+
     def _one(self, sql: str, id: str) -> Any:
         row = self._connection.execute(sql, (self._scope.number, id)).fetchone()
         return row[0] if row else None
@@ -148,6 +153,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         scope=batch.scope,
         unlearned=batch.unlearned,
         unchanged=batch.unchanged,
+        one_wording=batch.one_wording,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
     if any(isinstance(change, Edit) for change in changes):

@@ -54,8 +54,10 @@ CREATE TABLE lessons (
     created_at INTEGER NOT NULL,           -- of the lesson itself
     kind TEXT NOT NULL,
     writer TEXT NOT NULL,
+    wording TEXT NOT NULL,                 -- the name of its words, see guard/wording.py
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID, STRICT;
+CREATE INDEX lessons_by_wording ON lessons (scope, wording);
 CREATE INDEX items_by_state ON lessons (scope, state, created_at, experience, place);
 
 CREATE TABLE attempts (
