@@ -29,7 +29,6 @@ _WRAPPED = re.compile(r"""(?<!\w)["'“‘«(\[{](\w{1,40})["'”’»)\]}](?!\w
 """One word in quotes or brackets. What is quoted at length stays quoted."""
 _BROKEN = re.compile(rf"(?<={_LETTER})[-\u2010\u2011]\n\s{{0,8}}(?={_LETTER})")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
-_SIGNED = re.compile(r"[\w@$!|€]+")
 _MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
 _HABIT: Final = 3
 """Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
@@ -37,6 +36,8 @@ _DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "
     "@": "a", "$": "s", "!": "i", "|": "il", "€": "e", "и": "nu", "η": "nh",
 }  # fmt: skip
 """Digits and signs that stand for letters inside a word, and letters that stand for one or the other."""
+# A word, with the signs in it, that holds one of these: most words do not, and are not looked at.
+_SIGNED = re.compile(rf"(?<![\w@$!|€])(?=[\w@$!|€]*[{''.join(_DIGITS)}])[\w@$!|€]+")
 _TRIED: Final = 16
 """Readings of one word that are looked up: `1` can be an `i` or an `l`."""
 
@@ -90,7 +91,7 @@ def _closed_up(spaced: re.Match[str]) -> str:
 
 def _spelled(word: str, /, *, alone: bool) -> str:
     """`word` with letters for its digits and signs. With `alone`, also where it is nothing else."""
-    if _DIGITS.keys().isdisjoint(word) or not (alone or re.search("[a-z]", word)):
+    if not (alone or re.search("[a-z]", word)):
         return word
     bare = word if alone else word.rstrip("!|")
     usual = next((reading for reading in _readings(bare) if is_ordinary(reading)), None)
