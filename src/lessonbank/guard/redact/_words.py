@@ -12,7 +12,8 @@ KEYS = (
 )
 ABROAD = (
     r"passwort|kennwort|mots?[ _-]de[ _-]passe|(?<![a-z])mdp|contrase(?:ñ|n\u0303?)a"
-    r"|(?<![a-z])clave(?: de acceso)?(?![a-z])|(?<![a-z])senha|парол[ьяюе]м?|密[码碼]|口令|パスワード|비밀번호|wachtwoord|(?<!\w)hasło|lösenord"
+    r"|(?<![a-z])clave(?: de acceso)?(?![a-z])|(?<![a-z])senha|парол[ьяюе]м?|密[码碼]|口令"
+    r"|パスワード|비밀번호|wachtwoord|(?<!\w)hasło|lösenord"
 )
 """A password in German, French, Spanish, Portuguese, Russian, Chinese, Japanese, Korean, Dutch, Polish, Swedish."""
 CORE = (
