@@ -12,8 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from lessonbank._version import VERSION
-from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.guard import one_line
+from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
@@ -91,7 +90,7 @@ def main() -> None:
 
 
 def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:
-    print(f"lessonbank: {one_line(sentence, limit=2000)} [{code}]", file=sys.stderr)
+    print(f"lessonbank: {printable(sentence, most=1000)} [{code}]", file=sys.stderr)
     return exit_code
 
 

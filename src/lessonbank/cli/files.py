@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from lessonbank.arguments import named
+
 from . import _options as options
 from ._bank import opened
-from ._output import console, progress_console, show_json
+from ._output import progress_console, say, show_json
 
 
 def backup(
@@ -18,10 +20,14 @@ def backup(
     as_json: options.Json = False,
 ) -> None:
     """Copy the whole bank as it is now, while others may write to it. The copy is a bank."""
-    with opened(bank, "default") as memory, progress_console.status(f"copying {bank}"):
+    with opened(bank, "default") as memory, progress_console.status("copying the bank"):
         memory.admin.backup(file)
     size = file.expanduser().stat().st_size
-    _report(as_json, {"bytes": size, "file": str(file)}, f"{bank} is copied to {file}: {size:,} bytes, checked")
+    _report(
+        as_json,
+        {"bytes": size, "file": str(file)},
+        f"{named(bank)} is copied to {named(file)}: {size:,} bytes, checked",
+    )
 
 
 def export(
@@ -33,7 +39,7 @@ def export(
     """Write everything a scope holds to a file: runs, experiences, recalls, outcomes."""
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
         written = memory.admin.export(file)
-    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {file}")
+    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {named(file)}")
 
 
 def import_(
@@ -47,8 +53,8 @@ def import_(
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
     if not file.expanduser().is_file():
-        raise typer.BadParameter(f"there is no file {file}", param_hint="FILE")
-    with opened(bank, scope, make=True) as memory, progress_console.status(f"importing {file.name}"):
+        raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
+    with opened(bank, scope, make=True) as memory, progress_console.status("importing"):
         added = memory.admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
@@ -57,4 +63,4 @@ def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:
     if as_json:
         show_json(value)
     else:
-        console.print(sentence, markup=False)
+        say(sentence)

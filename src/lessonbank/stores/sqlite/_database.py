@@ -105,6 +105,8 @@ class Database:
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
+        if not self.path.name:
+            raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
         self._identity: tuple[int, int] | None = None
