@@ -323,7 +323,7 @@ _LATER: tuple[tuple[str, str, str], ...] = (
         _drawn("12", _WORD, 36),
     ),
     ("npmrc", "//registry.npmjs.org/:_authToken=" + _drawn("13", _WORD, 36), _drawn("13", _WORD, 36)),
-    ("pip conf", "index-url = https://ann:" + _CHOSEN + "@pypi.test/simple", _CHOSEN),
+    ("pip conf", "index" + "-url = https://ann:" + _CHOSEN + "@pypi.test/simple", _CHOSEN),
     ("docker auth", '{"auths":{"r.test":{"auth":"YW5uOkJsYXUtMzctS2FubmU="}}}', "YW5uOkJsYXUtMzctS2FubmU="),
     ("k8s secret", "data:\n  password: QmxhdS0zNy1LYW5uZQ==", "QmxhdS0zNy1LYW5uZQ=="),
     ("spring", "spring.datasource.password=" + _CHOSEN, _CHOSEN),
