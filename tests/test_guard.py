@@ -35,7 +35,7 @@ EXACT = (
 )  # fmt: skip
 CHANGED = {
     "see https://example.org now": "see https: //example.org now",
-    "see www.example.org": "see www. example.org",
+    "see www.example.org": "see www .example.org",
     "[a](https://example.org)": "[a] (https: //example.org)",
     "![a](/logo.png)": "! [a](/logo.png)",
     "[a]: //example.org": "[a] : //example.org",

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .sync import ReasoningBank as ReasoningBank
     from .wiring import connect as connect
     from .wiring import connect_async as connect_async
+    from .wiring import restore as restore
+    from .wiring import salvage as salvage
 
 __all__ = [
     "Action",
@@ -61,6 +63,8 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "restore",
+    "salvage",
 ]
 
 __version__ = VERSION
@@ -70,6 +74,8 @@ _ON_FIRST_USE = {
     "ReasoningBank": ".sync",
     "connect": ".wiring",
     "connect_async": ".wiring",
+    "restore": ".wiring",
+    "salvage": ".wiring",
 }
 """The loop and asyncio under it are loaded when first asked for, so that records alone import fast."""
 

@@ -42,7 +42,7 @@ def belongs_to_database(path: Path, /) -> bool:
     Raises:
         OSError: a file that is there cannot be read.
     """
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     beside = [real.with_name(real.name.removesuffix(end)) for end in _BESIDE if real.name.endswith(end)]
     return any(is_database(file) for file in (beside or [real]) if file.name)
 

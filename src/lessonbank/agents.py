@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from anyio import CapacityLimiter, to_thread
 
+from lessonbank.arguments import kind, signature
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.types import Outcome, Trajectory
@@ -46,15 +47,13 @@ def check_calls(agent: object, /, **others: object) -> None:
     """
     for name, function in others.items():
         if function is not None and not callable(function):
-            raise UsageError(f"{name}= takes a function, not {type(function).__name__}")
+            raise UsageError(f"{name}= takes a function, not {kind(function)}")
     if not callable(agent):
-        raise UsageError(f"the agent must be a function of (task, memory); got {type(agent).__name__}")
+        raise UsageError(f"the agent must be a function of (task, memory); got {kind(agent)}")
+    if (takes := signature(agent)) is None:
+        return
     try:
-        signature = inspect.signature(agent)
-    except (TypeError, ValueError):
-        return  # some callables do not say what they take
-    try:
-        signature.bind("task", "memory", **dict.fromkeys(taken(agent, "seed", "check", "previous")))
+        takes.bind("task", "memory", **dict.fromkeys(taken(agent, "seed", "check", "previous")))
     except TypeError as error:
         raise UsageError(
             f"the agent is called as agent(task, memory), and this one does not accept that: {error}"
@@ -63,10 +62,8 @@ def check_calls(agent: object, /, **others: object) -> None:
 
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:
     """Those of `names` that the function declares as parameters."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return ()
+    takes = signature(function)
+    parameters = takes.parameters if takes else {}
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return tuple(name for name in names if name in parameters and parameters[name].kind in by_name)
 

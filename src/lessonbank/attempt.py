@@ -8,6 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, cast
 
+from .arguments import a_flag, kind, shown
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
 from .messages import trajectory_from
@@ -108,7 +109,7 @@ class AsyncAttempt:
         """Note one turn as it happens, so that a crash leaves what led to it."""
         try:
             self.steps.append(Step(thought=thought, action=action, observation=observation))
-        except UsageError as problem:
+        except Exception as problem:  # noqa: BLE001 - whatever is in a value that is no text
             self._failed("a step was not noted", problem)
 
     async def finish(
@@ -136,8 +137,8 @@ class AsyncAttempt:
         if source is not None and answer is not None:
             self._note("finish was given both a run and an answer: the answer was ignored")
         self._is_finished, whole = True, source
-        call = self._bank.learn if wait else self._bank.submit
         try:
+            call = self._bank.learn if a_flag(wait, "wait=") else self._bank.submit
             whole = self._timed(source if source is not None else self._trajectory(answer=answer))
             return self._done(await call(whole, **self._told(outcome, reward)))
         except FormatError as problem:
@@ -157,7 +158,9 @@ class AsyncAttempt:
             self._recall = await self._bank.retrieve(self.task, limit=self._limit, metadata=self._metadata)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
             note = _warned("the agent works without memory", problem)
-            self._recall = Recall(scope=self._bank.scope, task=str(self.task), notes=(note,), kept=False)
+            self._recall = Recall(
+                scope=self._bank.scope, task=self._named_task or shown(self.task), notes=(note,), kept=False
+            )
         return self
 
     async def __aexit__(
@@ -218,7 +221,7 @@ class AsyncAttempt:
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
         task = cast("object", self.task)
-        return task if isinstance(task, str) and task.strip() else None
+        return str.__str__(task) if isinstance(task, str) and str.__str__(task).strip() else None
 
     @property
     def _receipt(self) -> Recall | None:
@@ -248,9 +251,16 @@ class AsyncAttempt:
 
 def _warned(what: str, problem: Exception) -> str:
     """`what`, and why, as one line; it is in the log, too."""
-    told = f"{what}: {type(problem).__name__}: {quoted(str(problem))}"
+    told = f"{what}: {kind(problem)}: {quoted(_said(problem))}"
     log.warning("%s", told)
     return told
+
+
+def _said(problem: Exception) -> str:
+    try:
+        return str(problem)
+    except Exception:  # noqa: BLE001 - then its type has to do
+        return ""
 
 
 class Attempt:

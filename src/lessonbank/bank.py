@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
+from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
@@ -32,8 +33,6 @@ from .guard.quote import quoted
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
-    checked_metadata,
-    checked_question,
     run_from,
     runs_from,
     submitted,
@@ -132,8 +131,8 @@ class AsyncReasoningBank:
         example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so. If it cannot be written within 0.25
         seconds, the text is given all the same, and `learn` keeps the receipt. Raises UsageError, StoreError.
         """
-        limit = self.limit if limit is None else limit
-        task = await self._intake.task(checked_question(task, limit))
+        told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
+        task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
         found = await self._retriever(task, scope=self.scope, limit=limit)
@@ -149,7 +148,7 @@ class AsyncReasoningBank:
             space=self._retriever.space,
         )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
-        recall = recall.model_copy(update={"metadata": checked_metadata(metadata)})
+        recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
@@ -176,6 +175,7 @@ class AsyncReasoningBank:
         """
         if self._off:
             return Learned(notes=(OFF,))
+        metadata = a_mapping(metadata)
         await self._identity()  # a wrong key costs no model
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
@@ -240,7 +240,7 @@ class AsyncReasoningBank:
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
-        kept = with_metadata(await self._intake.runs(runs), {**checked_metadata(metadata), SUBMITTED: told})
+        kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
         self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
@@ -257,6 +257,7 @@ class AsyncReasoningBank:
 
     async def extract(self, attempts: Sequence[Run], /) -> Extraction:
         """Draw lessons from attempts at one task, without keeping them. Raises ExtractionError, ModelError."""
+        attempts = several(attempts, "extract", Run)
         if self._off:
             return Extraction(notes=(OFF,))
         return await self._drawn(await self._intake.attempts(attempts))
@@ -266,9 +267,10 @@ class AsyncReasoningBank:
 
         Raises UsageError (an experience of another scope), Conflict, StoreError.
         """
-        if experience.scope != self.scope:
+        a_flag(dry_run, "dry_run=")
+        if a(experience, "consolidate", Experience).scope != self.scope:
             raise UsageError(
-                f"this experience belongs to scope {experience.scope!r}, and this bank acts in {self.scope!r}: "
+                f"this experience belongs to scope {shown(experience.scope)}, and this bank acts in {self.scope!r}: "
                 "call it on `scoped()` of that scope"
             )
         if self._handle.skips("consolidate"):
@@ -300,10 +302,7 @@ class AsyncReasoningBank:
         Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
         the intervals. Raises UsageError, StoreError.
         """
-        if not isinstance(cast("object", level), float) or not 0.5 <= level < 1.0:
-            raise UsageError(
-                f"level is the confidence of an interval, from 0.5 to below 1, such as 0.95; got {level!r}"
-            )
+        level = a_share(level, "level=", least=0.5, below=1.0)
         found = await self._ledger.lift(scope=self.scope, level=level)
         return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 
@@ -431,8 +430,8 @@ class AsyncReasoningBank:
         design = Design(
             k=k,
             mode=mode,
-            memory=memory and not self._off,
-            learn=learn and not self._off,
+            memory=a_flag(memory, "memory=") and not self._off,
+            learn=a_flag(learn, "learn=") and not self._off,
             labels=labels,
             choose=choose,
             examine=examine,
@@ -443,7 +442,7 @@ class AsyncReasoningBank:
             seconds=seconds,
             seed=seed,
         )
-        checked_question(task, 1 if limit is None else limit)
+        task, limit = a_text(task, "the task", blank=False), maybe_count(limit)
         check_calls(agent, verify=verify, progress=progress)
         if design.asks_model and self._scaler.model is None:
             raise UsageError(f"{design.asks_model} needs a model, and this bank has none: connect with model=")
@@ -461,8 +460,9 @@ class AsyncReasoningBank:
         a label: what the handle tells counts as told by this process, unless `key` is the writer's key
         (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
         """
-        if key is not None and (writer is None or not isinstance(cast("object", key), str) or not key.strip()):
-            raise UsageError("key= is the text that bank.admin.add_writer(name) gave, beside writer=name")
+        if key is not None and writer is None:
+            raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
+        key = None if key is None else a_text(key, "key=", blank=False)
         bank = copy(self)
         bank.scope = self.scope if scope is None else check_scope(scope)
         if writer is not None:

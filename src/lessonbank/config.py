@@ -6,8 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
 
+from .arguments import (
+    MOST_SECONDS,
+    a_call,
+    a_copy,
+    a_count,
+    a_flag,
+    a_number,
+    a_share,
+    maybe_count,
+    maybe_one_of,
+    one_of,
+    refusal,
+    settle,
+    some_days,
+)
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +73,9 @@ class File:
     read_only: bool = False
     """Whether to open the bank without writing to it: every call that would write raises an error."""
 
+    def __post_init__(self) -> None:
+        a_flag(self.read_only, "File(read_only=)")
+
 
 @dataclass(frozen=True, slots=True)
 class Server:
@@ -81,8 +99,14 @@ class Model:
     """Seconds for one call, above 0."""
 
     def __post_init__(self) -> None:
-        if not _is_number(self.timeout, above=0.0):
-            raise UsageError(f"Model(timeout=) is a number of seconds above 0; got {self.timeout!r}")
+        if isinstance(self.name, Mapping):
+            settle(self, name=a_copy(cast("Mapping[str, Any]", self.name), "model="))
+        a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
+        for name in ("base_url", "api_key"):
+            secret = getattr(self, name)
+            text = str.__str__(secret) if isinstance(secret, str) else ""
+            if secret is not None and not (text.strip() and text.isprintable()):
+                raise UsageError(f"Model({name}=) takes a text of one line that is not blank, or None")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +139,21 @@ class Retrieval:
     `lesson` compares the text of each lesson by cosine, shows only what it finds, and `limit` counts lessons."""
 
     def __post_init__(self) -> None:
-        if self.by not in (UNSET, None, "dense", "lexical", "hybrid"):
-            raise UsageError(f"Retrieval(by=) is 'dense', 'lexical' or 'hybrid'; got {self.by!r}")
-        if self.level not in ("experience", "lesson"):
-            raise UsageError(f"Retrieval(level=) is 'experience' or 'lesson'; got {self.level!r}")
+        _asked(maybe_one_of, self.by, "Retrieval(by=)", get_args(Search))
+        one_of(self.level, "Retrieval(level=)", get_args(Level))
         if self.level == "lesson" and self.by not in (UNSET, None, "dense"):
             raise UsageError(
                 f"level='lesson' works with by='dense' only, because the word index holds tasks; got {self.by!r}"
             )
-        _whole("Retrieval(limit=)", self.limit, least=1)
-        _whole("Retrieval(budget=)", self.budget, least=100)
+        _asked(a_count, self.limit, "Retrieval(limit=)")
+        _asked(a_count, self.budget, "Retrieval(budget=)", least=100)
         if self.floor is not None:
-            _share("Retrieval(floor=)", self.floor)
-        _share("Retrieval(diversity=)", self.diversity)
-        if self.preface not in (UNSET, "silent", "cite") and not _is_text(self.preface):
-            raise UsageError(f"preface is 'silent', 'cite' or a text of at least two words; got {self.preface!r}")
-        if not (self.exclude in (None, "task", "template") or callable(self.exclude)):
-            raise UsageError(f"exclude is 'task', 'template' or a function of a task; got {self.exclude!r}")
+            _asked(a_share, self.floor, "Retrieval(floor=)")
+        a_share(self.diversity, "Retrieval(diversity=)")
+        if not isinstance(self.preface, Unset) and not _is_preface(self.preface):
+            raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
+        if isinstance(self.exclude, str) or not callable(self.exclude):
+            maybe_one_of(self.exclude, "exclude", ("task", "template"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +179,17 @@ class Learning:
     """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
 
     def __post_init__(self) -> None:
-        if self.domain not in ("general", "web", "code"):
-            raise UsageError(f"there is no domain {self.domain!r}: use 'general', 'web' or 'code'")
-        if self.consolidation not in (UNSET, "append", "skip_duplicates", "merge_similar"):
+        one_of(self.domain, "Learning(domain=)", get_args(Domain))
+        if callable(self.consolidation):
             raise UsageError(
-                f"consolidation is 'append', 'skip_duplicates' or 'merge_similar'; got {self.consolidation!r}. "
-                "A consolidator of your own goes into Parts(consolidator=)"
+                "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
             )
-        _share("Learning(abstain=)", self.abstain)
-        _whole("Learning(judge_budget=)", self.judge_budget, least=500)
-        _share("Learning(success_at=)", self.success_at)
-        if self.success_at <= 0:
-            raise UsageError(f"Learning(success_at=) is above 0 and at most 1; got {self.success_at!r}")
-        if self.keep_runs is not None and not _is_number(self.keep_runs, above=0.0):
-            raise UsageError(f"Learning(keep_runs=) is a number of days above 0, or None; got {self.keep_runs!r}")
+        _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        a_share(self.abstain, "Learning(abstain=)")
+        _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
+        a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        if self.keep_runs is not None:
+            some_days(self.keep_runs, "Learning(keep_runs=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +210,8 @@ class Evidence:
     """Whether to learn and record everything and show nothing: a start without risk."""
 
     def __post_init__(self) -> None:
-        _flag("Evidence(act=)", self.act)
-        _flag("Evidence(observe=)", self.observe)
+        a_flag(self.act, "Evidence(act=)")
+        a_flag(self.observe, "Evidence(observe=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +228,7 @@ class Caps:
 
     def __post_init__(self) -> None:
         for name in ("hour", "scope"):
-            if getattr(self, name) is not None:
-                _whole(f"Caps({name}=)", getattr(self, name), least=1)
+            maybe_count(getattr(self, name), f"Caps({name}=)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +255,21 @@ class Safety:
     """How many lessons a scope takes in an hour and holds: `Caps(hour=…, scope=…)`; `None` for no bound."""
 
     def __post_init__(self) -> None:
-        if self.trust not in ("open", "corroborated", "witnessed", "reviewed"):
-            raise UsageError(f"trust is 'open', 'corroborated', 'witnessed' or 'reviewed'; got {self.trust!r}")
-        _flag("Safety(trust_names=)", self.trust_names)
+        one_of(self.trust, "trust", get_args(TrustPolicy))
+        a_flag(self.trust_names, "Safety(trust_names=)")
+        takes = {
+            "redact": "a function of text that returns text, or None to keep every text as it is",
+            "admission": "a gate such as LessonGate(), or None to keep every lesson",
+        }
+        for name, what in takes.items():
+            part = getattr(self, name)
+            if not (part is None or part is UNSET or callable(part)):
+                raise refusal(f"{name}=", f"takes {what}", part)
+        if not (self.caps is None or self.caps is UNSET or isinstance(self.caps, Caps)):
+            raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
+
+
+_OF_RETRIEVERS = ("name", "space", "index", "catch_up")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,12 +289,12 @@ class Parts:
 
     def __post_init__(self) -> None:
         for name in ("judge", "extractor", "retriever", "consolidator"):
-            part = getattr(self, name)
-            if part is not None and not callable(part):
-                raise UsageError(f"Parts({name}=) takes a function or an object that can be called; got {part!r:.80}")
+            a_call(getattr(self, name), f"Parts({name}=)")
+        if self.retriever is not None and not all(hasattr(self.retriever, name) for name in _OF_RETRIEVERS):
+            raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
         hooks = cast("object", self.hooks)
-        if not isinstance(hooks, Sequence) or not all(map(callable, cast("Sequence[object]", hooks))):
-            raise UsageError("Parts(hooks=) takes a list of functions of one event, as in hooks=[print]")
+        if not isinstance(hooks, list | tuple) or not all(map(callable, cast("Sequence[object]", hooks))):
+            raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", hooks)
 
 
 def chosen(value: T | Unset, default: T, /) -> T:
@@ -272,29 +302,13 @@ def chosen(value: T | Unset, default: T, /) -> T:
     return default if isinstance(value, Unset) else value
 
 
-def _is_text(preface: object) -> bool:
+def _is_preface(value: object) -> bool:
     """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
-    return isinstance(preface, str) and (len(preface.split()) > 1 or not preface.isascii())
+    text = str.__str__(value) if isinstance(value, str) else ""
+    return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 
 
-def _is_number(value: object, *, above: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > above
-
-
-def _whole(name: str, value: object, *, least: int) -> None:
-    if isinstance(value, Unset):
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UsageError(f"{name} is a whole number of at least {least}; got {value!r}")
-
-
-def _share(name: str, value: object) -> None:
-    if isinstance(value, Unset):
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
-        raise UsageError(f"{name} goes from 0 to 1; got {value!r}")
-
-
-def _flag(name: str, value: object) -> None:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} is True or False; got {value!r}")
+def _asked(check: Callable[..., Any], value: object, /, *told: Any, **bounds: Any) -> None:
+    """Check a setting that is not left to the profile."""
+    if not isinstance(value, Unset):
+        check(value, *told, **bounds)

@@ -25,16 +25,35 @@ LessonbankError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from .types import Usage
 
+LONGEST: Final = 500
+"""Characters of a message."""
+
+
+def printable(text: object, /, *, most: int = LONGEST) -> str:
+    """`text` as one line that cannot drive a terminal: control, format and surrogate characters as `\\x1b`.
+
+    What is longer than `most` characters loses its middle: errors begin with what is wrong and end with what to do.
+    """
+    line = str(text)
+    if len(line) > 2 * most:
+        line = f"{line[:most]}…{line[-most:]}"
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in " ".join(line.split()))
+    return line if len(line) <= most else f"{line[: most * 2 // 3]}…{line[1 + most * 2 // 3 - most :]}"
+
 
 class LessonbankError(Exception):
-    """Base of all errors of this package. `code` is stable across releases."""
+    """Base of all errors of this package. `code` is stable across releases. The message is one line."""
 
     code: ClassVar[str] = "error"
+
+    def __init__(self, message: object = "", /) -> None:
+        super().__init__(printable(message))
 
 
 class UsageError(LessonbankError):

@@ -122,6 +122,7 @@ def _import(bank: Any, name: Any, where: Path) -> Any:
 
 DOORS: dict[str, Callable[[Any, Any, Path], Any]] = {
     "scoped": lambda bank, name, _: bank.scoped(writer=name),
+    "add_writer": lambda bank, name, _: bank.admin.add_writer(name),
     "add": lambda bank, name, _: bank.lessons.add(title="a", content="b", task="c", by=name),
     "edit": lambda bank, name, _: bank.lessons.edit("one", content="Another.", by=name),
     "approve": lambda bank, name, _: bank.lessons.approve("one", by=name),
@@ -147,6 +148,18 @@ def test_every_door_that_takes_a_name_refuses_one_in_another_form(door: str, tmp
         assert bank.history.list() == before
 
 
+def test_a_key_is_one_writers_however_the_name_is_spelled() -> None:
+    with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=drawn)) as bank:
+        old, new = bank.admin.add_writer("Zoë"), bank.admin.add_writer("ZOË")
+        assert bank.admin.writers() == ("zoë",)
+        with pytest.raises(UsageError, match="not the key"):
+            bank.scoped(writer="Zoë", key=old).learn(Trajectory(task="find it", answer="x"), outcome="success")
+        learned = bank.scoped(writer="zoë", key=new).learn(Trajectory(task="find it", answer="x"), outcome="success")
+        assert learned.lessons[0].provenance.identity == "key:zoë"
+        bank.admin.remove_writer("Zoë")
+        assert bank.admin.writers() == ()
+
+
 @pytest.mark.parametrize("other", ["U1", "u1"])
 def test_one_writer_in_two_spellings_is_no_witness_for_itself(other: str) -> None:
     with lessonbank.connect(
@@ -154,7 +167,7 @@ def test_one_writer_in_two_spellings_is_no_witness_for_itself(other: str) -> Non
         scope="t",
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust="witnessed"),
+        safety=Safety(trust="witnessed", trust_names=True),
         parts=Parts(extractor=drawn),
     ) as bank:
         bank.scoped(writer="u1").learn(Trajectory(task="find the invoice", answer="x"), outcome="success")

@@ -515,19 +515,18 @@ def test_a_damaged_archive_gives_what_it_holds_and_says_where_it_ends(tmp_path: 
 def test_json_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     row = {"task": "t", "messages": [{"role": "user", "content": "x"}]}
-    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, "run_id": "2"}) + "\n")
+    path.write_text(json.dumps(row) + "\n" + " " * 2**20 + "\n" + json.dumps({**row, "task": "old"}) + "\n")
     entries = read(path)
     first = next(entries)
-    with path.open("a") as file:
-        file.write(" " * 2**20 + "\n" + json.dumps({**row, "run_id": "3"}) + "\n")
+    path.write_text(path.read_text().replace('"old"', '"new"'))
     assert isinstance(first, Imported)
-    assert sum(isinstance(entry, Imported) for entry in entries) == 2
+    assert [entry.trajectory.task for entry in entries if isinstance(entry, Imported)] == ["new"]
 
 
 def test_a_line_longer_than_the_limit_is_skipped_and_the_next_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.importers._reading.LINE_LIMIT", 1000)
+    monkeypatch.setattr("lessonbank.importers._files.RECORD_LIMIT", 1000)
     row = {"task": "t", "messages": [{"role": "user", "content": "x"}]}
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join([json.dumps(row), json.dumps({**row, "pad": "y" * 5000}), json.dumps(row)]))

@@ -32,7 +32,7 @@ async def bank_of(policy: TrustPolicy, where: Any = ":memory:", **parts: Any) ->
         scope=SCOPE,
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust=policy, caps=None),
+        safety=Safety(trust=policy, caps=None, trust_names=True),
         parts=Parts(extractor=extract, **parts),
     )
 
@@ -47,8 +47,8 @@ async def one_run(bank: AsyncReasoningBank, _: Path) -> None:
 
 
 async def two_runs_of_one_writer(bank: AsyncReasoningBank, _: Path) -> None:
-    await taught(bank)
-    await taught(bank.scoped(writer="LEARN"), OTHER)
+    await taught(bank.scoped(writer="ana"))
+    await taught(bank.scoped(writer="ANA"), OTHER)
 
 
 async def two_writers(bank: AsyncReasoningBank, _: Path) -> None:

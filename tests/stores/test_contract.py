@@ -13,7 +13,7 @@ from lessonbank.testing import StoreContract
 
 
 @pytest.mark.anyio
-class TestMemoryStore(StoreContract):
+class TestInMemory(StoreContract):
     async def make(self) -> Store:
         return SqliteStore.in_memory()
 

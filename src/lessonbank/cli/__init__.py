@@ -12,8 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from lessonbank._version import VERSION
-from lessonbank.errors import LessonbankError, UsageError
-from lessonbank.guard import one_line
+from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
@@ -22,7 +21,7 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_
+from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
 from .purge import purge
@@ -54,6 +53,8 @@ app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
 app.command()(backup)
+app.command()(restore)
+app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
 
@@ -91,7 +92,7 @@ def main() -> None:
 
 
 def _failed(sentence: str, code: str, /, *, exit_code: int) -> int:
-    print(f"lessonbank: {one_line(sentence, limit=2000)} [{code}]", file=sys.stderr)
+    print(f"lessonbank: {printable(sentence, most=1000)} [{code}]", file=sys.stderr)
     return exit_code
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from lessonbank.arguments import named
 from lessonbank.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> 
 def needs_bank(bank: str, /) -> None:
     """Refuse a file that is not there. Raises BadParameter."""
     if "://" not in bank and not path_of(bank).exists():
-        raise typer.BadParameter(f"there is no bank at {bank}", param_hint="--bank")
+        raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint="--bank")
 
 
 def path_of(bank: str, /) -> Path:

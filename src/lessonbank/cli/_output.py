@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lessonbank.errors import printable
 from lessonbank.guard import clean, one_line
 
 from ._ids import short
@@ -99,6 +100,11 @@ def show_text(text: str, /) -> None:
     console.print(Text(clean(text)), soft_wrap=True)
 
 
+def say(sentence: str, /, *, to: Console | None = None) -> None:
+    """One line; control characters of names in it are escaped."""
+    (to or console).print(Text(printable(sentence, most=2000)), soft_wrap=True)
+
+
 def warn(sentence: str, /) -> None:
     """One line on stderr."""
-    progress_console.print(Text(one_line(sentence, limit=1000)), style="yellow", soft_wrap=True)
+    progress_console.print(Text(printable(sentence, most=1000)), style="yellow", soft_wrap=True)

@@ -11,7 +11,7 @@ from lessonbank.errors import ModelUnavailable
 from lessonbank.importers import Skipped
 from lessonbank.types import Learned, Lesson
 
-from ._output import GAP, console, show_json, show_table, warn
+from ._output import GAP, console, say, show_json, show_table, warn
 
 LESSONS = 12
 """How many titles of new lessons the report prints."""
@@ -168,11 +168,7 @@ def _show_lessons(lessons: list[Lesson], bank: str, scope: str) -> None:
     else:
         show_table(f"\nNew in {scope}", ("kind", "by", "title"), [words for words, _ in shown])
     if left := len(lessons) - sum(times for _, times in shown):
-        console.print(
-            f"and {left} more: lessonbank lessons list --bank {bank} --scope {scope} lists them",
-            soft_wrap=True,
-            markup=False,
-        )
+        say(f"and {left} more: lessonbank lessons list --bank {bank} --scope {scope} lists them")
     console.print()
 
 

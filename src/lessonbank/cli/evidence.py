@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank._replacing import put, spare
+from lessonbank.arguments import named
 from lessonbank.guard import one_line
 
 from . import _options as options
 from ._bank import elsewhere_in, opened, path_of
 from ._ids import recall_id, short
-from ._output import console, progress_console, show_json, show_table, show_text, warn
+from ._output import console, progress_console, say, show_json, show_table, show_text, warn
 
 if TYPE_CHECKING:
     from lessonbank.evidence.explanation import Explained, Explanation
@@ -54,7 +55,7 @@ def lift(
         show_text(in_words(told, most=lessons))
     if html is not None:
         out = progress_console if as_json else console
-        out.print(f"the page is in {one_line(str(html))}", markup=False, soft_wrap=True)
+        say(f"the page is in {named(html)}", to=out)
 
 
 def explain(

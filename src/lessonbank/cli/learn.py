@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from lessonbank import importers
 from lessonbank._concurrency import gather
-from lessonbank.errors import FormatError, ModelUnavailable
+from lessonbank.arguments import named
+from lessonbank.errors import FormatError, ModelUnavailable, printable
 from lessonbank.types import Json, Outcome
 
 from . import _options as options
@@ -41,6 +42,7 @@ class Plan:
     most: int | None
     metadata: Mapping[str, Json] | None
     success_at: float
+    follow_links: bool
 
     def runs(self, file: Path, report: Report) -> Iterator[Imported]:
         """The runs of a file, as they are read; what cannot be read is noted in `report`."""
@@ -58,7 +60,9 @@ class Plan:
     def _entries(self, file: Path, report: Report) -> Iterator[importers.Entry]:
         """One file among several that holds no run costs the others nothing."""
         try:
-            yield from importers.read(file, format=self.format, success_at=self.success_at)
+            yield from importers.read(
+                file, format=self.format, success_at=self.success_at, follow_links=self.follow_links
+            )
         except FormatError as error:
             if len(self.files) == 1:
                 raise
@@ -86,6 +90,9 @@ def learn(
     metadata: options.Metadata = None,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs judged and extracted at once.")] = 4,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many new runs.")] = None,
+    follow_links: Annotated[
+        bool, typer.Option("--follow-links", help="Also read what links in a folder lead to elsewhere.")
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Judge recorded runs and keep what they teach.
@@ -111,6 +118,7 @@ def learn(
         most=most,
         metadata=options.pairs(metadata),
         success_at=success_at,
+        follow_links=follow_links,
     )
     report = Report()
     try:
@@ -144,7 +152,7 @@ def _check(files: list[Path], *, format: str, outcome: str | None, judge_all: bo
     if format not in (known := ("auto", *(name for name, _ in importers.FORMATS))):
         raise typer.BadParameter(f"use one of {', '.join(known)}", param_hint="--format")
     if missing := [f for f in files if not f.exists()]:
-        raise typer.BadParameter(f"there is no file {missing[0]}", param_hint="FILES")
+        raise typer.BadParameter(f"there is no file {named(missing[0])}", param_hint="FILES")
 
 
 async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any, Any, AsyncReasoningBank]]) -> None:
@@ -160,7 +168,7 @@ async def _run(plan: Plan, report: Report, open_bank: Callable[[], Coroutine[Any
         with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
             row = bar.add_task("", total=None)
             for file in plan.files:
-                bar.update(row, description=f"learning {file.name}")
+                bar.update(row, description=f"learning {printable(file.name, most=60)}")
                 runs = plan.runs(file, report)
                 while not report.gave_up and (room := plan.room(report)) and (batch := list(islice(runs, room))):
                     await _learn_batch(bank, batch, plan, report)

@@ -14,7 +14,7 @@ from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
-from ._output import console, show_json, show_table, show_text, warn, warn_of_more
+from ._output import console, say, show_json, show_table, show_text, warn, warn_of_more
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -229,7 +229,7 @@ def _tell(lesson: Lesson, sentence: str, *, as_json: bool) -> None:
     if as_json:
         show_json(lesson.model_dump(mode="json"))
     else:
-        console.print(sentence, markup=False, soft_wrap=True)
+        say(sentence)
 
 
 def _show_whole(lesson: Lesson) -> None:

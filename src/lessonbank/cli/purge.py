@@ -14,7 +14,7 @@ from lessonbank.types import Lesson
 from . import _options as options
 from ._bank import opened
 from ._ids import lesson_id, recall_id, run_id, short
-from ._output import console, progress_console, show_json, show_table, warn
+from ._output import progress_console, say, show_json, show_table, warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -71,7 +71,7 @@ def purge(
         show_json({"erased": erased.model_dump(mode="json"), "gone": gone})
     else:
         told = ", ".join(f"{count} {what}" for what, count in gone.items()) or "nothing that is counted"
-        console.print(f"erased from {scope}: {told}. {_BACKUPS}", markup=False, soft_wrap=True)
+        say(f"erased from {scope}: {told}. {_BACKUPS}")
 
 
 def _named(

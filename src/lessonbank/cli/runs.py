@@ -13,7 +13,7 @@ from lessonbank.types import Action, Outcome, Run, RunStatus, Trajectory
 from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._ids import run_id, short
-from ._output import console, progress_console, show_json, show_table, show_text, warn, warn_of_more
+from ._output import progress_console, say, show_json, show_table, show_text, warn, warn_of_more
 
 app = typer.Typer(help="Find runs, correct their verdicts, learn from those that wait.", no_args_is_help=True)
 
@@ -116,7 +116,7 @@ def retry(
         show_json({"learned": [one.model_dump(mode="json") for one in learned], "waiting": waiting})
     else:
         lessons = sum(len(one.lessons) for one in learned)
-        console.print(f"{len(learned)} tried, {lessons} new lessons, {waiting} runs still wait", markup=False)
+        say(f"{len(learned)} tried, {lessons} new lessons, {waiting} runs still wait")
         for note in dict.fromkeys(note for one in learned for note in one.notes):
             warn(note)
     if waiting:
@@ -140,7 +140,7 @@ def correct(
     if as_json:
         show_json(learned.model_dump(mode="json"))
         return
-    console.print(f"run {short(whole)} ended in {outcome}, says {by}", markup=False, soft_wrap=True)
+    say(f"run {short(whole)} ended in {outcome}, says {by}")
     for note in learned.notes:
         warn(note)
 

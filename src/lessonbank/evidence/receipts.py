@@ -6,9 +6,10 @@ import hashlib
 import hmac
 import json
 import logging
-from typing import Final, cast
+from typing import Final
 
 from lessonbank._concurrency import briefly, if_there
+from lessonbank.arguments import an_id, shown
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import RECEIPT_SECRET, Store
@@ -25,6 +26,7 @@ class Receipts:
     def __init__(self, store: Store, /) -> None:
         self._store = store
         self._secret: str | None = None
+        self._is_warned = False
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
@@ -33,9 +35,12 @@ class Receipts:
         signed = recall.model_copy(update={"signature": signature(recall, secret=self._secret)})
         problem = await briefly(self._store.record(recall))
         if problem is None:
+            self._is_warned = False
             return signed
         note = f"this receipt is not kept yet, hand it to `learn`; it could not be written: {quoted(problem)}"
-        log.warning("%s", note)
+        if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
+            log.warning("%s", note)
+            self._is_warned = True
         return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
 
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:
@@ -50,12 +55,11 @@ class Receipts:
         """
         if recall is None:
             return None, ()
-        if not isinstance(cast("object", recall), Recall | str):
-            raise UsageError(f"recall= takes what retrieve returned, or its id; got {type(recall).__name__}")
-        if isinstance(recall, str):
-            return await self._store.recall(recall, scope=scope), ()
+        if not isinstance(recall, Recall):
+            return await self._store.recall(an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
-            raise UsageError(f"the recall was made in scope {recall.scope!r}, but this learns in {scope!r}")
+            raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")
+        an_id(recall.id, "recall=")
         if known := await if_there(self._store.recall(recall.id, scope=scope)):
             return known, ()
         if not recall.kept and not recall.signature:

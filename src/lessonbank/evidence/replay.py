@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from lessonbank._concurrency import gather, if_there
 from lessonbank.agents import AnyAgent as AnyAgent
 from lessonbank.agents import Verifier as Verifier
-from lessonbank.agents import called, stated, taken
+from lessonbank.agents import called, check_calls, stated, taken
+from lessonbank.arguments import an_id, refusal, several
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
 from lessonbank.types import Found, Lesson, Match, Recall, Trajectory
@@ -68,7 +69,9 @@ async def replay(
             compare, or the agent or the verifier gave what they should not. What these raise reaches the caller.
         NotFound: a recall that this scope does not have.
     """
-    _check(agent=agent, verify=verify)
+    check_calls(agent)
+    if not callable(verify):
+        raise refusal("verify=", "takes a function of a run", verify)
     receipts = await _receipts(store, recalls, scope)
     lessons = _Lessons(store, scope)
     target = await _target(lessons, question)
@@ -103,31 +106,21 @@ async def _play(runner: _Runner, arms: Mapping[str, _Arms], trial: Trial, design
     return None, runs
 
 
-def _check(**functions: object) -> None:
-    for name, function in functions.items():
-        if not callable(function):
-            raise UsageError(f"replay takes a function as {name}, async or not; got {type(function).__name__}")
-
-
 async def _receipts(store: Store, recalls: Recalls, scope: str) -> list[Recall]:
     """As they are kept, each once."""
     given = _given(recalls)
-    if not given:
-        raise UsageError("replay needs at least one recall: pass receipts of `retrieve`, or their ids")
     if any(isinstance(one, Recall) and one.scope != scope for one in given):
         raise UsageError("replay takes recalls of its own scope only: name theirs with scope=")
-    ids = dict.fromkeys(one if isinstance(one, str) else one.id for one in given)
+    ids = dict.fromkeys(one if isinstance(one, str) else an_id(one.id, "trial") for one in given)
     return [await store.recall(id, scope=scope) for id in ids]
 
 
 def _given(recalls: object, /) -> list[Recall | str]:
     many = isinstance(recalls, Iterable) and not isinstance(recalls, str | Recall)
-    kept: list[Recall | str] = []
-    for one in cast("Iterable[object]", recalls if many else [recalls]):
-        if not isinstance(one, Recall | str):
-            raise UsageError(f"replay takes receipts of `retrieve`, or their ids; got {type(one).__name__}")
-        kept.append(one)
-    return kept
+    return [
+        one if isinstance(one, Recall) else an_id(one, "trial")
+        for one in several(recalls if many else [recalls], "trial", object)
+    ]
 
 
 class _Lessons:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from lessonbank.arguments import a_count, a_seed, a_share, an_id, settle
 from lessonbank.errors import UsageError
 from lessonbank.guard import canonical, canonical_line, one_line
 from lessonbank.types import Lesson, Record
@@ -60,16 +61,16 @@ def asked(*, without: str | None, with_: str | None, placebo: str | bool) -> Que
     Raises:
         UsageError: none or several of the three, or something that is no id.
     """
-    given: dict[Way, str | bool | None] = {"without": without, "with": with_, "placebo": placebo or None}
-    named: list[tuple[Way, str | bool]] = [(way, what) for way, what in given.items() if what is not None]
+    given: dict[Way, str | bool | None] = {"without": without, "with": with_, "placebo": placebo}
+    named: list[tuple[Way, str | bool]] = [
+        (way, what) for way, what in given.items() if what is not None and what is not False
+    ]
     if len(named) != 1:
         raise UsageError("trial compares one thing: give one of without=id, with_=id, placebo=True or placebo=id")
     way, what = named[0]
     if way == "placebo" and what is True:
         return Question("placebo")
-    if not isinstance(what, str) or not what:
-        raise UsageError(f"trial takes the id of a lesson, such as `bank.lessons.list()[0].id`; got {what!r}")
-    return Question(way, what)
+    return Question(way, an_id(what, f"{'with_' if way == 'with' else way}="))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +91,10 @@ class Design:
     def __post_init__(self) -> None:
         """Refuse what cannot be: UsageError."""
         for name in ("max_pairs", "rounds", "concurrency"):
-            value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"{name} is a whole number from 1 up; got {value!r}")
-        if not 0.0 <= self.min_effect < 1.0:
-            raise UsageError(f"min_effect is an effect too small to matter, from 0 to below 1; got {self.min_effect!r}")
-        if not 0.5 <= self.level < 1.0:
-            raise UsageError(f"level is how sure an interval is, from 0.5 to below 1, such as 0.95; got {self.level!r}")
+            settle(self, **{name: a_count(getattr(self, name), f"{name}=")})
+        a_share(self.min_effect, "min_effect=", below=1.0)
+        a_share(self.level, "level=", least=0.5, below=1.0)
+        settle(self, seed=a_seed(self.seed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,13 @@ _ELEMENTS = (
 _TAG = re.compile(
     rf"<(?=[a-z/!?])(?=/?(?:{_ELEMENTS})(?![\w-])|!(?:--|[a-z]|\[cdata\[)|\?"
     # an address between angle brackets, with any scheme; `std::string` is none
-    r"|[a-z][a-z0-9+.-]{1,31}+:(?!:))",
+    r"|[a-z][a-z0-9+.-]{1,31}+:(?!:)|[a-z]:[/\\])|<(?=[/\\]{2}|[/\\]?&)",
     re.IGNORECASE,
 )
 _TAG_START = re.compile(r"<(?=[a-z])", re.IGNORECASE)
 # A target that leaves the page: with a scheme, written out or hidden by an escape or an entity, or with two slashes.
-_LEAVES = r"\s*+<?\s*+(?:[^()\[\]\s<>:&\\/]{0,60}+[:&\\]|//)"
+# Browsers take backslashes for slashes, and what Markdown and they leave out between two slashes brings these together.
+_LEAVES = r"\s*+<?\s*+(?:[^()\[\]\s<>:&\\/]{0,60}+[:&\\]|/\s*+(?:[/\\&]|%(?:5c|2f|0[9ad])))"
 _LINK = re.compile(rf"\](?=\({_LEAVES})")
 _IMAGE = re.compile(r"!(?=\[)")
 _DEFINITION = re.compile(
@@ -37,7 +38,7 @@ _ADDRESS = re.compile(
     rf"|(?=[a-z]{{1,20}}/[\w.+-]{{1,60}}+[;,])(?:{_after('data')}))",
     re.IGNORECASE,
 )
-_HOST = re.compile(r"(?<!\w)www\\?\.(?=\w)", re.IGNORECASE)
+_HOST = re.compile(r"(?<![^\W_])www(?=\\?\.\w)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
 _ACTIVE = (("<", _TAG), ("](", _LINK), ("]:", _DEFINITION), (":", _ADDRESS), (".", _HOST), ("&", _ENTITY))
 """Patterns, each with a sign that all of its matches have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from lessonbank.arguments import shown
 from lessonbank.errors import UsageError
 
 from ._characters import plain
@@ -24,17 +25,17 @@ def checked_name(name: object, /, *, what: str) -> str:
     Raises:
         UsageError: no text, blank, too long, or spelled in another way than the accepted one; the message says which.
     """
-    if not isinstance(name, str) or not name.strip():
-        raise UsageError(f"{what} takes a name that is not blank; got {_short(name)}")
+    if not isinstance(name, str) or not (name := str.__str__(name)).strip():
+        raise UsageError(f"{what} takes a name that is not blank; got {shown(name)}")
     if len(name) > LONGEST:
         raise UsageError(f"{what} takes a name of at most {LONGEST} characters; this one has {len(name):,}")
     accepted = " ".join(plain(unicodedata.normalize("NFKC", name)).split())
     if accepted != name:
-        raise UsageError(f"{what}{_short(name)} is not in the accepted form of a name: write {accepted!r}")
+        raise UsageError(f"{what}{shown(name)} is not in the accepted form of a name: write {accepted!r}")
     if any(len(alphabets) > 1 for alphabets in map(_alphabets, name.split())):
-        raise UsageError(f"{what}{_short(name)} mixes letters of several alphabets in one word: write it in one")
+        raise UsageError(f"{what}{shown(name)} mixes letters of several alphabets in one word: write it in one")
     if name_key(name) in OWN:
-        raise UsageError(f"{what}{_short(name)} is a name that the bank itself uses: choose another")
+        raise UsageError(f"{what}{shown(name)} is a name that the bank itself uses: choose another")
     return name
 
 
@@ -46,7 +47,3 @@ def name_key(name: str, /) -> str:
 def _alphabets(word: str) -> set[str]:
     letters = {unicodedata.name(letter, "").split(" ")[0] for letter in word if letter.isalpha()}
     return letters.intersection(_ALPHABETS)
-
-
-def _short(name: object) -> str:
-    return ascii(name) if len(ascii(name)) <= LONGEST * 2 else f"{ascii(name)[: LONGEST * 2]}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from lessonbank.arguments import shown
 from lessonbank.errors import UsageError
 
 _SCOPE = re.compile(r"(?!\.{1,2}(/|$))[\w.@+-]+(/(?!\.{1,2}(/|$))[\w.@+-]+)*")
@@ -15,8 +16,7 @@ def check_scope(scope: object, /) -> str:
     Raises:
         UsageError: not a path of letters, digits and `._@+-`, with a `.` or `..` part, or over 200 characters.
     """
-    if not isinstance(scope, str) or len(scope) > 200 or not _SCOPE.fullmatch(scope):
-        raise UsageError(
-            f"{str(scope)[:80]!r} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'"
-        )
-    return scope
+    name = str.__str__(scope) if isinstance(scope, str) else ""
+    if len(name) > 200 or not _SCOPE.fullmatch(name):
+        raise UsageError(f"{shown(scope)} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
+    return name

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
+from lessonbank._opening import LEADS_OUT, NOT_REGULAR
 from lessonbank._replacing import belongs_to_database
+from lessonbank.arguments import a_flag, a_path, named, shown
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
@@ -27,8 +29,9 @@ from . import (
     tau2,
     tau_bench,
 )
+from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
-from ._reading import NOT_A_BANK, Entry, Format, Imported, Row, Skipped, Source
+from ._reading import Entry, Format, Imported
 
 __all__ = ["FORMATS", "Entry", "Imported", "Skipped", "detect", "read"]
 
@@ -53,7 +56,14 @@ _SAMPLE = 20
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 
 
-def read(path: str | os.PathLike[str], /, *, format: str = "auto", success_at: float = SUCCESS_AT) -> Iterator[Entry]:
+def read(
+    path: str | os.PathLike[str],
+    /,
+    *,
+    format: str = "auto",
+    success_at: float = SUCCESS_AT,
+    follow_links: bool = False,
+) -> Iterator[Entry]:
     """The runs in a file, or in all the files of a folder, as they are read.
 
     JSON lines are read one at a time, gzip directly. A line or entry that cannot be read is a `Skipped` with its
@@ -62,28 +72,36 @@ def read(path: str | os.PathLike[str], /, *, format: str = "auto", success_at: f
     sorted order. A file or folder in it that cannot be read is a `Skipped`; so is one without runs in a known format,
     with `unknown` set. With a `format`, files of another one are passed over.
 
+    Only regular files are read, as long as they are when they are opened. One record (a line, or a file that is one
+    JSON value) may have 64 MB, unpacked.
+
     Args:
         path: A file, a folder of files, or a BrowserGym result folder.
         format: A name of `FORMATS`; `auto` finds out.
         success_at: The reward from which a run is a success, where the file gives no more than a reward.
+        follow_links: Whether links in a folder may lead out of it. Those that stay inside are always read.
 
     Returns:
         An iterator of `Imported` and `Skipped`.
 
     Raises:
         FormatError: no such path, format or content; in a folder, once it turns out that nothing in it is a run.
-        UsageError: `success_at` is no number.
+        UsageError: `success_at` is no number, or `path` no path.
     """
-    place, success_at = Path(path), checked_threshold(success_at)
-    if format != "auto" and format not in _BY_NAME:
-        raise FormatError(f"there is no format {format!r}: use auto or one of {', '.join(_BY_NAME)}")
+    place, success_at = a_path(path), checked_threshold(success_at)
+    a_flag(follow_links, "follow_links")
+    if not isinstance(cast("object", format), str) or format not in ("auto", *_BY_NAME):
+        raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
-        raise FormatError(f"there is no file or folder {str(place)!r}")
+        raise FormatError(f"there is no file or folder {named(place)}")
     if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
-        return _folder(place, format, success_at)
+        return _folder(place, format, success_at, follow_links=follow_links)
     _check_file(place)
     chosen = detect(place) if format == "auto" else format
-    return _with_outcomes(_BY_NAME[chosen], Source(place, success_at=success_at), Outcomes())
+    # A file that was named may be a link; what belongs to a result folder must lie in it.
+    inside = place if place.is_dir() and not follow_links else None
+    source = Source(place, inside=inside, success_at=success_at)
+    return _with_outcomes(_BY_NAME[chosen], source, Outcomes(inside=inside, follow_links=follow_links))
 
 
 def detect(path: str | os.PathLike[str], /) -> str:
@@ -92,13 +110,13 @@ def detect(path: str | os.PathLike[str], /) -> str:
     Raises:
         FormatError: the file is missing, empty, or in no known format.
     """
-    place = Path(path)
-    if place.is_dir():
+    place = a_path(path)
+    if _holds(place.is_dir):
         if _holds(lambda: browsergym.is_run(place)):
             return browsergym.NAME
-        raise FormatError(f"{str(place)!r} is a folder of files, not a run: detect its files one by one")
-    if not place.exists():
-        raise FormatError(f"there is no file {str(place)!r}")
+        raise FormatError(f"{named(place)} is a folder of files, not a run: detect its files one by one")
+    if not _holds(place.exists):
+        raise FormatError(f"there is no file {named(place)}")
     _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
@@ -106,17 +124,14 @@ def detect(path: str | os.PathLike[str], /) -> str:
     if isinstance(found, Format):
         return found.name
     why = found.reason if found.unknown else f"is in no known format: line {found.line}: {found.reason}"
-    raise FormatError(f"{str(place)!r} {why}")
+    raise FormatError(f"{named(place)} {why}")
 
 
 def _check_file(place: Path) -> None:
     if not (place.is_file() or place.is_dir()):
-        raise FormatError(f"{str(place)!r} {_NOT_REGULAR}")
+        raise FormatError(f"{named(place)} {NOT_REGULAR}")
     if _holds(lambda: belongs_to_database(place)):
-        raise FormatError(f"{str(place)!r} cannot be read: {NOT_A_BANK}; name the files of your agent")
-
-
-_NOT_REGULAR = "is not a regular file: runs are read more than once, so save them to a file"
+        raise FormatError(f"{named(place)} cannot be read: {NOT_A_BANK}; name the files of your agent")
 
 
 def _recognised(source: Source) -> Format | Skipped:
@@ -148,50 +163,58 @@ def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterat
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
 
 
-def _folder(folder: Path, wanted: str, success_at: float) -> Iterator[Entry]:
-    outcomes = Outcomes()
+def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:
+    inside = None if follow_links else folder.resolve()
+    outcomes = Outcomes(inside=inside, follow_links=follow_links)
     found, unreadable = False, list[Skipped]()
-    for chosen, place in _recognised_below(folder):
+    for place in _places(folder, inside):
+        chosen = place if isinstance(place, Skipped) else _format_of(place, inside)
         if isinstance(chosen, Skipped):
             unreadable += [] if chosen.unknown else [chosen]
             if wanted == "auto" or not chosen.unknown:
                 yield chosen
-        elif chosen is not swe_bench.FORMAT and wanted in ("auto", chosen.name):
+        elif isinstance(place, Path) and chosen is not swe_bench.FORMAT and wanted in ("auto", chosen.name):
             found = True
-            yield from _with_outcomes(chosen, Source(place, success_at=success_at), outcomes)
+            yield from _with_outcomes(chosen, Source(place, inside=inside, success_at=success_at), outcomes)
     if not found:
         raise FormatError(_nothing_in(folder, wanted, unreadable))
 
 
-def _recognised_below(folder: Path) -> Iterator[tuple[Format | Skipped, Path]]:
-    for place in _places(folder):
-        yield (place, place.path) if isinstance(place, Skipped) else (_format_of(place), place)
-
-
 def _nothing_in(folder: Path, wanted: str, unreadable: list[Skipped]) -> str:
-    nothing = f"nothing under {str(folder)!r} is a run in {'a known format' if wanted == 'auto' else wanted}"
+    nothing = f"nothing under {named(folder)} is a run in {'a known format' if wanted == 'auto' else wanted}"
     if not unreadable:
         return nothing
     first = unreadable[0]
-    return (
-        f"{nothing}, and {len(unreadable)} files or folders cannot be read: {first.path}:{first.line}: {first.reason}"
-    )
+    many = f"{len(unreadable)} files or folders cannot be read"
+    return f"{nothing}, and {many}: {named(first.path)}, line {first.line}: {first.reason}"
 
 
-def _places(folder: Path) -> Iterator[Path | Skipped]:
-    """Result folders and files that may hold runs, sorted; hidden folders are left alone."""
-    closed: list[OSError] = []
-    for here, below, files in os.walk(folder, onerror=closed.append):
-        below[:] = sorted(name for name in below if not name.startswith("."))
-        if _holds(partial(browsergym.is_run, Path(here))):
+def _places(folder: Path, inside: Path | None) -> Iterator[Path | Skipped]:
+    """Result folders and files that may hold runs, sorted; hidden folders are left alone.
+
+    `inside`: the folder that links must not leave; with `None`, links to folders are walked too, each folder once.
+    """
+    closed, seen = list[OSError](), set[Path]()
+    for here, below, files in os.walk(folder, onerror=closed.append, followlinks=inside is None):
+        place = Path(here)
+        if (real := place.resolve()) in seen:  # only where links are followed, which can lead in a circle
             below.clear()
-            yield Path(here)
             continue
-        for name in sorted(files):
-            if name.removesuffix(".gz").endswith(_ENDINGS):
-                yield Path(here) / name
+        seen.add(real)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if _holds(partial(browsergym.is_run, place)):
+            below.clear()
+            yield place
+            continue
+        yield from (place / name for name in sorted(files) if name.removesuffix(".gz").endswith(_ENDINGS))
+        yield from (Skipped(place / name, 1, LEADS_OUT) for name in below if _leads_out(place / name, inside))
     for error in closed:
         yield Skipped(Path(error.filename or folder), 1, f"the folder cannot be read: {error.strerror or error}")
+
+
+def _leads_out(folder: Path, inside: Path | None) -> bool:
+    """Whether a folder is a link to one that lies elsewhere. It is not walked; one that lies inside is met anyway."""
+    return inside is not None and folder.is_symlink() and not folder.resolve().is_relative_to(inside)
 
 
 def _holds(check: Callable[[], bool], /) -> bool:
@@ -202,12 +225,6 @@ def _holds(check: Callable[[], bool], /) -> bool:
         return False
 
 
-def _format_of(place: Path) -> Format | Skipped:
+def _format_of(place: Path, inside: Path | None) -> Format | Skipped:
     """The format of a file or result folder that was found in a folder, or why it has none."""
-    try:
-        mode = place.stat().st_mode
-    except OSError as error:
-        return Skipped(place, 1, f"the file cannot be read: {error.strerror or error}")
-    if stat.S_ISDIR(mode):
-        return browsergym.FORMAT
-    return _recognised(Source(place)) if stat.S_ISREG(mode) else Skipped(place, 1, _NOT_REGULAR)
+    return browsergym.FORMAT if place.is_dir() else _recognised(Source(place, inside=inside))

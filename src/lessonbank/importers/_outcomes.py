@@ -7,17 +7,21 @@ from pathlib import Path
 
 from lessonbank.types import Json, Verdict
 
-from ._reading import Row, Source, listing, mapping, truth
+from ._files import Row, Source
+from ._reading import listing, mapping, truth
 
-_LIMIT = 16 * 2**20
 _SOLVED = ("resolved_ids", "resolved")
 _UNSOLVED = ("unresolved_ids", "empty_patch_ids", "unresolved", "no_generation")
 
 
 class Outcomes:
-    """Reports by folder, each read once for all the trajectories of an import."""
+    """Reports by folder, each read once for all the trajectories of an import.
 
-    def __init__(self) -> None:
+    A report that is a link must not lead out of its own folder, nor out of `inside`, where there is one.
+    """
+
+    def __init__(self, *, inside: Path | None, follow_links: bool) -> None:
+        self._inside, self._follow_links = inside, follow_links
         self._folders: dict[Path, dict[str, tuple[bool, str] | None]] = {}
 
     def verdict(self, path: Path, instance: str, /) -> Verdict | None:
@@ -29,33 +33,31 @@ class Outcomes:
         folder = path.resolve().parent
         for place in (folder, folder.parent) if folder.name == instance else (folder,):
             if place not in self._folders:
-                self._folders[place] = _reported(place)
+                self._folders[place] = _reported(place, inside=self._bound(place))
             found = self._folders[place].get(instance)
             if found:
                 return truth(success=found[0], reward=float(found[0]), reason=f"SWE-bench report {found[1]}")
         return None
 
+    def _bound(self, folder: Path) -> Path | None:
+        if self._follow_links:
+            return None
+        return self._inside if self._inside and folder.is_relative_to(self._inside) else folder
 
-def _reported(folder: Path) -> dict[str, tuple[bool, str] | None]:
+
+def _reported(folder: Path, *, inside: Path | None) -> dict[str, tuple[bool, str] | None]:
     known: dict[str, tuple[bool, str] | None] = {}
     for path in sorted(folder.glob("*.json")):
-        if not any(word in path.name for word in ("report", "result")) or not _is_small(path):
+        if not any(word in path.name for word in ("report", "result")):
             continue
-        for instance, solved in _outcomes(path):
+        for instance, solved in _outcomes(Source(path, inside=inside)):
             earlier = known.get(instance, (solved, ""))
             known[instance] = (solved, path.name) if earlier and earlier[0] == solved else None
     return known
 
 
-def _is_small(path: Path) -> bool:
-    try:
-        return path.stat().st_size <= _LIMIT
-    except OSError:
-        return False  # a link to nothing, or not ours to read
-
-
-def _outcomes(path: Path) -> Iterator[tuple[str, bool]]:
-    for row in Source(path).rows():
+def _outcomes(report: Source) -> Iterator[tuple[str, bool]]:
+    for row in report.rows():  # one that cannot be read says nothing
         if isinstance(row, Row):
             yield from _listed(mapping(row.value))
 

@@ -1,41 +1,23 @@
-"""What every importer shares: files read line by line, values that may be anything, and runs with stable ids."""
+"""What every importer shares: values that may be anything, and runs with stable ids."""
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import hashlib
-import io
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import TypeAlias
 
-from lessonbank._replacing import belongs_to_database
 from lessonbank.errors import FormatError
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.judging import SUCCESS_AT, outcome_of
 from lessonbank.messages import trajectory_from
 from lessonbank.types import Json, Outcome, Trajectory, Usage, Verdict
 
-LINE_LIMIT = 64 * 2**20
-"""Bytes of one line; a longer one is skipped, because it has to fit in memory several times over."""
-DOCUMENT_LIMIT = 512 * 2**20
-"""Bytes (unpacked) of a file that is one JSON value and has to be read whole."""
-NOT_A_BANK = "it is a bank, or a part of one, and no file of runs"
-_SAMPLE = 20
-_UNREADABLE = "the file cannot be read further"
-# UTF-32's little-endian mark begins with UTF-16's, so it comes first.
-_MARKS = (
-    *((mark, "utf-32") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
-    *((mark, "utf-16") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
-)
-_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj")
+from ._files import Skipped, Source
+
 Data: TypeAlias = dict[str, Json]
 
 
@@ -51,26 +33,7 @@ class Imported:
     """The line, or the number of the entry in a file that is one JSON value; from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """One line, entry or file that gives no run, and why."""
-
-    path: Path
-    line: int
-    reason: str
-    unknown: bool = False
-    """The whole file can be read, and holds no runs in a known format. Reported only for files found in a folder."""
-
-
 Entry: TypeAlias = Imported | Skipped
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One JSON value of a file, with the number of its line."""
-
-    line: int
-    value: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,147 +64,6 @@ class Format:
     matches: Callable[[Json, str], bool]
     """Whether a value of the file (and the file's name) show this format."""
     read: Callable[[Source], Iterator[Entry]]
-
-
-class Source:
-    """A file, plain or gzipped, as a stream of JSON values. A file that is one value is read once and kept."""
-
-    def __init__(self, path: Path, /, *, success_at: float = SUCCESS_AT) -> None:
-        self.path = path
-        self.success_at = success_at
-        """The reward from which a run of this file is a success, where the file does not say so itself."""
-        self.name = path.name.removesuffix(".gz")
-
-    @property
-    def stem(self) -> str:
-        """The file's name without its endings: the same for the file and its gzipped copy."""
-        name = self.path.name
-        while name.endswith(_SUFFIXES):
-            name = name[: name.rindex(".")]
-        return name or self.path.name
-
-    @property
-    def folder(self) -> Path:
-        """Where the file lies, by its full path."""
-        return self.path.resolve().parent
-
-    def rows(self) -> Iterator[Row | Skipped]:
-        """Every JSON value: one for each line, or the one value the file is."""
-        if self._document is not None:
-            yield self._document
-            return
-        for number, line in self.lines():
-            yield self._row(number, line)
-
-    def lines(self) -> Iterator[tuple[int, bytes | str]]:
-        """Numbered lines that are not blank; text in place of bytes says why a line could not be read."""
-        number = 0
-        try:
-            with self._open() as file:
-                while raw := file.readline(LINE_LIMIT + 1):
-                    number += 1
-                    if len(raw) > LINE_LIMIT:
-                        if not raw.endswith(b"\n"):
-                            _finish_line(file)
-                        yield number, f"the line is longer than {LINE_LIMIT >> 20} MB"
-                    elif raw.strip():
-                        yield number, raw
-        except (EOFError, OSError, zlib.error) as error:
-            yield number + 1, f"{_UNREADABLE}: {error}"
-
-    def _row(self, number: int, line: bytes | str) -> Row | Skipped:
-        if isinstance(line, str):
-            return Skipped(self.path, number, line)
-        try:
-            return Row(number, parse(line))
-        except ValueError as error:
-            return Skipped(self.path, number, f"not valid JSON: {_one_line(error)}")
-
-    @cached_property
-    def _document(self) -> Row | Skipped | None:
-        """The whole file as one value; `None` when its lines are values of their own."""
-        first = next(self.lines(), None)
-        if first is None or not isinstance(self._row(*first), Skipped):
-            return None
-        try:
-            whole = self._whole()
-            if len(whole) > DOCUMENT_LIMIT:
-                return Skipped(self.path, 1, f"one JSON value of more than {DOCUMENT_LIMIT >> 20} MB")
-            return Row(1, parse(whole))
-        except (EOFError, OSError, zlib.error, ValueError) as error:
-            if any(self._holds_data(line) for _, line in islice(self.lines(), _SAMPLE)):
-                return None
-            why = "not valid JSON" if isinstance(error, ValueError) else _UNREADABLE
-            return Skipped(self.path, getattr(error, "lineno", 1), f"{why}: {_one_line(error)}")
-
-    def _whole(self) -> bytes:
-        with self._open() as file:
-            return file.read(DOCUMENT_LIMIT + 1)
-
-    def _holds_data(self, line: bytes | str) -> bool:
-        row = self._row(1, line)
-        return isinstance(row, Row) and isinstance(row.value, dict | list) and bool(row.value)
-
-    @cached_property
-    def _is_bank(self) -> bool:
-        return belongs_to_database(self.path)
-
-    def _open(self) -> BinaryIO:
-        if self._is_bank:  # whoever else opens and closes it drops the locks that SQLite holds for this process
-            raise OSError(NOT_A_BANK)
-        with self.path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        return _as_utf8(cast("io.BufferedReader", gzip.open(self.path, "rb")) if packed else self.path.open("rb"))
-
-
-class _Recoded(io.BufferedIOBase):
-    """A file of another encoding as UTF-8. Sizes count characters: a piece may have up to four times the bytes."""
-
-    def __init__(self, file: io.BufferedReader, encoding: str) -> None:
-        self._text = io.TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        return self._text.read(size).encode()
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        return self._text.readline(-1 if size is None else size).encode()
-
-    def close(self) -> None:
-        self._text.close()
-        super().close()
-
-
-def _as_utf8(file: io.BufferedReader) -> BinaryIO:
-    """`file`, or where it begins with the mark of another encoding (some shells write UTF-16), the same as UTF-8."""
-    first = file.peek(4)
-    encoding = next((name for mark, name in _MARKS if first.startswith(mark)), None)
-    return cast("BinaryIO", file if encoding is None else _Recoded(file, encoding))
-
-
-def _finish_line(file: BinaryIO) -> None:
-    while (chunk := file.readline(2**20)) and not chunk.endswith(b"\n"):
-        pass
-
-
-def parse(raw: bytes | str, /) -> Json:
-    """The JSON value in `raw`; bytes that are no UTF-8 are replaced.
-
-    Raises:
-        ValueError: no JSON, nested too deep, or a number of thousands of digits.
-    """
-    text = raw.decode("utf-8-sig", "replace") if isinstance(raw, bytes) else raw
-    try:
-        return cast("Json", json.loads(text))
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        raise ValueError("a number of thousands of digits") from None
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def each(

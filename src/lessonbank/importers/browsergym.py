@@ -13,7 +13,8 @@ from pathlib import Path
 from lessonbank.errors import FormatError
 from lessonbank.types import Json
 
-from ._reading import Data, Entry, Format, Row, Run, Source, attempt, mapping, truth, words
+from ._files import Row, Source
+from ._reading import Data, Entry, Format, Run, attempt, mapping, truth, words
 
 NAME = "browsergym"
 LOG = "experiment.log"
@@ -36,7 +37,7 @@ class _Record:
 
     @property
     def text(self) -> str:
-        return "".join(self.lines).strip()
+        return "\n".join(self.lines).strip()
 
 
 def _matches(value: Json, name: str) -> bool:
@@ -46,7 +47,7 @@ def _matches(value: Json, name: str) -> bool:
 def _records(source: Source) -> Iterator[_Record]:
     """The log's records; a record goes on until the next line that starts like one."""
     current: _Record | None = None
-    for raw in _raw_lines(source.path):
+    for raw in source.whole().decode("utf-8", "replace").split("\n"):
         found = _RECORD.match(raw)
         if found:
             if current:
@@ -58,13 +59,8 @@ def _records(source: Source) -> Iterator[_Record]:
         yield current
 
 
-def _raw_lines(path: Path) -> Iterator[str]:
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
-        yield from file
-
-
 def _build(log: Source, folder: Path) -> Run:
-    summary = _summary(folder)
+    summary = _summary(log)
     env = _environment(folder)
     crash = words(summary.get("err_msg"))
     messages, goal, failed = _messages(_records(log))
@@ -88,11 +84,8 @@ def _environment(folder: Path) -> str:
     return name if seed.isdigit() and name else env
 
 
-def _summary(folder: Path) -> Data:
-    path = folder / SUMMARY
-    if not path.is_file():
-        return {}
-    first = next(Source(path).rows(), None)
+def _summary(log: Source) -> Data:
+    first = next(log.beside(log.path.with_name(SUMMARY)).rows(), None)
     return mapping(first.value) if isinstance(first, Row) else {}
 
 
@@ -145,7 +138,7 @@ def is_run(folder: Path, /) -> bool:
 def _read(source: Source) -> Iterator[Entry]:
     """One run. `source` may be the folder or either file in it."""
     folder = source.path if source.path.is_dir() else source.path.parent
-    log = Source(folder / LOG, success_at=source.success_at)
+    log = source.beside(folder / LOG)
     yield attempt(log, 1, NAME, lambda: _checked(log, folder.resolve()))
 
 

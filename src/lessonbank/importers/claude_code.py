@@ -10,7 +10,8 @@ from lessonbank.errors import FormatError
 from lessonbank.messages import first_request, trajectory_from
 from lessonbank.types import Json, Usage
 
-from ._reading import Data, Entry, Format, Row, Run, Skipped, Source, at, attempt, count, listing, mapping, words
+from ._files import Row, Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "claude_code"
 _SPEAKERS = {"user", "assistant"}

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json
 
+from ._files import Row, Skipped, Source
 from ._reading import (
     Data,
     Entry,
     Format,
-    Row,
     Run,
-    Skipped,
-    Source,
     attempt,
     each,
     listing,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json, Usage
 
+from ._files import Source
 from ._reading import (
     Data,
     Entry,
     Format,
     Run,
-    Source,
     at,
     count,
     each,

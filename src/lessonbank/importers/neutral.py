@@ -22,7 +22,8 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json
 
-from ._reading import Entry, Format, Run, Source, at, each, mapping, messages_of, truth, words
+from ._files import Source
+from ._reading import Entry, Format, Run, at, each, mapping, messages_of, truth, words
 
 NAME = "neutral"
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage, Verdict
 
+from ._files import Source
 from ._reading import (
     Data,
     Entry,
     Format,
     Run,
-    Source,
     at,
     count,
     each,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage
 
-from ._reading import Data, Entry, Format, Run, Skipped, Source, at, attempt, count, listing, mapping, parse, words
+from ._files import Skipped, Source, parse
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "otel"
 _TOOL = "execute_tool"

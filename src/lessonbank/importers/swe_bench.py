@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json
 
-from ._reading import Entry, Format, Skipped, Source, at, mapping
+from ._files import Skipped, Source
+from ._reading import Entry, Format, at, mapping
 
 NAME = "swe_bench"
 REASON = "SWE-bench predictions and reports hold no runs: import the trajectories, and reports beside them are used"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json, Usage
 
+from ._files import Source
 from ._reading import (
     Entry,
     Format,
     Run,
-    Source,
     at,
     count,
     each,

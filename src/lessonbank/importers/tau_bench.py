@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from lessonbank.types import Json, Verdict
 
-from ._reading import Data, Entry, Format, Run, Source, at, each, listing, mapping, truth, without, words
+from ._files import Source
+from ._reading import Data, Entry, Format, Run, at, each, listing, mapping, truth, without, words
 
 NAME = "tau_bench"
 

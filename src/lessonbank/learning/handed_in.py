@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from anyio import to_thread
-from pydantic import TypeAdapter
 
+from lessonbank.arguments import a_mapping, kind, shown
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
 from lessonbank.types import (
@@ -20,21 +19,6 @@ from lessonbank.types import (
 )
 
 from .judging import graded_notes, truth_verdict
-
-_METADATA: TypeAdapter[dict[str, Json]] = TypeAdapter(dict[str, Json])
-
-
-def checked_question(task: object, limit: object, /) -> str:
-    """`task`, if something can be retrieved for it; it often comes straight from somebody's data.
-
-    Raises:
-        UsageError: no text, blank, or a limit below 1.
-    """
-    if not isinstance(task, str):
-        raise UsageError(f"retrieve needs the task as text, not as {type(task).__name__}")
-    if not task.strip() or not isinstance(limit, int) or limit < 1:
-        raise UsageError("retrieve needs a task that is not blank and a limit of at least 1")
-    return task
 
 
 async def run_from(source: object, /, *, task: str | None) -> Trajectory:
@@ -53,7 +37,7 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     """
     several = _several(source)
     runs = [
-        await run_from(one, task=task or (None if isinstance(one, Trajectory) else asked))
+        await run_from(one, task=task if task is not None or isinstance(one, Trajectory) else asked)
         for one in (several if several is not None else [source])
     ]
     tasks = {run.task for run in runs}
@@ -100,7 +84,10 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
     if isinstance(value, str | Verdict) or not isinstance(value, Iterable):
         return [value] * count
-    several = list(cast("Iterable[Any]", value))
+    try:
+        several = list(cast("Iterable[Any]", value))
+    except Exception as error:
+        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(value)}") from error
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several
@@ -116,23 +103,9 @@ def submitted(
     return {key: value for key, value in told.items() if value is not None}
 
 
-def checked_metadata(metadata: Mapping[str, Json] | None, /) -> dict[str, Json]:
-    """`metadata` as plain data.
-
-    Raises:
-        UsageError: no mapping from text to what JSON can hold.
-    """
-    try:
-        told = _METADATA.validate_python(dict(metadata or {}), strict=True)
-        json.dumps(told, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"metadata= takes a mapping from text to JSON values; got {metadata!r:.80}") from error
-    return told
-
-
 def with_metadata(runs: Sequence[Trajectory], metadata: Mapping[str, Json] | None, /) -> list[Trajectory]:
     """`runs` with the caller's metadata beside their own."""
-    told = checked_metadata(metadata)
+    told = a_mapping(metadata)
     if not told:
         return list(runs)
     return [run.model_copy(update={"metadata": {**run.metadata, **told}}) for run in runs]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from lessonbank.arguments import a_count, a_flag, a_number, a_seed, maybe_count, one_of, settle
 from lessonbank.errors import UsageError
 from lessonbank.types import Usage
 
@@ -41,19 +42,21 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _one_of("mode", self.mode, get_args(Mode))
-        _one_of("choose", self.choose, get_args(Selection))
-        _one_of("examine", self.examine, get_args(Examining))
-        _count("k", self.k, "how many runs of the task are made", most=MOST)
-        _count("confirm", self.confirm, "how many re-examinations must leave an answer as it is", most=MOST)
-        if self.concurrency is not None:
-            _count("concurrency", self.concurrency, "how many runs are made at once", most=MOST)
+        one_of(self.mode, "mode=", get_args(Mode))
+        one_of(self.choose, "choose=", get_args(Selection))
+        one_of(self.examine, "examine=", get_args(Examining))
+        settle(self, k=a_count(self.k, "k=", most=MOST), confirm=a_count(self.confirm, "confirm=", most=MOST))
+        settle(self, concurrency=maybe_count(self.concurrency, "concurrency=", most=MOST), seed=a_seed(self.seed))
         for name in get_args(Spent):
-            _positive(name, getattr(self, name))
+            if getattr(self, name) is not None:
+                takes = "is a budget for all runs together, a number above 0"
+                settle(self, **{name: a_number(getattr(self, name), f"{name}=", takes, above=0)})
+        for name in ("memory", "learn"):
+            a_flag(getattr(self, name), f"{name}=")
+        if self.labels is not None:
+            a_flag(self.labels, "labels=")
         if self.labels is not None and not self.contrasts:
             raise UsageError("labels= has no effect here, because no contrast of several runs is made: leave it out")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise UsageError(f"seed is a whole number; got {self.seed!r}")
 
     @property
     def learns(self) -> bool:
@@ -144,20 +147,3 @@ class Meter:
         if self.runs and self.design.tokens is not None and not self._tokens:
             return "the budget in tokens could not be kept: no run says how many it took (usage)"
         return None
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise UsageError(f"{name} is one of {', '.join(map(repr, allowed))}; got {value!r:.80}")
-
-
-def _count(name: str, value: object, what: str, *, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise UsageError(f"{name} is {what}, from 1 to {most}; got {value!r:.80}")
-
-
-def _positive(name: str, value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise UsageError(f"{name} is a budget for all runs together, a number above 0; got {value!r:.80}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from lessonbank.errors import FormatError
+from lessonbank.arguments import kind, shown
+from lessonbank.errors import FormatError, printable
 from lessonbank.types import Json, Trajectory
 
 from ._assembly import assemble
@@ -131,6 +132,11 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
 
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
+    fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
+    if wrong := [value for value, kind in fields if not isinstance(cast("object", value), kind)]:
+        raise FormatError(
+            f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
+        )
     asked = trajectory.task if task is None else _checked(task, "it is blank")
     return trajectory if asked == trajectory.task else trajectory.model_copy(update={"task": asked})
 
@@ -139,7 +145,7 @@ def _checked(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
     if task is not None and not isinstance(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
-    found = _text(task or "").strip()
+    found = _text("" if task is None else str.__str__(task)).strip()
     if not found:
         raise FormatError(f"what was the task? {why}: pass task=")
     return found
@@ -154,10 +160,9 @@ def _raised(error: Exception) -> str:
         said = str(error)
     except Exception:  # noqa: BLE001 - then its type has to do
         said = ""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in said[:_SAID]).split())
-    return f"{type(error).__name__}: {line}".rstrip(": ")
+    return f"{kind(error)}: {printable(said[:_SAID])}".rstrip(": ")
 
 
 def _kind(value: object) -> str:
-    name = type(value).__name__
+    name = kind(value)
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

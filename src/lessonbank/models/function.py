@@ -16,6 +16,7 @@ import anyio
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
+from lessonbank.arguments import kind, signature
 from lessonbank.errors import (
     LessonbankError,
     ModelError,
@@ -121,13 +122,11 @@ class FunctionModel:
 
 def _shape(function: Callable[..., Any], /) -> _Shape:
     if not callable(function):
-        raise UsageError(f"a model function must be callable, got {type(function).__name__}")
+        raise UsageError(f"a model function must be callable, got {kind(function)}")
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object whose __call__ is async
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        # Some built-ins do not say what they take: one string is the commonest case.
+    if (takes := signature(function)) is None:  # one string is the commonest case
         return _Shape(messages=False, keywords=frozenset(), is_async=is_async)
+    parameters = list(takes.parameters.values())
     first = _first(parameters, function)
     keywords = frozenset(p.name for p in parameters if p is not first and p.kind in _BY_KEYWORD and p.name in _OFFERED)
     _refuse_unknown([p for p in parameters if p is not first and p.name not in keywords], function)

@@ -220,7 +220,7 @@ def _model_id(model: str, base_url: str | None, /) -> str:
     provider, slash, rest = model.partition("/")
     if not slash or not rest:
         raise UsageError(
-            f"the model {model!r} has no provider: write `provider:model`, such as 'openai:{model}', "
+            f"the model {model[:80]!r} has no provider: write `provider:model`, such as 'openai:{model[:80]}', "
             "or give the `base_url` of an OpenAI-compatible server"
         )
     return f"{provider}:{rest}"

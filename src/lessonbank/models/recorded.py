@@ -14,6 +14,8 @@ from typing import Any
 import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
+from lessonbank._opening import open_regular
+from lessonbank.arguments import named, shown
 from lessonbank.errors import FormatError, ModelError, UsageError
 from lessonbank.protocols import Completion, LanguageModel, Message
 from lessonbank.types import Json, Record
@@ -62,7 +64,7 @@ class Recorded:
         self, model: LanguageModel | None, /, *, cassette: Path, name: str | None = None, failures: bool = False
     ) -> None:
         if model is None and not cassette.exists():
-            raise UsageError(f"there is no cassette at {cassette}: record one with a model first")
+            raise UsageError(f"there is no cassette at {named(cassette)}: record one with a model first")
         self._model = model
         self._cassette = cassette
         exchanges = _read(cassette)
@@ -168,10 +170,17 @@ def _read(cassette: Path, /) -> list[_Exchange | _Broken]:
     """Every exchange of the file. Lines torn by a process that died while writing are passed over."""
     if not cassette.exists():
         return []
-    lines = [line for line in cassette.read_text(encoding="utf-8", errors="replace").split("\n") if line.strip()]
+    try:
+        with open_regular(cassette) as file:
+            text = file.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise UsageError(f"the cassette {named(cassette)} cannot be read: {error.strerror or error}") from error
+    lines = [line for line in text.split("\n") if line.strip()]
     exchanges = [exchange for line in lines if (exchange := _exchange(line)) is not None]
     if lines and not exchanges:
-        raise FormatError(f"{cassette} is no cassette: no line of it is an exchange (key, name, request, response)")
+        raise FormatError(
+            f"{named(cassette)} is no cassette: no line of it is an exchange (key, name, request, response)"
+        )
     return exchanges
 
 
@@ -186,7 +195,7 @@ def _only_name(exchanges: Sequence[_Exchange | _Broken], cassette: Path, /) -> s
     names = sorted({exchange.name for exchange in exchanges})
     if len(names) != 1:
         raise UsageError(
-            f"say which model to replay from {cassette} with `name=`: it holds {', '.join(names) or 'none'}"
+            f"say which model to replay from {named(cassette)} with `name=`: it holds {shown(', '.join(names))}"
         )
     return names[0]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from lessonbank.arguments import shown
 from lessonbank.errors import UsageError
 
 from .ids import mended
@@ -16,7 +17,6 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
 Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 """A time with its zone. Without one it is UTC."""
-_SHOWN: Final = 80
 
 
 class InvalidRecord(UsageError, ValueError):  # noqa: N818 - reads as what it is
@@ -59,20 +59,14 @@ def _said(kind: type[BaseModel], error: ValidationError) -> str:
     """What is wrong, in one sentence: first a field that does not exist, which may be a missing one mistyped."""
     problems = error.errors(include_url=False)
     first = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
-    place = ".".join(str(part) for part in first["loc"])
+    place = ".".join(str(part) for part in first["loc"])[:200]
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         near = get_close_matches(place, kind.model_fields, n=1)
-        return f"{kind.__name__} has no field {place!r}" + (f": did you mean {near[0]!r}?" if near else "")
+        return f"{kind.__name__} has no field {shown(place)}" + (f": did you mean {near[0]!r}?" if near else "")
     if first["type"] == "missing":
         return f"{kind.__name__} needs {place}="
-    reason = first["msg"].removeprefix("Value error, ")
-    return f"{kind.__name__}({place}=) is wrong: {reason}; got {_short(first['input'])}"
-
-
-def _short(value: object) -> str:
-    """A value as a short text of one line."""
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    reason = " ".join(first["msg"].removeprefix("Value error, ").split())[:200]
+    return f"{kind.__name__}({place}=) is wrong: {reason}; got {shown(first['input'])}"
 
 
 def _of_surrogates(error: ValidationError) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, some_days
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
@@ -22,6 +22,7 @@ from .handle import Handle, person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _PAGE = 500
 
@@ -57,7 +58,7 @@ class AsyncAdmin:
         """
         if self._of.skips("export"):
             return 0
-        return await archive.write(self._of.store, Path(path).expanduser(), scope=self._of.scope)
+        return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
@@ -67,7 +68,7 @@ class AsyncAdmin:
         """
         if self._of.skips("import_"):
             return 0
-        source = Path(path).expanduser()
+        source = a_path(path)
         return await archive.read(
             self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
         )
@@ -78,6 +79,7 @@ class AsyncAdmin:
         Texts that the embedder refused are tried again. Vectors of another dimension are dropped and made again.
         `progress` is called with the number done so far. Raises ModelError.
         """
+        a_call(progress, "progress=")
         if await self._of.store.setting(REFUSED + self._of.scope):
             await self._of.store.set_setting(REFUSED + self._of.scope, None)
         done = 0
@@ -112,9 +114,16 @@ class AsyncAdmin:
         """
         if self._of.skips("purge"):
             return Erasing()
-        wanted = await self._wanted(lesson=lesson, run=run, recall=recall, metadata=metadata, all=all)
+        reason = a_text(reason, "reason=")
+        wanted = await self._wanted(
+            lesson=maybe_id(lesson, "lesson="),
+            run=maybe_id(run, "run="),
+            recall=maybe_id(recall, "recall="),
+            metadata=None if metadata is None else a_mapping(metadata),
+            all=a_flag(all, "all="),
+        )
         writer = self._of.writer if by is None else person(by)
-        if preview:
+        if a_flag(preview, "preview="):
             await self._check_there(wanted)
         if preview or wanted.empty:
             return wanted
@@ -134,9 +143,7 @@ class AsyncAdmin:
 
         `Learning(keep_runs=days)` does this automatically. Raises UsageError, StoreUnavailable.
         """
-        if not isinstance(cast("object", days), int | float) or isinstance(days, bool) or not days > 0:
-            raise UsageError(f"days is a number above 0; got {days!r}")
-        before = datetime.now(UTC) - timedelta(days=days)
+        before = datetime.now(UTC) - timedelta(days=some_days(days, "days="))
         if self._of.skips("forget"):
             return Forgotten(before=before)
         return await self._of.store.forget(scope=self._of.scope, before=before, writer=self._of.writer)
@@ -181,7 +188,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("backup")
         if not self._of.skips("backup"):
-            await self._of.store.backup(Path(path).expanduser())
+            await self._of.store.backup(a_path(path))
 
     async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
         """What is wrong with the stored records, one sentence each; empty when all is sound.
@@ -191,7 +198,7 @@ class AsyncAdmin:
         """
         self._of.whole_file("verify")
         found = list(await self._of.store.verify())
-        for scope in await self._of.store.scopes() if journal else ():
+        for scope in await self._of.store.scopes() if a_flag(journal, "journal=") else ():
             try:
                 found += await differences(self._of.store, scope=scope)
             except StoreError as error:

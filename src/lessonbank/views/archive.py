@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 
 from lessonbank._batches import async_batches
 from lessonbank._concurrency import if_there
+from lessonbank._opening import open_regular
 from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
 from lessonbank.errors import FormatError, StoreUnavailable
 from lessonbank.guard.gate import doubt
@@ -177,9 +179,13 @@ def _line(value: dict[str, Any]) -> str:
     return json.dumps(value) + "\n"
 
 
+def _opened(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(open_regular(path), encoding="utf-8")
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The record lines: all but the first and the last."""
-    with path.open(encoding="utf-8") as file:
+    with _opened(path) as file:
         next(file)
         held = next(file, "")
         for line in file:
@@ -222,9 +228,9 @@ def _check(path: Path) -> None:
     try:
         if belongs_to_database(path):
             raise FormatError(f"{str(path)!r} is a bank, or a part of one, and no export: export the bank first")
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             head = _object(file.readline())
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             last = deque(file, maxlen=1)
         count, checksum = 0, hashlib.sha256()
         for line in _lines(path) if head else ():

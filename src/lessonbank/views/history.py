@@ -13,6 +13,7 @@ from typing import TypeAlias, cast
 
 from anyio import to_thread
 
+from lessonbank.arguments import a_count, a_moment, a_text, an_id, maybe_count, maybe_id
 from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
@@ -46,8 +47,8 @@ class AsyncHistory:
         """
         if lesson is not None and experience is not None:
             raise UsageError("history takes a lesson or an experience, not both: name one of them")
-        if limit is not None and limit < 1:
-            raise UsageError(f"limit is a whole number of at least 1; got {limit!r}")
+        lesson, experience = maybe_id(lesson, "lesson="), maybe_id(experience, "experience=")
+        after, limit = a_count(after, "after=", least=0), maybe_count(limit)
         if lesson is None and experience is None:
             return await self._entries(after, limit)
         entries = await self._entries(0, None)
@@ -68,8 +69,7 @@ class AsyncHistory:
 
         Nothing is shown to an agent, so no receipt is kept. Raises NotFound, UsageError.
         """
-        limit = self._of.limit if limit is None else limit
-        _check_question(task, limit)
+        task, limit = a_text(task, "the task", blank=False), maybe_count(limit) or self._of.limit
         state = await self.state(at)
         matches = await to_thread.run_sync(_search, state.experiences, task, limit)
         return Found(matches=matches, notes=(f"by the words of the tasks, as of change {state.sequence}",))
@@ -80,7 +80,7 @@ class AsyncHistory:
         A rollback is a change like any other: one `to` the change before it undoes it. Runs, receipts and their
         outcomes stay. Runs that were learned since wait to be learned again. Raises NotFound, UsageError.
         """
-        target = _checked(to)
+        target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
         if self._of.off:
@@ -89,7 +89,7 @@ class AsyncHistory:
 
     async def lineage(self, lesson_id: str, /) -> Lineage:
         """Which lessons a lesson was merged from, and which it became, through every merge still in force."""
-        return lineage(await self._entries(0, None), lesson_id)
+        return lineage(await self._entries(0, None), an_id(lesson_id))
 
     async def _entries(self, after: int, limit: int | None) -> tuple[JournalEntry, ...]:
         found: list[JournalEntry] = []
@@ -103,7 +103,7 @@ class AsyncHistory:
 
     async def _states(self, *moments: Moment) -> Sequence[State]:
         """The scope at each of the moments, from one reading of its journal."""
-        entries, ends = await self._until([_checked(moment) for moment in moments])
+        entries, ends = await self._until([a_moment(moment) for moment in moments])
         return [await to_thread.run_sync(partial(state_at, entries, end, scope=self._of.scope)) for end in ends]
 
     async def _until(self, moments: Sequence[Moment]) -> tuple[Sequence[JournalEntry], Sequence[int]]:
@@ -119,13 +119,6 @@ class AsyncHistory:
             if isinstance(moment, int) and moment > len(found):
                 raise NotFound(f"there is no change {moment} in this scope: the last one is {len(found)}")
         return found, [sum(1 for _ in takewhile(lambda e, m=moment: not _is_after(e, m), found)) for moment in moments]
-
-
-def _check_question(task: object, limit: object) -> None:
-    if not isinstance(task, str) or not task.strip():
-        raise UsageError("the task of this search is blank: pass its text")
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise UsageError(f"limit is a number of experiences, 1 or more; got {limit!r}")
 
 
 def _is_after(entry: JournalEntry, moment: Moment) -> bool:
@@ -145,11 +138,3 @@ def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[M
     found = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
     ranked = sorted((p for p in found if experiences[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
     return tuple(Match(experience=experiences[place], score=found[place]) for place in ranked[:limit])
-
-
-def _checked(when: object, /) -> Moment:
-    if isinstance(when, datetime) and when.tzinfo is None:
-        raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
-    if isinstance(when, datetime) or (isinstance(when, int) and not isinstance(when, bool) and when >= 0):
-        return when
-    raise UsageError(f"a moment is the number of a change, from 0, or a datetime; got {when!r}")

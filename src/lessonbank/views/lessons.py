@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import get_args
 
-from lessonbank.errors import UsageError
+from lessonbank.arguments import (
+    a_flag,
+    a_list_of_ids,
+    a_mapping,
+    a_text,
+    an_id,
+    filters,
+    maybe_one_of,
+    maybe_text,
+    one_of,
+)
 from lessonbank.protocols import LessonState
 from lessonbank.types import (
     Add,
@@ -52,14 +63,11 @@ class AsyncLessons:
         """
         found = await self._of.store.list_lessons(
             scope=self._of.scope,
-            state=state,
-            kind=kind,
-            writer=writer,
-            text=text,
-            metadata=metadata,
-            retired=retired,
-            limit=limit,
-            after=after,
+            state=maybe_one_of(state, "state=", get_args(LessonState)),
+            kind=maybe_one_of(kind, "kind=", get_args(Kind)),
+            writer=maybe_text(writer, "writer="),
+            retired=a_flag(retired, "retired="),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return tuple(found)
 
@@ -82,11 +90,11 @@ class AsyncLessons:
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
-        return _lesson(await self._of.store.owner(id, scope=self._of.scope), id)
+        return _lesson(await self.experience(id), id)
 
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
-        return await self._of.store.owner(lesson_id, scope=self._of.scope)
+        return await self._of.store.owner(an_id(lesson_id), scope=self._of.scope)
 
     async def add(
         self,
@@ -105,11 +113,15 @@ class AsyncLessons:
         when not. `by`: the person's name. Raises UsageError.
         """
         writer = person(by)
-        _check_text(title=title, content=content, task=task)
         lesson = Lesson(
-            title=title, description=when, content=content, kind=kind, provenance=_written_by(writer, Provenance())
+            title=a_text(title, "title=", blank=False),
+            description=a_text(when, "when="),
+            content=a_text(content, "content=", blank=False),
+            kind=one_of(kind, "kind=", get_args(Kind)),
+            provenance=_written_by(writer, Provenance()),
         )
-        new = Experience(scope=self._of.scope, task=task, lessons=(lesson,), metadata=dict(metadata or {}))
+        about, told = a_text(task, "task=", blank=False), a_mapping(metadata)
+        new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
         applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
@@ -131,12 +143,13 @@ class AsyncLessons:
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
         """
         writer = person(by)
-        _check_text(**{name: text for name, text in (("title", title), ("content", content)) if text is not None})
-        owner = await self._of.store.owner(id, scope=self._of.scope)
+        told = {
+            "title": None if title is None else a_text(title, "title=", blank=False),
+            "content": None if content is None else a_text(content, "content=", blank=False),
+            "description": maybe_text(when, "when="),
+        }
+        owner = await self.experience(id)
         lesson = _lesson(owner, id)
-        told = {"title": title, "content": content, "description": when}
-        if blank := [name for name in ("title", "content") if told[name] is not None and not str(told[name]).strip()]:
-            raise UsageError(f"the {blank[0]} of a lesson cannot be blank: retire the lesson instead")
         worded = lesson.model_copy(update={name: text for name, text in told.items() if text is not None})
         others = tuple(worded if one.id == id else one for one in owner.lessons)
         safe = _lesson(await self._of.intake.experience(owner.model_copy(update={"lessons": others})), id)
@@ -146,7 +159,7 @@ class AsyncLessons:
             description=safe.description,
             content=safe.content,
             by=writer,
-            reason=reason,
+            reason=a_text(reason, "reason="),
         )
         edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
         vectors, _ = await self._of.index([edited])
@@ -167,27 +180,29 @@ class AsyncLessons:
         Nothing else lets a lesson out of quarantine: never call this for an agent, a tool or an import. `by`: the
         person's name. Raises UsageError, NotFound, Conflict.
         """
-        return await self._of.apply(_approval(_named(ids), person(by), reason), by=by)
+        return await self._of.apply(
+            _approval(a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")), by=by
+        )
 
     async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
-        change = Trust(lesson_ids=_named(ids), state="quarantined", by="person", reason=reason)
+        change = Trust(
+            lesson_ids=a_list_of_ids(ids, "quarantine"),
+            state="quarantined",
+            by="person",
+            reason=a_text(reason, "reason="),
+        )
         return await self._of.apply(change, by=by)
 
     async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
-        return await self._of.apply(Retire(lesson_ids=_named(ids), reason=reason), by=by)
+        change = Retire(lesson_ids=a_list_of_ids(ids, "retire"), reason=a_text(reason, "reason="))
+        return await self._of.apply(change, by=by)
 
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
-        return await self._of.apply(Restore(lesson_ids=_named(ids), reason=reason), by=by)
-
-
-def _check_text(**texts: object) -> None:
-    """Refuse blank texts. Raises UsageError."""
-    for name, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"{name} is a text that is not blank; got {text!r}")
+        change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
+        return await self._of.apply(change, by=by)
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:
@@ -204,10 +219,3 @@ def _lesson(owner: Experience, id: str) -> Lesson:
 
 def _words(lesson: Lesson) -> dict[str, str]:
     return {"title": lesson.title, "description": lesson.description, "content": lesson.content}
-
-
-def _named(ids: tuple[object, ...], /) -> tuple[str, ...]:
-    named = tuple(id for id in ids if isinstance(id, str))
-    if not named or len(named) < len(ids):
-        raise UsageError("name at least one lesson by its id, as in retire(lesson.id, reason='…')")
-    return named

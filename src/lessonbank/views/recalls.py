@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from lessonbank._concurrency import if_there
-from lessonbank.errors import ModelError, UsageError
+from lessonbank.arguments import a_flag, an_id, filters, maybe_id
+from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
 from lessonbank.types import Json, Lesson, Recall
@@ -42,12 +42,9 @@ class AsyncRecalls:
         """
         found = await self._of.store.list_recalls(
             scope=self._of.scope,
-            text=text,
-            metadata=metadata,
-            lesson=lesson,
-            settled=settled,
-            limit=limit,
-            after=after,
+            lesson=maybe_id(lesson, "lesson="),
+            settled=None if settled is None else a_flag(settled, "settled="),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return tuple(found)
 
@@ -65,16 +62,14 @@ class AsyncRecalls:
 
     async def get(self, id: str, /) -> Recall:
         """One receipt; its `candidates` name the lessons. Raises NotFound."""
-        return await self._of.store.recall(id, scope=self._of.scope)
+        return await self._of.store.recall(an_id(id), scope=self._of.scope)
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.
 
         Raises UsageError, NotFound.
         """
-        if not isinstance(cast("object", recall), str | Recall):
-            raise UsageError(f"explain takes a recall or its id; got {type(recall).__name__}")
-        receipt = await self.get(recall if isinstance(recall, str) else recall.id)
+        receipt = await self.get(recall.id if isinstance(recall, Recall) else recall)
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         found = {c.lesson_id: await self._lesson(c.lesson_id) for c in receipt.candidates}

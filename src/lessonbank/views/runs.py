@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from lessonbank._concurrency import if_there
-from lessonbank.errors import UsageError
+from lessonbank.arguments import a_count, a_seed, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
 from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
 from .handle import Handle, person
@@ -39,12 +39,9 @@ class AsyncRuns:
         """
         found = await self._of.store.list_runs(
             scope=self._of.scope,
-            outcome=outcome,
-            status=status,
-            text=text,
-            metadata=metadata,
-            limit=limit,
-            after=after,
+            outcome=maybe_one_of(outcome, "outcome=", get_args(Outcome)),
+            status=maybe_one_of(status, "status=", get_args(RunStatus)),
+            **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
         return tuple(found)
 
@@ -63,14 +60,15 @@ class AsyncRuns:
 
     async def get(self, id: str, /) -> Run:
         """One run with its trajectory, verdict and status. Raises NotFound."""
-        return await self._of.store.get_run(id, scope=self._of.scope)
+        return await self._of.store.get_run(an_id(id), scope=self._of.scope)
 
     async def pending(self, *, limit: int = 50, after: str | None = None) -> tuple[Trajectory, ...]:
         """Runs that wait for a verdict or for extraction, oldest first. `retry` learns from them.
 
         Raises UsageError, NotFound (`after`).
         """
-        return tuple(await self._of.store.pending(scope=self._of.scope, limit=limit, after=after))
+        least = {"limit": a_count(limit), "after": maybe_id(after, "after=")}
+        return tuple(await self._of.store.pending(scope=self._of.scope, **least))
 
     async def retry(self, *, limit: int = 50) -> tuple[Learned, ...]:
         """Learn from the oldest runs that wait, at most `limit` of them. Raises StoreError."""
@@ -102,19 +100,19 @@ class AsyncRuns:
 
         The lessons of the run stay until somebody retires them. `by`: the person's name. Raises UsageError, NotFound.
         """
-        told = f"{person(by)}: {reason}" if reason else person(by)
+        told = ": ".join(filter(None, (person(by), a_text(reason, "reason="))))
+        outcome = one_of(outcome, "outcome=", get_args(Outcome))
         verdict = Verdict(outcome=outcome, source="human", reason=told)
-        return await self._of.correct(await self._of.store.trajectory(id, scope=self._of.scope), verdict)
+        return await self._of.correct(await self._of.store.trajectory(an_id(id), scope=self._of.scope), verdict)
 
     async def audit(self, count: int = 20, /, *, seed: int | None = None) -> tuple[Run, ...]:
         """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`.
 
         A run that a person has confirmed or corrected is not drawn again. Raises UsageError.
         """
-        if not isinstance(cast("object", count), int) or isinstance(count, bool) or count < 1:
-            raise UsageError(f"count is a whole number of at least 1; got {count!r}")
+        count, chance = a_count(count, "count"), random.Random(None if seed is None else a_seed(seed))
         judged, after = list[Run](), None
         while page := await self.list(status="learned", limit=_PAGE, after=after):
             judged += [run for run in page if run.verdict.source == "judge" and run.verdict.outcome != "unknown"]
             after = page[-1].trajectory.id
-        return tuple(random.Random(seed).sample(judged, min(count, len(judged))))
+        return tuple(chance.sample(judged, min(count, len(judged))))

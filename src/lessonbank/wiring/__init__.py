@@ -7,11 +7,12 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, get_args
 
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
+from lessonbank.arguments import one_of
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
     OFF,
@@ -28,7 +29,6 @@ from lessonbank.config import (
     TrustPolicy,
     chosen,
 )
-from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.protocols import LanguageModel
 from lessonbank.sync import ReasoningBank
@@ -45,6 +45,8 @@ from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
 from ._models import resolve as resolve_models
+from ._repair import restore as restore
+from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store, switched_off
 from ._trust import rationed, trusting
@@ -102,8 +104,7 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    if profile not in ("default", "paper"):
-        raise UsageError(f"there is no profile {profile!r}: use 'default' or 'paper'")
+    one_of(profile, "profile=", get_args(Profile))
     model = model if isinstance(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
@@ -124,9 +125,9 @@ async def connect_async(
         )
         ledger = await anyio.to_thread.run_sync(lambda: measuring(store, policy, act=evidence.act, trust=safety.trust))
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
-        consolidator = parts.consolidator or choose_consolidator(
-            learning.consolidation, bare, roles.extractor, found.embedder
-        )
+        consolidator = parts.consolidator
+        if consolidator is None:
+            consolidator = choose_consolidator(learning.consolidation, bare, roles.extractor, found.embedder)
         search, consolidator = trusting(safety.trust, search, bare, consolidator)
         consolidator = rationed(consolidator, store, safety.caps)
     except BaseException:

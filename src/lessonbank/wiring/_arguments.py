@@ -7,6 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
+from lessonbank.arguments import refusal
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
 from lessonbank.protocols import Judge
@@ -28,7 +29,7 @@ def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any]
         return kind()
     if short is not None and (callable(value) or isinstance(value, str | int | float)):
         return short(value)
-    raise UsageError(f"{name}= takes {kind.__name__}(…); got {value!r:.80}")
+    raise refusal(f"{name}=", f"takes {kind.__name__}(…)", value)
 
 
 def promised(
@@ -60,12 +61,6 @@ def promised(
     return held_to_it
 
 
-def abstaining(judge: Judge, below: object, /) -> Judge:
-    """The judge, silent where it is less sure than `below`.
-
-    Raises:
-        UsageError: no threshold from 0 to 1.
-    """
-    if isinstance(below, bool) or not isinstance(below, int | float) or not 0.0 <= below <= 1.0:
-        raise UsageError(f"abstain is the confidence below which a judge says `unknown`, from 0 to 1; got {below!r}")
-    return Abstaining(judge, float(below)) if below else judge
+def abstaining(judge: Judge, below: float, /) -> Judge:
+    """The judge, silent where it is less sure than `below`."""
+    return Abstaining(judge, below) if below else judge

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
+from lessonbank.arguments import shown
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
@@ -120,7 +121,7 @@ def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     space: object = getattr(choice, "space", None)
     if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
         raise UsageError(
-            f"embedder= takes a name or an object with `space` (text) and an `embed`; {choice!r:.80} is neither"
+            f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )
     from lessonbank.embedders.wrappers import Checked
 
@@ -158,6 +159,6 @@ async def _bare(name: str, keys: Keys) -> Embedder | None:
 
         return PydanticAIEmbedder(name, base_url=keys.base_url, api_key=keys.api_key)
     raise UsageError(
-        f"there is no embedder {name!r}: use 'lexical', 'hashing', 'fastembed:NAME', 'sentence-transformers:NAME', "
-        f"or a provider's as in 'openai:text-embedding-3-small'; an Embedder object of your own works too"
+        f"there is no embedder {shown(name)}: use 'lexical', 'hashing', 'fastembed:NAME', "
+        "'sentence-transformers:NAME', a provider's as in 'openai:text-embedding-3-small', or an Embedder of your own"
     )

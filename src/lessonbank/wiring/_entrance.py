@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.config import UNSET, Unset, chosen
-from lessonbank.errors import UsageError
+from lessonbank.config import Unset, chosen
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact
@@ -11,19 +10,7 @@ from lessonbank.protocols import Admission, Redactor
 
 
 def choose(redactor: Redactor | Unset | None, admission: Admission | Unset | None, profile: str, /) -> IntakeFilter:
-    """The built-in parts, the caller's own, or none.
-
-    Raises:
-        UsageError: a value that cannot be called, such as True or False.
-    """
-    if redactor is not None and redactor is not UNSET and not callable(redactor):
-        raise UsageError(
-            f"redact= takes a function of text that returns text, or None to keep every text as it is; got {redactor!r}"
-        )
-    if admission is not None and admission is not UNSET and not callable(admission):
-        raise UsageError(
-            f"admission= takes a gate such as LessonGate(), or None to keep every lesson; got {admission!r}"
-        )
+    """The built-in parts, the caller's own, or none."""
     gate = None if profile == "paper" else LessonGate()
     return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate))
 

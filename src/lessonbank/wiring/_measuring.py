@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
+from lessonbank.arguments import a_share, refusal
 from lessonbank.config import UNSET
-from lessonbank.errors import UsageError
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
@@ -24,22 +24,15 @@ def choose(holdout: object, profile: str, /) -> Withholding:
         return Adaptive()
     if callable(holdout) and isinstance(getattr(holdout, "usual", None), float):
         return cast("Withholding", holdout)
-    if isinstance(holdout, bool) or not isinstance(holdout, int | float) or not 0.0 <= holdout < 1.0:
-        raise UsageError(
-            "holdout is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None; "
-            f"got {holdout!r}"
-        )
-    return Holdout(float(holdout), float(holdout))
+    if not isinstance(holdout, int | float):
+        policy = "lessonbank.evidence.Adaptive()"
+        raise refusal("holdout", f"is a probability from 0 to below 1, a policy such as {policy}, or None", holdout)
+    share = a_share(holdout, "holdout", below=1.0)
+    return Holdout(share, share)
 
 
 def measuring(store: Store, policy: Withholding, /, *, act: bool, trust: TrustPolicy) -> Ledger:
-    """The ledger over a store.
-
-    Raises:
-        UsageError: `act` is neither true nor false.
-    """
-    if not isinstance(cast("object", act), bool):
-        raise UsageError(f"act is True or False; got {act!r}")
+    """The ledger over a store."""
     from lessonbank.evidence.stored_ledger import StoredLedger
 
     return StoredLedger(store, policy, act=act, trusts=trust in LEDGER_TRUSTS)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from lessonbank.arguments import kind, shown
 from lessonbank.config import Model
 from lessonbank.errors import UsageError
 from lessonbank.protocols import LanguageModel
@@ -46,7 +47,7 @@ def resolve(model: Model | None, /) -> Roles:
     if isinstance(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
-            raise UsageError(f"there is no model role {unknown[0]!r}: use judge, extractor and contrast")
+            raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor and contrast")
         if not {"judge", "extractor"} & set(named):
             raise UsageError("a mapping of models needs a judge, an extractor, or both: contrast is optional")
         made = {role: _one(one, model) for role, one in named.items()}
@@ -69,9 +70,7 @@ def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> Langua
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
     if hasattr(choice, "generate"):
         if not isinstance(getattr(choice, "name", None), str):
-            raise UsageError(
-                f"the model {type(choice).__name__} has no `name`: give it one (text), because its lessons keep it"
-            )
+            raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):
         from lessonbank.models.pydantic_ai import PydanticAIModel
@@ -81,4 +80,4 @@ def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> Langua
         from lessonbank.models.function import FunctionModel
 
         return FunctionModel(choice)
-    raise UsageError(f"a model is 'provider:model', a function or a LanguageModel; got {type(choice).__name__}")
+    raise UsageError(f"a model is 'provider:model', a function or a LanguageModel; got {kind(choice)}")

@@ -84,7 +84,7 @@ def _needed(embedder: Embedder | None, by: str) -> Embedder:
 
 
 def _guarded(asked: Retrieval, retriever: Retriever) -> Retriever:
-    if asked.exclude == "task":
+    if isinstance(asked.exclude, str) and asked.exclude == "task":
         retriever = LeaveOut(retriever, same_task)
     elif asked.exclude is not None:
         template = asked.exclude if callable(asked.exclude) else None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
+from lessonbank.arguments import a_path, a_place, a_text, shown
 from lessonbank.config import File, Server
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
@@ -24,14 +24,10 @@ async def open_store(where: str | Path | File | Server, /) -> Store:
         UsageError: no place, or one that this release has no store for.
     """
     file = where if isinstance(where, File | Server) else File(where)
-    name = cast("object", file.url if isinstance(file, Server) else file.path)
-    if not isinstance(name, str | Path):
-        raise UsageError(f"connect needs a file path for the bank, or ':memory:'; got {type(name).__name__}")
-    name = str(name)
+    name = a_text(file.url, "Server(url=)") if isinstance(file, Server) else a_place(file.path, "connect")
     if isinstance(file, Server) or "://" in name:
-        raise UsageError(f"{name.split('://')[0]}:// is not a store of this release: give a file path, or ':memory:'")
-    if not name.strip():
-        raise UsageError("connect needs a file path for the bank, or ':memory:'; got an empty text")
+        kind = shown(name.split("://")[0], most=20)
+        raise UsageError(f"{kind} is not a store of this release: give a file path, or ':memory:'")
     from lessonbank.stores.sqlite import SqliteStore
 
-    return await SqliteStore.open(Path(name.removeprefix("sqlite:")).expanduser(), read_only=file.read_only)
+    return await SqliteStore.open(a_path(name.removeprefix("sqlite:"), "connect"), read_only=file.read_only)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from lessonbank.config import Caps, Unset, chosen
-from lessonbank.errors import UsageError
-from lessonbank.guard.trust import POLICIES, TrustPolicy
+from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating
 from lessonbank.protocols import Consolidator, Retriever, Store
 from lessonbank.retrieving import Trusted
@@ -15,13 +12,7 @@ from lessonbank.retrieving import Trusted
 def trusting(
     policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /
 ) -> tuple[Retriever, Consolidator]:
-    """The retriever and the consolidator as `policy` wants them.
-
-    Raises:
-        UsageError: no such policy.
-    """
-    if policy not in POLICIES:
-        raise UsageError(f"trust is one of {', '.join(map(repr, POLICIES))}; got {policy!r}")
+    """The retriever and the consolidator as `policy` wants them."""
     if policy == "open":
         return search, consolidator
     watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, policy)
@@ -29,14 +20,6 @@ def trusting(
 
 
 def rationed(consolidator: Consolidator, store: Store, caps: Caps | Unset | None, /) -> Consolidator:
-    """The consolidator within `caps`, where there are any.
-
-    Raises:
-        UsageError: something else than `Caps`.
-    """
+    """The consolidator within `caps`, where there are any."""
     caps = chosen(caps, DEFAULT_CAPS)
-    if caps is None:
-        return consolidator
-    if not isinstance(cast("object", caps), Caps):
-        raise UsageError(f"caps= takes Caps(hour=…, scope=…), or None for no bound; got {caps!r}")
-    return CappedConsolidator(consolidator, store, caps)
+    return consolidator if caps is None else CappedConsolidator(consolidator, store, caps)

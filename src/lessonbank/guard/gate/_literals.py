@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ._empty import STOP, stem
 from ._lookalikes import is_ordinary, look_alikes, people
@@ -65,7 +65,7 @@ def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:
     value = next((value for value in _values(text) if value in known), None) or _named(text, task)
     if len(places := {place[0] for place in _PLACE.finditer(text)}) >= 3:
         return ", ".join(sorted(places)[:3])
-    return value or next((name for name in _people(task) if re.search(rf"\b{re.escape(name)}\b", text)), None)
+    return value or _first_in(text, _people(task))
 
 
 def _values(text: str) -> Iterator[str]:
@@ -78,7 +78,12 @@ def _values(text: str) -> Iterator[str]:
 
 def _named(text: str, task: str) -> str | None:
     """The account, host or branch that a task names in quotes."""
-    return next((m[1] for m in _ACCOUNT.finditer(task) if re.search(rf"\b{re.escape(m[1])}\b", text)), None)
+    return _first_in(text, (named[1] for named in _ACCOUNT.finditer(task)))
+
+
+def _first_in(text: str, names: Iterable[str]) -> str | None:
+    """The first of `names` that stands in `text` between two edges of words. Each different one is looked for once."""
+    return next((n for n in dict.fromkeys(names) if n in text and re.search(rf"\b{re.escape(n)}\b", text)), None)
 
 
 def _people(task: str) -> Iterator[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import cast
 
+from lessonbank.arguments import a_number, shown
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import Outcome, Trajectory, Verdict
@@ -55,11 +57,7 @@ def checked_threshold(success_at: object, /) -> float:
     Raises:
         UsageError: it is no finite number.
     """
-    if isinstance(success_at, bool) or not isinstance(success_at, int | float) or not math.isfinite(success_at):
-        raise UsageError(
-            f"success_at is the reward from which a run is a success, a finite number; got {success_at!r:.80}"
-        )
-    return float(success_at)
+    return a_number(success_at, "success_at=", "is the reward from which a run is a success, a finite number")
 
 
 def graded_notes(rewards: Iterable[float], /, *, success_at: float = SUCCESS_AT) -> tuple[str, ...]:
@@ -98,21 +96,21 @@ def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
 def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
     if isinstance(outcome, bool):
         return "success" if outcome else "failure"
-    if outcome is None or outcome in ("success", "failure"):
-        return outcome
-    if outcome == "unknown":
+    if outcome is None:
         return None
-    raise UsageError(f"outcome={outcome!r} is not an outcome: use 'success', 'failure', 'unknown', True or False")
+    if isinstance(cast("object", outcome), str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
+        return None if told == "unknown" else cast("Outcome", told)
+    raise UsageError(f"outcome={shown(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False")
 
 
 def _number(reward: object, /) -> float:
     """A plain float: rewards often come as a number type of numpy or torch."""
     try:
         value = float(reward) if not isinstance(reward, str) else None  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = None
     if value is None:
-        raise UsageError(f"reward={reward!r:.80} is not a number: give one as in reward=1.0, or one for each run")
+        raise UsageError(f"reward={shown(reward)} is not a number: give one as in reward=1.0, or one for each run")
     if not math.isfinite(value):
-        raise UsageError(f"reward={reward!r} is not a finite number: leave it out if it is not known")
+        raise UsageError(f"reward={shown(reward)} is not a finite number: leave it out if it is not known")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -35,7 +36,7 @@ def backup(connection: sqlite3.Connection, target: Path, /) -> None:
         connection.execute("BEGIN")
     # Only reading takes the snapshot; without it, each batch would be of another moment.
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    target = target.resolve()
+    target = Path(os.path.realpath(target))
     file = connection.execute("PRAGMA database_list").fetchone()[2]
     source = Path(file) if file else None
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -106,6 +105,8 @@ class Database:
             raise UsageError("a bank file needs a path: name a file, or use ':memory:' for a bank that is not kept")
         self.path = Path(path).expanduser().absolute()
         self._read_only = read_only
+        if not self.path.name:
+            raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
         self._log = self.path.with_name(f"{self.path.name}-wal")
         self._busy_timeout = busy_timeout
         self._identity: tuple[int, int] | None = None
@@ -145,7 +146,6 @@ class Database:
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
         _forks.watch(self)
-        _databases.add(self)
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -421,9 +421,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = _identity(path)
-    return identity is not None and any(one.holds(identity) for one in tuple(_databases))
+    return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
 
 
-_databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _making: Final = threading.Lock()
 """Held until a new file is closed again: nobody has it open with SQLite before."""

@@ -37,9 +37,14 @@ def watch(store: Forked, /) -> None:
     _watched.add(store)
 
 
+def watched() -> tuple[Forked, ...]:
+    """Every store of this process that was opened and is still in use somewhere."""
+    return tuple(_watched)
+
+
 def _each(step: Callable[[Forked], None]) -> Callable[[], None]:
     def run() -> None:
-        for store in tuple(_watched):
+        for store in watched():
             step(store)
 
     return run

@@ -68,6 +68,9 @@ class InMemory:
         """See `Database.done`."""
         stream.close()
 
+    def damaged(self, what: str, /) -> None:
+        """See `Database.damaged`. Nothing outside this process can reach its memory, so that there is nothing to do."""
+
     def check_open(self) -> None:
         """See `Database.check_open`."""
         if self._closed:

@@ -34,11 +34,8 @@ def test_harmless_texts_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("blank", [" ", "\u00a0", "\u2007", "\u2009", "\u202f", "\u3000"])
 def test_an_account_and_a_card_go_whatever_blanks_stand_in_them(blank: str) -> None:
-    assert redact("to DE89 3704 0044 0532 0130 00 by 4111 1111 1111 1111.".replace(" ", blank)) == (
-        "to [iban 1] by [card 1].".replace(" ", blank)
-        .replace(f"iban{blank}1", "iban 1")
-        .replace(f"card{blank}1", "card 1")
-    )
+    account, card = (text.replace(" ", blank) for text in ("DE89 3704 0044 0532 0130 00", "4111 1111 1111 1111"))
+    assert redact(f"to {account} by {card}.") == "to [iban 1] by [card 1]."
 
 
 def test_a_certificate_and_a_public_key_are_no_private_keys() -> None:

@@ -1,0 +1,298 @@
+"""Checks what a caller hands in: each check gives the value back, or one sentence that says what to pass."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from inspect import Signature
+from pathlib import Path
+from reprlib import Repr
+from typing import Any, Final, TypeVar, cast
+
+from pydantic import JsonValue, TypeAdapter
+
+from .errors import UsageError, printable
+
+V = TypeVar("V")
+
+LONGEST_ID: Final = 200
+"""Characters of an id. Those made here have 32; importers and callers may bring their own."""
+LARGEST_COUNT: Final = 2**31 - 1
+MOST_DAYS: Final = 365_000
+MOST_SECONDS: Final = 31_536_000
+"""A year: longer, and the clocks of some systems overflow."""
+DEEPEST: Final = 100
+"""Levels of nesting of data: readers of JSON give up near 200, and a record wraps data in a few more."""
+_LONGEST_PATH: Final = 4096
+_LONGEST_NAME: Final = 255
+_LARGEST: Final = 2**63 - 1
+"""The largest whole number that a store keeps."""
+_METADATA: Final = TypeAdapter(dict[str, JsonValue])
+
+
+class _Short(Repr):
+    """Short texts of values of any size and depth."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother, self.maxlong = 2, most, most, 40
+
+
+def shown(value: object, /, *, most: int = 80) -> str:
+    """`value` as one short line for an error: nothing in it can drive a terminal, and no value can break it."""
+    try:
+        said = _Short(most).repr(value)
+    except Exception:  # noqa: BLE001 - a value's own methods, and numbers that Python refuses to write out
+        said = type(value).__name__
+    return printable(said, most=most + 2)
+
+
+def named(path: object, /) -> str:
+    """A path for an error: its beginning and its end, with control characters escaped."""
+    return shown(str(path), most=160)
+
+
+def kind(value: object, /) -> str:
+    """The name of a value's type, for an error."""
+    return printable(type(value).__name__, most=40)
+
+
+def refusal(name: str, takes: str, value: object, /) -> UsageError:
+    """The error of an argument: what it takes, and what came."""
+    return UsageError(f"{name} {takes}; got {shown(value)}")
+
+
+def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
+    """`value`, a text; without `blank` it must say something."""
+    if not isinstance(value, str):
+        raise refusal(name, "takes a text", value)
+    text = str.__str__(value)  # a plain one, whatever a subclass does
+    if not blank and not text.strip():
+        raise refusal(name, "takes a text that is not blank", text)
+    return text
+
+
+def maybe_text(value: object, name: str, /) -> str | None:
+    """The same, or `None`."""
+    return None if value is None else a_text(value, name)
+
+
+def an_id(value: object, name: str = "id", /) -> str:
+    """`value`, if it can be the id of a record."""
+    text = str.__str__(value) if isinstance(value, str) else ""
+    if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
+        raise refusal(name, "takes an id, the text that a record has as `.id`", value)
+    return text
+
+
+def maybe_id(value: object, name: str, /) -> str | None:
+    """The same, or `None`."""
+    return None if value is None else an_id(value, name)
+
+
+def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
+    """At least one id."""
+    found = tuple(an_id(value, call) for value in values)
+    if not found:
+        raise UsageError(f"{call} takes at least one id, as in {call}(lesson.id, …)")
+    return found
+
+
+def a_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+    """`value`, a whole number from `least` to `most`."""
+    number = _number(value)
+    if not isinstance(number, int) or not least <= number <= most:
+        bounds = f"from {least} to {most}" if isinstance(number, int) and number > most else f"of at least {least}"
+        raise refusal(name, f"is a whole number {bounds}", value)
+    return number
+
+
+def maybe_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
+    """The same, or `None`."""
+    return None if value is None else a_count(value, name, least=least, most=most)
+
+
+def a_seed(value: object, /) -> int:
+    """`value`, a whole number that a generator of random numbers starts from."""
+    number = _number(value)
+    if not isinstance(number, int) or not -_LARGEST <= number <= _LARGEST:
+        raise refusal("seed=", "is a whole number of at most 19 digits", value)
+    return number
+
+
+def a_number(value: object, name: str, takes: str, /, *, above: float = -math.inf, most: float = math.inf) -> float:
+    """`value`, a finite number above `above` and at most `most`; `takes` says so."""
+    number = _number(value)
+    if number is None or not above < number <= most or not _finite(number):
+        raise refusal(name, takes, value)
+    return float(number)
+
+
+def some_days(value: object, name: str, /) -> float:
+    """`value`, a number of days that can be counted back from today."""
+    return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)
+
+
+def a_share(value: object, name: str, /, *, least: float = 0.0, below: float | None = None) -> float:
+    """`value`, a number from `least` to 1, or from there to below `below`."""
+    number = _number(value)
+    if number is None or not least <= number <= 1 or (below is not None and number >= below):
+        raise refusal(name, f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}", value)
+    return float(number)
+
+
+def a_flag(value: object, name: str, /) -> bool:
+    """`value`, `True` or `False`."""
+    if not isinstance(value, bool):
+        raise refusal(name, "is True or False", value)
+    return value
+
+
+def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
+    """`value`, one of the texts that are allowed."""
+    if not isinstance(value, str) or str.__str__(value) not in allowed:
+        raise refusal(name, f"is one of {', '.join(map(repr, allowed))}", value)
+    return str.__str__(value)
+
+
+def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
+    """The same, or `None`."""
+    return None if value is None else one_of(value, name, allowed)
+
+
+def a(value: object, name: str, record: type[V], /) -> V:
+    """`value`, a record of one kind."""
+    if not isinstance(value, record):
+        raise refusal(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
+    return value
+
+
+def several(values: object, name: str, record: type[V], /) -> list[V]:
+    """At least one record of a kind."""
+    found = _items(values)
+    if not found or not all(isinstance(one, record) for one in found):
+        raise refusal(name, f"takes a list of at least one {record.__name__}", values)
+    return cast("list[V]", found)
+
+
+def a_copy(value: Mapping[str, Any], name: str, /) -> dict[str, Any]:
+    """A mapping of names, read once."""
+    try:
+        return {str(key): one for key, one in value.items()}
+    except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
+        raise refusal(name, "takes a mapping that can be read", value) from None
+
+
+def a_mapping(value: object, /) -> dict[str, Any]:
+    """`value` as plain data that JSON can hold and every reader of JSON can read."""
+    try:
+        told = dict(cast("Mapping[str, Any]", value or {}))
+        json.dumps(told, allow_nan=False)
+        if _levels(told) <= DEEPEST:
+            return _METADATA.validate_python(told, strict=True)
+    except Exception:  # noqa: BLE001 - whatever a mapping of the caller's own raises
+        pass
+    raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
+
+
+def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
+    """What every list of records can be asked for."""
+    wanted = None if metadata is None else a_mapping(metadata)
+    return {
+        "text": maybe_text(text, "text="),
+        "metadata": wanted,
+        "limit": a_count(limit),
+        "after": maybe_id(after, "after="),
+    }
+
+
+def a_call(value: object, name: str, /) -> Any:
+    """`value`, a function or an object that can be called, or `None`."""
+    if value is not None and not callable(value):
+        raise refusal(name, "takes a function", value)
+    return value
+
+
+def a_place(value: object, name: str, /) -> str:
+    """`value` as the text of a path that a file system can have."""
+    try:
+        told: object = os.fspath(cast("os.PathLike[str]", value))
+        path = str.__str__(told) if isinstance(told, str) else ""
+        names = os.fsencode(path).split(os.sep.encode())
+    except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
+        path, names = "", []
+    if not path.strip() or "\x00" in path or len(path) > _LONGEST_PATH or max(map(len, names)) > _LONGEST_NAME:
+        raise refusal(name, "takes the path of a file", value)
+    return path
+
+
+def a_path(value: object, name: str = "path", /) -> Path:
+    """The same as a path; `~` is the home folder."""
+    path = a_place(value, name)
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # no such user
+        raise refusal(name, "takes the path of a file", value) from None
+
+
+def signature(function: object, /) -> Signature | None:
+    """What a function takes, or `None` where it does not say: some that are built in do not."""
+    try:
+        return inspect.signature(cast("Any", function))
+    except Exception:  # noqa: BLE001 - whatever its own attributes raise
+        return None
+
+
+def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
+    """`value`, the number of a change, or a time with its zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
+        return value
+    number = _number(value)
+    if not isinstance(number, int) or not 0 <= number <= _LARGEST:
+        raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)
+    return number
+
+
+def settle(settings: object, /, **values: object) -> None:
+    """Put checked values into a frozen object that is just being made."""
+    for name, value in values.items():
+        object.__setattr__(settings, name, value)
+
+
+def _number(value: object) -> int | float | None:
+    """A plain number, whatever a subclass does."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _items(values: object) -> list[object]:
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        return []
+    try:
+        return list(cast("Iterable[object]", values))
+    except Exception:  # noqa: BLE001 - whatever an iterable of the caller's own raises
+        return []
+
+
+def _levels(value: object) -> int:
+    """How deep lists and mappings of JSON are nested, counted as far as it matters."""
+    depth, level = 0, [value]
+    while level and depth <= DEEPEST:
+        depth += 1
+        inside = (one.values() if isinstance(one, dict) else one for one in cast("list[Any]", level))
+        level = [one for more in inside for one in more if isinstance(one, dict | list | tuple)]
+    return depth

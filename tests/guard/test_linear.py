@@ -1,0 +1,92 @@
+"""Every function of the gate takes time in proportion to its text, whatever the text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from linear import PIECES, RATIO, growth, repeated, too_slow
+
+from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form, risk_of
+from lessonbank.guard.gate._echo import Shown
+from lessonbank.guard.gate._empty import is_chatter, is_submission, is_vague, says_nothing
+from lessonbank.guard.gate._literals import literal_in, restates
+from lessonbank.guard.gate._lookalikes import look_alikes
+from lessonbank.guard.gate._orders import is_order
+from lessonbank.guard.gate._skeleton import skeleton
+from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
+from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
+
+GOOD = "Read the status of the order before it is changed: a shipped order can be returned only, not cancelled."
+SUCCESS = Verdict(outcome="success")
+
+
+def a_run(text: str) -> Trajectory:
+    step = Step(thought=text, action=text, observation=text)
+    return Trajectory(task=f"x{text}", instructions=text, steps=(step,), answer=text)
+
+
+def at_the_gate(text: str) -> object:
+    lessons = (Lesson(title="Status", content=GOOD), Lesson(title=f"x{text}", description=text, content=f"x{text}"))
+    return LessonGate()(Extraction(lessons=lessons), [Run(trajectory=a_run(text), verdict=SUCCESS)], shown=[text])
+
+
+def values_of_a_run(text: str) -> object:
+    run = a_run(text)
+    values = RunValues.of([run])
+    return values.mask(text), values.mask_private(text)
+
+
+CALLS: dict[str, Callable[[str], object]] = {
+    "LessonGate": at_the_gate,
+    "RunValues": values_of_a_run,
+    "literal_in, of the task": lambda text: literal_in(GOOD, task=text, answer=text),
+    "literal_in, in the lesson": lambda text: literal_in(text, task=text, answer="Jane Roe"),
+    "restates": lambda text: restates(text, task=text, answer=text),
+    "look_alikes": lambda text: list(look_alikes(text)),
+    "is_order": is_order,
+    "risk_of": lambda text: risk_of(text, text, text),
+    "doubt": lambda text: doubt(Lesson(title="x", content=f"x{text}")),
+    "in_form": lambda text: in_form(Lesson(title=f"x{text}", content=f"x{text}")),
+    "skeleton": skeleton,
+    "says_nothing": lambda text: says_nothing(text, text),
+    "is_vague": lambda text: is_vague(text, text, task=text),
+    "is_chatter": lambda text: is_chatter(text, text),
+    "is_submission": lambda text: is_submission(text, text),
+    "Shown.has": lambda text: Shown((text,)).has(text, text),
+    "codes_in": lambda text: codes_in([text]),
+    "noun_of": noun_of,
+    "parsed": parsed,
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CALLS)
+def test_four_times_the_text_takes_five_times_as_long_at_most(name: str) -> None:
+    assert too_slow({name: CALLS[name]}, pieces=PIECES[::6] if name in COMPOSED else PIECES) == {}
+
+
+COMPOSED = ("LessonGate", "RunValues")
+"""They call the others."""
+
+
+QUICK = ("literal_in, of the task", "skeleton", "look_alikes")
+
+
+@pytest.mark.parametrize("piece", ["Alpha Beta Gamma Delta ", "a<"])
+def test_time_grows_as_the_text_does(piece: str) -> None:
+    assert too_slow({name: CALLS[name] for name in QUICK}, pieces=[piece], size=10_000) == {}
+
+
+def test_a_value_that_comes_again_and_again_is_looked_for_once() -> None:
+    assert growth(CALLS["RunValues"], "a$1", size=1_000) <= RATIO
+
+
+def test_the_harness_finds_what_is_quadratic() -> None:
+    def quadratic(text: str) -> int:
+        return sum(a == b for a in text[::20] for b in text[::20])
+
+    assert too_slow({"quadratic": quadratic, "linear": str.upper}, pieces=["ab"], size=6_000).keys() == {
+        ("quadratic", "ab")
+    }
+    assert repeated("abc", 4) == "abca"
