@@ -33,6 +33,6 @@ def test_through_a_bank_whose_writers_have_keys_a_good_lesson_stays() -> None:
 def test_a_lesson_that_harms_goes_and_the_tables_say_so() -> None:
     assert all(one.retired for one in power(seeds=1) if not one.liars)
     rows = list(table(seeds=1, tasks=60, writers=10, shares=(0.1,)))
-    (head, rule, row, told) = lines(rows, 60)
+    (head, rule, row, _, told) = lines(rows, 60)
     assert head.count("|") == rule.count("|") == row.count("|") == 5
     assert ("0 of 4 runs" in row, "60 tasks" in told) == (True, True)

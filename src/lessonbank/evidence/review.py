@@ -94,7 +94,7 @@ def left_out(episodes: Episodes, /) -> int:
     (Good 1953), so these count twice.
     """
     who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
-    if len(who) < 2 and not any(one_of_many(episodes.writers[n]) for n in who if episodes.writers):
+    if len(who) < 2 and not any(one_of_many(episodes.writers[int(n)]) for n in who if episodes.writers):
         return 0
     return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 

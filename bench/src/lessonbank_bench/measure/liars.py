@@ -266,6 +266,7 @@ def lines(rows: list[Row], tasks: int) -> Iterator[str]:
     for share in dict.fromkeys(row.share for row in rows):
         cells = [_cell([row for row in rows if (row.share, row.reports) == (share, reports)]) for reports in REPORTS]
         yield f"| {share:.0%} | {' | '.join(cells)} |"
+    yield ""
     yield f"Wrong actions within {tasks} tasks, and the least share of recalls that showed a lesson that helps."
 
 
