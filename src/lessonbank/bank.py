@@ -92,6 +92,7 @@ class AsyncReasoningBank:
         extractor: Extractor,
         consolidator: Consolidator,
         injector: Injector,
+        one_wording: bool = False,
         ledger: Ledger | None = None,
         limit: int = 1,
         writer: str = "learn",
@@ -115,6 +116,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
+        self._one_wording = one_wording
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
@@ -590,6 +592,7 @@ class AsyncReasoningBank:
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
+                one_wording=self._one_wording and policy is self._consolidator,
             )
             self._commits[experience.scope] += 1
             return changes, settlement, (*notes, *misfit)

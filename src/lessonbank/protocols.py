@@ -295,6 +295,7 @@ class Store(Protocol):
         settlement: Settlement | None = None,
         unlearned: Collection[str] = (),
         unchanged: Sequence[Experience] = (),
+        one_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """Do all of it or nothing, and append it to the journal.
 
@@ -306,7 +307,9 @@ class Store(Protocol):
         `unknown`, or its experience's metadata has `"pending": true`.
 
         `unlearned` and `unchanged` say what the changes were decided upon: ids of trajectories that no experience had
-        settled (`learned` did not name them), and experiences as they were. Otherwise nothing is written.
+        settled (`learned` did not name them), and experiences as they were. Otherwise nothing is written. With
+        `one_wording`, nothing is written either if a lesson that an `Add` or a `Replace` brings has the wording
+        (`guard.wording`) of another lesson of the scope, whatever the state of that one.
 
         No lesson comes in `active`: a `Trust` makes it so, and one `by` a person alone lets it out of quarantine.
 
@@ -352,6 +355,10 @@ class Store(Protocol):
 
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """The experience a lesson belongs to. Raises NotFound."""
+        ...
+
+    async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """The experiences with a lesson of one of these wordings (`guard.wording.wording_of`), oldest first."""
         ...
 
     async def list_lessons(

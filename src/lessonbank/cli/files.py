@@ -1,17 +1,23 @@
-"""`backup`, `export` and `import`: copy a bank that is in use, carry a scope from one bank to another."""
+"""`backup`, `restore`, `salvage`: copy a bank and bring it back; `export` and `import`: carry a scope to another."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from lessonbank._batches import batches
 from lessonbank.arguments import named
+from lessonbank.types import FileState, Lost
 
 from . import _options as options
-from ._bank import opened
+from ._bank import opened, path_of
 from ._output import progress_console, say, show_json
+
+_TO_A_LINE: Final = 20
+"""Ids that are written to one line."""
 
 
 def backup(
@@ -28,6 +34,63 @@ def backup(
         {"bytes": size, "file": str(file)},
         f"{named(bank)} is copied to {named(file)}: {size:,} bytes, checked",
     )
+
+
+def restore(
+    backup: Annotated[Path, typer.Argument(help="A file that `lessonbank backup` wrote.")],
+    bank: Annotated[str, typer.Argument(help="The bank's file. What is there is kept under another name.")],
+    as_json: options.Json = False,
+) -> None:
+    """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
+    import lessonbank
+
+    with progress_console.status("checking the backup"):
+        done = lessonbank.restore(backup, path_of(bank))
+    lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
+    if done.before:
+        lines += [
+            f"before: {_holds(done.before)}",
+            f"it is kept as {named(done.kept)}: delete it when you do not need it",
+        ]
+    _report(as_json, done.model_dump(mode="json"), *lines)
+
+
+def salvage(
+    bank: Annotated[str, typer.Argument(help="The damaged bank's file. It is only read.")],
+    new: Annotated[Path, typer.Argument(help="The new bank's file, which must not be there yet.")],
+    as_json: options.Json = False,
+) -> None:
+    """Bring what can be read of a damaged bank into a new one, and list what is lost. Nobody may have the bank open.
+
+    Exit code 3: something is lost.
+    """
+    import lessonbank
+
+    with progress_console.status("reading the damaged bank"):
+        done = lessonbank.salvage(path_of(bank), new)
+    held = done.counts
+    some = f"{held.lessons} lessons, {held.trajectories} runs and {held.recalls} recalls"
+    lines = [f"{named(new)} holds {some} of {named(bank)}"]
+    for lost in done.lost:
+        lines += [f"lost in {lost.scope}: {what}: {', '.join(ids)}" for what, ids in _ids(lost)]
+    lines += done.notes if done.lost else [*done.notes, "nothing is lost"]
+    _report(as_json, done.model_dump(mode="json"), *lines)
+    if done.lost:
+        raise typer.Exit(3)
+
+
+def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:
+    """What is lost, a few ids to a line."""
+    named = [(what, list(map(str, ids))) for what, ids in lost if what != "scope"]
+    return [(what, part) for what, ids in named for part in batches(ids, size=_TO_A_LINE)]
+
+
+def _holds(state: FileState) -> str:
+    size = f"{state.bytes:,} bytes"
+    if state.counts is None:
+        return f"{size}, which cannot be read: {state.problem}"
+    last = f", last changed {state.last_change:%Y-%m-%dT%H:%M:%SZ}" if state.last_change else ""
+    return f"{state.counts.lessons} lessons, {state.counts.trajectories} runs, {size}{last}"
 
 
 def export(
@@ -59,8 +122,9 @@ def import_(
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
 
-def _report(as_json: bool, value: dict[str, object], sentence: str) -> None:
+def _report(as_json: bool, value: dict[str, object], *sentences: str) -> None:
     if as_json:
         show_json(value)
-    else:
+        return
+    for sentence in sentences:
         say(sentence)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
+from lessonbank.guard.wording import wording_of
 from lessonbank.types import (
     Add,
     Change,
@@ -42,6 +43,10 @@ class View(Protocol):
 
     def learned(self, trajectory_ids: Collection[str], /) -> Collection[str]:
         """Those of the ids that an experience has settled."""
+        ...
+
+    def worded(self, wordings: Collection[str], /) -> Collection[tuple[str, str]]:
+        """Wording and lesson id of the lessons that have one of these wordings."""
         ...
 
 
@@ -174,6 +179,16 @@ class Draft:
             raise NotFound(f"no experience {id!r} in this scope")
         return experience
 
+    def check_wordings(self, changes: Iterable[Change], /) -> None:
+        """Refuse new lessons that say what another lesson says. Raises Conflict."""
+        brought = [change.experience for change in changes if isinstance(change, Add | Replace)]
+        lessons = {lesson.id: lesson for experience in brought for lesson in experience.lessons}
+        new = {id: wording_of(lesson) for id, lesson in lessons.items() if self._present.owner(id) is None}
+        held = {wording: id for wording, id in self._present.worded(set(new.values())) if self._owner(id) is not None}
+        for id, wording in new.items():
+            if (other := held.setdefault(wording, id)) != id:
+                raise Conflict(f"the lesson {id!r} has the words of the lesson {other!r}; nothing was changed")
+
     def _owner(self, lesson_id: str) -> str | None:
         if lesson_id in self._owners:
             return self._owners[lesson_id]
@@ -209,6 +224,7 @@ def planned(
     scope: str,
     unlearned: Collection[str] = (),
     unchanged: Sequence[Experience] = (),
+    one_wording: bool = False,
 ) -> Draft:
     """All of `changes`, made on paper.
 
@@ -223,6 +239,8 @@ def planned(
     draft = Draft(present, scope=scope)
     for change in changes:
         draft.do(change)
+    if one_wording:
+        draft.check_wordings(changes)
     return draft
 
 

@@ -344,11 +344,11 @@ def successors(entries: Iterable[JournalEntry], /) -> dict[str, tuple[str, ...]]
     """
     known = [entry for entry in entries if isinstance(entry.entry, Merge | Restore | Rollback)]
     last = max((entry.sequence for entry in known), default=0)
-    in_force = frozenset(chain.from_iterable(live(rollbacks_of(known), last)))
+    spans = live(rollbacks_of(known), last)
     made: dict[str, tuple[str, ...]] = {}
     for entry in known:
         change = entry.entry
-        if entry.sequence not in in_force:
+        if not any(entry.sequence in span for span in spans):
             continue
         if isinstance(change, Restore):
             for id in change.lesson_ids:

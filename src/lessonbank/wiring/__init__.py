@@ -129,7 +129,8 @@ async def connect_async(
         consolidator = parts.consolidator
         if consolidator is None:
             consolidator = choose_consolidator(learning.consolidation, bare, roles.extractor, found.embedder)
-        search, consolidator = trusting(safety.trust, search, bare, consolidator)
+        one_wording = profile != "paper"
+        search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)
     except BaseException:
         await store.close()
@@ -165,6 +166,7 @@ async def connect_async(
         judge=abstaining(promised(parts.judge, Verdict, name="judge") or kit.judge, learning.abstain),
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
+        one_wording=one_wording,
         injector=kit.injector,
         ledger=ledger,
         limit=chosen(retrieval.limit, LIMIT),

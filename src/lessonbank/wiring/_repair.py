@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
-from lessonbank.errors import UsageError
+from lessonbank.arguments import a_path
 from lessonbank.types import Restored, Salvaged
 
 
@@ -42,7 +41,5 @@ def salvage(bank: str | Path, new: str | Path, /) -> Salvaged:
 
 
 def _file(path: str | Path, name: str) -> Path:
-    given = cast("object", path)
-    if not isinstance(given, str | Path) or not str(given).strip() or "\0" in str(given):
-        raise UsageError(f"{name} is the path of a file; got {given!r:.100}")
-    return Path(str(given).removeprefix("sqlite:")).expanduser()
+    """The file that an argument means."""
+    return a_path(path.removeprefix("sqlite:") if isinstance(path, str) else path, name)

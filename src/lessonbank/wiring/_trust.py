@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from lessonbank.config import Caps, Unset, chosen
 from lessonbank.guard.trust import TrustPolicy
-from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating
+from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating, OneWording
 from lessonbank.protocols import Consolidator, Retriever, Store
 from lessonbank.retrieving import Trusted
 
 
 def trusting(
-    policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /
+    policy: TrustPolicy, search: Retriever, bare: Retriever, consolidator: Consolidator, /, *, store: Store | None
 ) -> tuple[Retriever, Consolidator]:
-    """The retriever and the consolidator as `policy` wants them."""
+    """The retriever and the consolidator as `policy` wants them; with a `store`, each wording is one lesson."""
+    if store is not None:
+        consolidator = OneWording(consolidator, store)
     if policy == "open":
         return search, consolidator
-    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, policy)
+    watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, policy, store=store)
     return Trusted(search, policy), watched
 
 

@@ -90,6 +90,11 @@ def _by_head() -> dict[str, list[tuple[str, Rule]]]:
     return heads
 
 
+@cache
+def _by_word() -> tuple[tuple[str, Rule], ...]:
+    return tuple((word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words)
+
+
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
     if page.keys:
@@ -98,8 +103,10 @@ def ruled(page: Page, /) -> Iterator[Span]:
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
-    for rule in (*rules("places"), *rules("options")):
-        yield from rule(page)
+    low = page.low
+    for word, rule in _by_word():
+        if word in low:
+            yield from rule.at(word, page)
 
 
 @cache

@@ -11,6 +11,7 @@ from .duplicates import compare as compare
 from .lineage import sources_of as sources_of
 from .lineage import unmerge as unmerge
 from .merge import MergeSimilar as MergeSimilar
+from .one_wording import OneWording as OneWording
 from .skip_duplicates import SkipDuplicates as SkipDuplicates
 from .worth import ByLift as ByLift
 from .worth import TimesShown as TimesShown

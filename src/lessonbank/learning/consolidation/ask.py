@@ -7,10 +7,11 @@ from lessonbank.protocols import Consolidator
 from .append import append
 from .bound import Bounded
 from .caps import CappedConsolidator
+from .one_wording import OneWording
 
 
 def asks_model(policy: Consolidator, /) -> bool:
     """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
-    if isinstance(policy, CappedConsolidator | Bounded):
+    if isinstance(policy, CappedConsolidator | Bounded | OneWording):
         return asks_model(policy.inner)
     return policy is not append

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
-from lessonbank.protocols import Consolidator, Decision, Retriever
+from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
 
 from .duplicates import compare
+from .one_wording import same_wording
 from .retry import spent
 
 
@@ -28,11 +29,16 @@ class Corroborating:
     policy: TrustPolicy
     among: int = 20
     """How many of the nearest experiences are looked through."""
+    store: Store | None = None
+    """Knows who has the very same words, also far from the task."""
 
     async def __call__(self, new: Experience, /) -> Decision:
         """The inner consolidator's changes, and one `Trust` for each lesson that is corroborated."""
         near = await self.retriever(new.task, scope=new.scope, limit=self.among)
         known = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
+        if self.store is not None:
+            known += await same_wording(self.store, new.lessons, scope=new.scope)
+            known = list({lesson.id: (lesson, owner) for lesson, owner in known}.values())
         decided = await self.inner(new)
         brought = [change.experience for change in decided if isinstance(change, Add | Replace | Merge)]
         kept = {lesson.id for experience in brought for lesson in experience.lessons}

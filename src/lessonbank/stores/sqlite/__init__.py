@@ -151,6 +151,7 @@ class SqliteStore:
         settlement: Settlement | None = None,
         unlearned: Collection[str] = (),
         unchanged: Sequence[Experience] = (),
+        one_wording: bool = False,
     ) -> Sequence[JournalEntry]:
         """See `Store.apply`."""
         check_settlement(settlement, scope=check_scope(scope))
@@ -163,7 +164,9 @@ class SqliteStore:
         placed, settled, decided_upon = dict(vectors or {}), tuple(unlearned), tuple(unchanged)
 
         def write(connection: sqlite3.Connection) -> Sequence[JournalEntry]:
-            batch = _write.Batch(scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon)
+            batch = _write.Batch(
+                scope, kept[0], packed_records(entries), placed, kept[1], settled, decided_upon, one_wording
+            )
             return _write.apply(connection, batch) if rollback is None else roll_back(connection, batch, rollback)
 
         return await self._write(write)
@@ -188,6 +191,10 @@ class SqliteStore:
     async def owner(self, lesson_id: str, /, *, scope: str) -> Experience:
         """See `Store.owner`."""
         return await self._read(_read.owner, check_scope(scope), lesson_id)
+
+    async def worded(self, wordings: Collection[str], /, *, scope: str) -> Sequence[Experience]:
+        """See `Store.worded`."""
+        return await self._read(_read.worded, check_scope(scope), tuple(wordings))
 
     async def list_lessons(
         self,

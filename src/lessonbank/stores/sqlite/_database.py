@@ -18,7 +18,7 @@ from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageErr
 
 from . import _forks
 from ._connection import Connection, connect, patiently, transaction
-from ._errors import is_busy, unavailable
+from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._origin import Origin
 from ._schema import check_current, check_version, prepare
 
@@ -169,8 +169,8 @@ class Database:
         except StoreDamaged as error:
             self.damaged(str(error))
             raise
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # a number or a text that no bank writes
-            raise StoreDamaged(f"{self.path} holds what no bank can hold ({type(error).__name__}: {error})") from error
+        except IMPOSSIBLE as error:
+            raise impossible(error) from error
 
     def damaged(self, what: str, /) -> None:
         """Refuse every further write."""
@@ -398,7 +398,7 @@ def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseExcept
         raise
     except Exception as error:  # noqa: BLE001 - it is the caller's, and the other parts go on without it
         connection.execute("ROLLBACK TO part")
-        return None, error
+        return None, impossible(error) if isinstance(error, IMPOSSIBLE) else error
     finally:
         if connection.in_transaction:
             connection.execute("RELEASE part")

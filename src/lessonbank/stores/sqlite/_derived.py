@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Final
 
+from lessonbank.guard.wording import wording_of
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._listing import outcomes, state_of, tags
 from lessonbank.stores._packing import unpacked
@@ -28,8 +29,8 @@ TAIL: Final = 64
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
     """Lessons and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
-        "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer, wording)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (scope, lesson.id, number, place, mark(lesson), *listed(lesson))
             for number, e in experiences.items()
@@ -51,9 +52,10 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
             tag(connection, EXPERIENCE, number, experience.metadata)
 
 
-def listed(lesson: Lesson, /) -> tuple[str, int, str, str]:
-    """What a lesson is listed by: state, time, kind, writer."""
-    return state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
+def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
+    """What a lesson is found by: state, time, kind, writer, wording."""
+    found = state_of(lesson), microseconds(lesson.created_at), lesson.kind, lesson.provenance.writer
+    return *found, wording_of(lesson)
 
 
 def tag(connection: sqlite3.Connection, kind: int, number: int, metadata: Mapping[str, Json], /) -> None:

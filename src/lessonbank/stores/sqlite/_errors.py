@@ -34,6 +34,17 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
     return StoreUnavailable(cause.format(path=path, error=error))
 
 
+def impossible(error: Exception, /) -> StoreDamaged:
+    """One sentence for what Python said of a value that no bank writes, such as a time after the year 9999."""
+    what = StoreDamaged(f"the bank holds what no bank can hold ({type(error).__name__}: {error!s:.100})")
+    what.__cause__ = error
+    return what
+
+
+IMPOSSIBLE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What Python raises for such values. Arguments are checked before they come here."""
+
+
 def is_busy(error: BaseException | None, /) -> bool:
     """Whether somebody else held a lock all the time."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _BUSY

@@ -38,6 +38,7 @@ class Batch:
     unlearned: Sequence[str] = ()
     unchanged: Sequence[Experience] = ()
     """What the entries were decided upon, see `Store.apply`."""
+    one_wording: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,8 @@ def _of_state(
     connection: sqlite3.Connection, scope: ScopeRow, state: LessonState, where: _Where
 ) -> Iterator[tuple[int, int, int]]:
     sql = of_state(f" AND {where}" if where.parts else "")
-    return connection.execute(sql, (scope.number, state, *where.values))
+    rows = connection.execute(sql, (scope.number, state, *where.values))
+    return (row for row in rows)  # `merge` closes what can be closed, maybe after the connection was
 
 
 def _lessons(connection: sqlite3.Connection, places: Iterator[tuple[int, int, int]]) -> Iterator[Lesson]:

@@ -107,6 +107,11 @@ class Present:
         sql = "SELECT 1 FROM attempts WHERE scope = ? AND trajectory = ? AND waiting = 0"
         return {id for id in trajectory_ids if self._one(sql, encodable(id)) is not None}
 
+    def worded(self, wordings: Collection[str], /) -> list[tuple[str, str]]:
+        """See `View.worded`."""
+        sql = f"SELECT wording, id FROM lessons WHERE scope = ? AND wording {AMONG_IDS}"
+        return self._connection.execute(sql, (self._scope.number, among_ids(wordings))).fetchall()
+
     def _one(self, sql: str, id: str) -> Any:
         row = self._connection.execute(sql, (self._scope.number, id)).fetchone()
         return row[0] if row else None
@@ -148,6 +153,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         scope=batch.scope,
         unlearned=batch.unlearned,
         unchanged=batch.unchanged,
+        one_wording=batch.one_wording,
     )
     numbers, grown = write(connection, scope, Written.of(draft, scope)) if draft.written else ({}, AS_BEFORE)
     if any(isinstance(change, Edit) for change in changes):
@@ -336,7 +342,9 @@ def _put(
         experience, (entry, whole) = written.experiences[id], written.entries[id]
         record = None if whole else packed(experience.model_dump_json())
         at = microseconds(experience.created_at)
-        return at, _shows(experience), lengths[id], entry, record, numbers[id], scope.number, id
+        number = numbers[id]
+        columns = at, _shows(experience), lengths[id], entry, record
+        return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
     if old:
@@ -357,12 +365,12 @@ def _shows(experience: Experience) -> bool:
 
 
 _UPDATE: Final = (
-    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?"
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?, sum = ?"
     " WHERE number = ? AND scope = ? AND id = ?"
 )
 _INSERT: Final = (
-    "INSERT INTO experiences (created_at, active, words, entry, record, number, scope, id)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO experiences (created_at, active, words, entry, record, sum, number, scope, id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

@@ -35,6 +35,7 @@ CREATE TABLE experiences (
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
     record BLOB,                           -- packed; null where the journal entry holds it as it is
+    sum INTEGER NOT NULL,                  -- of number and entry
     UNIQUE (scope, id)
 ) STRICT;
 CREATE TABLE tasks (
@@ -53,8 +54,10 @@ CREATE TABLE lessons (
     created_at INTEGER NOT NULL,           -- of the lesson itself
     kind TEXT NOT NULL,
     writer TEXT NOT NULL,
+    wording TEXT NOT NULL,                 -- the name of its words, see guard/wording.py
     PRIMARY KEY (scope, id)
 ) WITHOUT ROWID, STRICT;
+CREATE INDEX lessons_by_wording ON lessons (scope, wording);
 CREATE INDEX items_by_state ON lessons (scope, state, created_at, experience, place);
 
 CREATE TABLE attempts (
@@ -140,7 +143,7 @@ CREATE TABLE fresh (
     key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of a lesson
     revision INTEGER NOT NULL,
     vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
-    sum INTEGER NOT NULL,                  -- of key and vector
+    sum INTEGER NOT NULL,                  -- of space, key and vector
     PRIMARY KEY (space, key)
 ) WITHOUT ROWID, STRICT;
 CREATE TABLE blocks (
@@ -148,7 +151,7 @@ CREATE TABLE blocks (
     space INTEGER NOT NULL,
     keys BLOB NOT NULL,
     vectors BLOB NOT NULL,
-    sum INTEGER NOT NULL                   -- of both
+    sum INTEGER NOT NULL                   -- of space, keys and vectors
 ) STRICT;
 CREATE INDEX blocks_by_space ON blocks (space);
 

@@ -1,0 +1,59 @@
+"""`backup`, `restore` and `salvage`, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from running import lessonbank_cli
+
+import lessonbank
+from lessonbank import Step, Trajectory
+
+pytestmark = pytest.mark.full
+
+
+def learn(path: Path, *tasks: str) -> None:
+    with lessonbank.connect(path, scope="t", embedder="lexical") as bank:
+        for task in tasks:
+            step = Step(action="print label", observation="error: no form")
+            bank.learn(Trajectory(task=task, steps=(step,)), outcome="failure")
+
+
+def test_restore_says_what_it_replaced_and_where_that_is(tmp_path: Path) -> None:
+    learn(tmp_path / "bank.db", "Ship parcel 1")
+    assert lessonbank_cli("backup", "backup.db", "--bank", "bank.db", cwd=tmp_path).returncode == 0
+    learn(tmp_path / "bank.db", "Ship parcel 2")
+    done = lessonbank_cli("restore", "backup.db", "bank.db", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "bank.db is now what backup.db holds: 1 lessons, 1 runs" in done.stdout
+    assert "before: 2 lessons, 2 runs" in done.stdout
+    (kept,) = tmp_path.glob("bank.replaced-*.db")
+    assert str(kept) in done.stdout
+    told = json.loads(lessonbank_cli("restore", "backup.db", "bank.db", "--json", cwd=tmp_path).stdout)
+    assert told["now"]["counts"]["lessons"] == told["before"]["counts"]["lessons"] == 1
+
+
+def test_restore_of_nothing_is_one_sentence(tmp_path: Path) -> None:
+    done = lessonbank_cli("restore", "missing.db", "bank.db", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("lessonbank: there is no backup")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_salvage_lists_what_is_lost_and_says_so_with_its_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    learn(path, *(f"Ship parcel {n}" for n in range(9)))
+    done = lessonbank_cli("salvage", "bank.db", "whole.db", cwd=tmp_path)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing is lost")
+    data = path.read_bytes()
+    pages = [n for n in range(len(data) // 4096) if data[n * 4096] == 13 and b"add" in data[n * 4096 : n * 4096 + 4096]]
+    for page in pages:
+        data = data[: page * 4096] + b"\xff" * 4096 + data[page * 4096 + 4096 :]
+    path.write_bytes(data)
+    done = lessonbank_cli("salvage", "bank.db", "new.db", cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert "lost in t: lessons: " in done.stdout
+    again = lessonbank_cli("salvage", "bank.db", "new.db", cwd=tmp_path)
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
