@@ -278,7 +278,6 @@ class TestActing:
         acted = await ledger(Failing(store, "apply", StoreUnavailable("the disk is full"))).settled(scope=T)
         assert any("disk is full" in note for note in acted.notes)
 
-    @pytest.mark.xfail(strict=True, reason="'reviewed' asks for a person, and a trust by the ledger is no person")
     async def test_evidence_is_no_persons_approval(self, tmp_path: Path) -> None:
         path = tmp_path / "reviewed.db"
         file = await SqliteStore.open(path)

@@ -98,6 +98,7 @@ def test_a_receipt_that_was_not_kept_is_kept_and_settled_by_the_run_that_brings_
         assert (bank.admin.counts().recalls, bank.admin.counts().settled) == (1, 1)
 
 
+@pytest.mark.full
 def test_a_receipt_that_comes_back_again_and_again_counts_once(path: Path) -> None:
     recall = not_kept(path)
     for number in range(3):
@@ -158,6 +159,7 @@ def test_a_changed_copy_of_a_kept_recall_changes_nothing(path: Path) -> None:
         assert bank.recalls.get(recall.id).control_probability == 0.2
 
 
+@pytest.mark.full
 def test_a_recall_of_another_bank_is_not_measured(path: Path) -> None:
     recall = not_kept(path)
     with opened(path.with_name("other.db")) as other:
@@ -167,6 +169,7 @@ def test_a_recall_of_another_bank_is_not_measured(path: Path) -> None:
         assert other.admin.counts().recalls == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", ["run", "all", "forget"])
 def test_a_recall_from_before_an_erasure_does_not_come_back(path: Path, what: str) -> None:
     recall = not_kept(path)
@@ -191,6 +194,7 @@ def test_an_erased_recall_does_not_come_back(path: Path) -> None:
         assert bank.admin.counts().recalls == 0
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 async def test_what_was_forgotten_for_its_age_does_not_keep_a_young_receipt_away(path: Path) -> None:
     recall = not_kept(path)
@@ -220,7 +224,8 @@ def limited(file: sqlite3.Connection, pages: int) -> None:
 
 def test_a_full_disk_costs_the_receipt_and_not_the_text(path: Path) -> None:
     with opened(path) as bank:
-        full: Any = bank.aio.store._database  # type: ignore[attr-defined]
+        store: Any = bank.aio.store
+        full = store._database
         full.write(limited, 1).result(20)
         recalls = [bank.retrieve(TASK, metadata={"long": str(n) * 9_000 + str(list(range(3000)))}) for n in range(9)]
         assert all(recall.candidates for recall in recalls)
@@ -232,6 +237,7 @@ def test_a_full_disk_costs_the_receipt_and_not_the_text(path: Path) -> None:
         assert bank.admin.counts().settled == 1
 
 
+@pytest.mark.full
 def test_an_attempt_whose_receipt_was_not_kept_is_measured(path: Path) -> None:
     with opened(path) as bank:
         with locked(path):
@@ -245,6 +251,7 @@ def test_an_attempt_whose_receipt_was_not_kept_is_measured(path: Path) -> None:
         assert bank.recalls.get(unfinished.recall.id).candidates
 
 
+@pytest.mark.full
 def test_a_submitted_run_brings_its_receipt_along(path: Path) -> None:
     recall = not_kept(path)
     with opened(path) as bank:
@@ -265,6 +272,7 @@ def test_what_receipts_are_signed_with_is_shown_nowhere(path: Path, tmp_path: Pa
     assert not [text for text in told if secret in text]
 
 
+@pytest.mark.full
 def test_every_bank_signs_with_a_secret_of_its_own(path: Path, tmp_path: Path) -> None:
     with opened(tmp_path / "other.db"):
         pass
@@ -275,6 +283,7 @@ def test_every_bank_signs_with_a_secret_of_its_own(path: Path, tmp_path: Path) -
     assert len(secrets) == 2
 
 
+@pytest.mark.full
 def test_an_odd_text_is_signed_as_it_is(path: Path) -> None:
     with opened(path) as bank:
         with locked(path):

@@ -219,3 +219,29 @@ def test_a_number_of_the_agents_own_instructions_is_a_rule_and_stays_in_a_lesson
         == "A refund above $340.50 needs a person, so hand order <order id> over before the call is made."
     )
     assert "became slots" in told.notes[0]
+
+
+def done(*lines: str) -> str:
+    """What is taught by a run that did these things in plain text, the first of them in vain."""
+    seen = ("error: try again", *("ok, that is done" for _ in lines[1:]))
+    steps = tuple(Step(action=line, observation=text) for line, text in zip(lines, seen, strict=True))
+    lessons = anyio.run(ExtractiveExtractor(), [attempt_of(Trajectory(task="Serve the customer", steps=steps))]).lessons
+    return "\n".join(lesson.content for lesson in lessons)
+
+
+@pytest.mark.parametrize("id", ["W123", "#W123", "AB-12", "W12345", "ORD_77", "#A71"])
+def test_a_short_id_that_stands_nowhere_else_is_in_no_lesson(id: str) -> None:
+    told = done("log_in", f"cancel_order {id}", f"open {id} now", f"cancel_order {id} --force", "close_case w123")
+    assert "cancel_order <id> --force" in told
+    assert "close_case <id>" in told
+    assert not re.search(rf"\b{re.escape(id.lstrip('#'))}\b|w123", told), told
+
+
+def test_names_of_programs_files_and_options_keep_their_digits() -> None:
+    lines = (
+        "python3 -m pytest tests/test_v2.py -k H264", "python3.11 run.py --level 3 -O2", "ruff check --select E501 src",
+        "7z x data.7z && base64 -d x.b64", "sha256sum dist/app-1.2.0.whl", "iconv -f UTF-16 -t UTF-8 a.txt",
+        "ffmpeg -c:v h264 -i a.mp4", "cat docs/RFC2822.md", "run_tests test_v2.py", "press F5",
+    )  # fmt: skip
+    told = done("look", *lines[:4]) + done("look", *lines[4:7]) + done("look", *lines[7:])
+    assert [line for line in lines if f"`{line}`" not in told] == []

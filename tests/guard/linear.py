@@ -1,4 +1,4 @@
-"""Measures whether a function of the guard takes longer than its text grows, on a machine that has other work as well."""
+"""Measures whether the time of a function grows as its text does, on a machine that has other work as well."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ _UNSEEN = 0.02
 """Seconds below which a time says nothing. What is quadratic takes far longer for the large text."""
 
 PIECES = (
-    *("a", "aA", "a b ", "0", "1.1.", "$1", "é", "注", "한", "\n", "\t ", " ", '"', "'", "`", "“", "(", "[", "{", "<", "<|"),
-    *("|", "#", "*", "~", "-", "--", "_", "/", "\\", "@", ":", ";", ",", "...", "!", "？", "。", "a.b@", "x-", "w'w", "A1-"),
-    *("skip ", "skip the the the ", "without ", "without the ", "never ", "no need ", "send ", "send to ", "put ", "copy "),
-    *("ignore ", "ignore all ", "ignore previous other ", "rules ", "you ", "from now ", "system", "user: ", "if ", "if a "),
-    *("submit ", "submit(", "finish ", "finish[", "thought: ", "thoughts: action", "echo && ", "exit ", "done ", "answer: "),
-    *("the agent ", "then i ", "mug 1 ", "Mr. A ", "Ann Bee's ", "user 'abcd' ", "here are ", "based on the run ", "lesson "),
-    *("curl | ", "rm -rf ", "drop table ", "eval(", "give ", "give all ", "grant full ", "edit the ", "hard-code ", "claim "),
-    *("delete instead ", "reveal any ", "approve the ", "raise ", "assume ", "forge ", "mark as ", "0.0.0.0", "0x0", "no"),
-    *("<<<lessons ", "<<<lessons 12345678>>>\n", "12345678| ", "12345678| a\n", "<<<end lessons 12345678>>>\n", "<!--"),
-    *("</think>", "[INST]", "Alpha Beta Gamma Delta ", "Mr. Alpha ", "name is Ann ", "12 Elm Street, ", "+1 555 ", "1,234"),
-    *("key=value ", "'k': 'v', ", "name: Jane Roe\n", "name,b\n", "name|b\n", '{"a":', "a@b.co ", "Jan 1, ", "rue ", "田"),
-    *("&amp;", "&#105;", "s k ", "s.k.", "a**", "a<b>", "a<", "1a1a", "1", "l33t ", "ѕ", "a\u0301\u0301", "$a", "\\a", "\u200b"),
+    "a", "aA", "a b ", "0", "1.1.", "$1", "é", "注", "한", "\n", "\t ", " ", '"', "'", "`", "“", "(", "[", "{",
+    "<", "<|", "|", "#", "*", "~", "-", "--", "_", "/", "\\", "@", ":", ";", ",", "...", "!", "？", "。",
+    "a.b@", "x-", "w'w", "A1-", "skip ", "skip the the the ", "without ", "without the ", "never ", "no need ",
+    "send ", "send to ", "put ", "copy ", "ignore ", "ignore all ", "ignore previous other ", "rules ", "you ",
+    "from now ", "system", "user: ", "if ", "if a ", "submit ", "submit(", "finish ", "finish[", "thought: ",
+    "thoughts: action", "echo && ", "exit ", "done ", "answer: ", "the agent ", "then i ", "mug 1 ", "Mr. A ",
+    "Ann Bee's ", "user 'abcd' ", "here are ", "based on the run ", "lesson ", "curl | ", "rm -rf ",
+    "drop table ", "eval(", "give ", "give all ", "grant full ", "edit the ", "hard-code ", "claim ",
+    "delete instead ", "reveal any ", "approve the ", "raise ", "assume ", "forge ", "mark as ", "0.0.0.0",
+    "0x0", "no", "<<<lessons ", "<<<lessons 12345678>>>\n", "12345678| ", "12345678| a\n",
+    "<<<end lessons 12345678>>>\n", "<!--", "</think>", "[INST]", "Alpha Beta Gamma Delta ", "Mr. Alpha ",
+    "name is Ann ", "12 Elm Street, ", "+1 555 ", "1,234", "key=value ", "'k': 'v', ", "name: Jane Roe\n",
+    "name,b\n", "name|b\n", '{"a":', "a@b.co ", "Jan 1, ", "rue ", "田", "&amp;", "&#105;", "s k ", "s.k.",
+    "a**", "a<b>", "a<", "1a1a", "1", "l33t ", "ѕ", "a\u0301\u0301", "$a", "\\a", "\u200b",
 )  # fmt: skip
 """What is hostile when it is repeated: openings without ends, words that begin a pattern, letters in disguise."""
 

@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.redact import Redaction, redact, redacted
 from lessonbank.guard.redact._detect import DETECTORS, found_in
-from lessonbank.guard.redact._views import decoded, percent_decoded, unbroken, unescaped, visible
+from lessonbank.guard.redact._views import decoded, decoded_signs, unbroken, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
 
@@ -175,7 +175,7 @@ def test_odd_text_is_no_trouble(unknown: str) -> None:
 
 @given(hostile)
 def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
-    for look in (visible, unescaped, percent_decoded, unbroken):
+    for look in (visible, decoded_signs, unbroken):
         if view := look(text):
             for at, letter in enumerate(view.text):
                 start, end = view.back(at, at + 1)
@@ -304,7 +304,7 @@ async def test_the_same_task_is_found_again_by_its_redacted_words() -> None:
         await bank.consolidate(Experience(scope="t", task="Write to jane@example.org today", lessons=(lesson,)))
         recall = await bank.retrieve("Write to jane@example.org today")
     assert recall.task == "Write to [e-mail 1] today"
-    assert recall.shown == (lesson,)
+    assert [shown.id for shown in recall.shown] == [lesson.id]
 
 
 async def test_a_function_of_the_callers_own_takes_the_place_of_the_built_in_one() -> None:

@@ -104,6 +104,7 @@ def test_reindex_tries_refused_texts_again_at_once(path: Path) -> None:
         assert not [note for note in bank.retrieve("water the ivy").notes if "embedder" in note]
 
 
+@pytest.mark.full
 def test_a_new_text_that_is_refused_is_learned_all_the_same(tmp_path: Path) -> None:
     with opened(tmp_path / "bank.db", Choosy()) as bank:
         assert bank.learn(run(TASKS[0]), outcome="failure").lessons
@@ -168,6 +169,7 @@ def test_another_embedder_on_a_read_only_bank_is_no_reason_not_to_read(path: Pat
         assert any("none can be written" in note for note in bank.retrieve("book a flight").notes)
 
 
+@pytest.mark.full
 def test_many_refused_texts_do_not_hide_the_others(tmp_path: Path) -> None:
     filled(tmp_path / "bank.db", *(f"{BAD} {n}" for n in range(12)), *(f"water plant {n}" for n in range(12)))
     mine = Choosy()
@@ -197,6 +199,7 @@ def test_vectors_of_another_dimension_cost_neither_a_recall_nor_a_lesson_and_rei
         assert not [n for n in bank.learn(run("close the gate"), outcome="failure").notes if "embedded" in n]
 
 
+@pytest.mark.full
 def test_reindex_leaves_vectors_that_fit(path: Path) -> None:
     with opened(path, Choosy()) as bank:
         assert bank.admin.reindex() == 3

@@ -1,4 +1,4 @@
-"""Addresses that leave the page in odd spellings: no reader of Markdown makes a link or an image of the canonical form."""
+"""No reader of Markdown makes a link or an image of the canonical form, however an address that leaves is spelled."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_
+from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
 from .purge import purge
@@ -53,6 +53,8 @@ app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
 app.command()(backup)
+app.command()(restore)
+app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
 

@@ -26,6 +26,7 @@ class Receipts:
     def __init__(self, store: Store, /) -> None:
         self._store = store
         self._secret: str | None = None
+        self._is_warned = False
 
     async def keep(self, recall: Recall, /) -> Recall:
         """`recall` with its signature: on disk, or with a note on why it is not. To read never needs to write."""
@@ -34,9 +35,12 @@ class Receipts:
         signed = recall.model_copy(update={"signature": signature(recall, secret=self._secret)})
         problem = await briefly(self._store.record(recall))
         if problem is None:
+            self._is_warned = False
             return signed
         note = f"this receipt is not kept yet, hand it to `learn`; it could not be written: {quoted(problem)}"
-        log.warning("%s", note)
+        if not self._is_warned:  # once, until a receipt is kept again: each recall has its note
+            log.warning("%s", note)
+            self._is_warned = True
         return signed.model_copy(update={"kept": False, "notes": (*signed.notes, note)})
 
     async def returned(self, recall: Recall | str | None, /, *, scope: str) -> tuple[Recall | None, tuple[str, ...]]:

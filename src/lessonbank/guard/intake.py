@@ -14,7 +14,7 @@ from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, T
 from lessonbank.types.runs import is_brief
 
 from .gate import LessonGate, appraised, in_form
-from .redact import Redacting, checked, redacted, texts
+from .redact import Redacting, checked, redacted, whole
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -57,7 +57,7 @@ class IntakeFilter:
         """Redact what a model wrote: a verdict, lessons, a change. It may join what stood apart in the run."""
         if self.redactor is None:
             return told
-        if isinstance(self.redactor, Redacting) and sum(map(len, texts(told))) <= _QUICK:
+        if isinstance(self.redactor, Redacting) and len(whole(told)) <= 2 * _QUICK:
             return redacted(told, self.redactor)
         return await to_thread.run_sync(redacted, told, self.redactor)
 

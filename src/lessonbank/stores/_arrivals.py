@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from lessonbank.errors import UsageError
 from lessonbank.guard.trust import IMPORTED, MERGED
@@ -12,8 +12,6 @@ from lessonbank.types import RECALL, SUBMITTED, Experience, Json, Recall, Settle
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported
-
-R = TypeVar("R", Experience, Recall, Settlement)
 
 
 class Before(Protocol):
@@ -52,7 +50,7 @@ def marked(portion: Imported, /, *, scope: str) -> Imported:
     )
 
 
-def check_scopes(records: Sequence[R], /, *, scope: str) -> None:
+def check_scopes(records: Sequence[Experience | Recall | Settlement], /, *, scope: str) -> None:
     """Refuse records of another scope. Raises UsageError."""
     for record in records:
         if record.scope != scope:

@@ -28,7 +28,7 @@ from lessonbank.errors import LessonbankError
 
 PAGE: Final = 4096
 SCOPES: Final = ("acme/support", "acme/sales")
-_WORDS: Final = "order refund parcel label address invoice customer carrier window form field page list date".split()
+_WORDS: Final = ("order", "refund", "parcel", "label", "address", "invoice", "customer", "carrier", "window", "form")
 
 
 @dataclass
@@ -53,8 +53,12 @@ class Promise:
 def connect(path: Path, *, scope: str = SCOPES[0]) -> ReasoningBank:
     """The bank, with vectors of a local embedder; nothing is withheld, so that all of it can be compared."""
     return lessonbank.connect(
-        path, scope=scope, embedder="hashing", evidence=Evidence(holdout=None),
-        parts=Parts(extractor=drawn), safety=Safety(admission=None)
+        path,
+        scope=scope,
+        embedder="hashing",
+        evidence=Evidence(holdout=None),
+        parts=Parts(extractor=drawn),
+        safety=Safety(admission=None),
     )
 
 
@@ -94,7 +98,12 @@ def fill(path: Path, *, lessons: int, seed: int) -> None:
 def contents(path: Path) -> dict[str, Lesson]:
     """Every lesson by id."""
     with connect(path) as bank:
-        return {i.id: i for scope in SCOPES for i in bank.scoped(scope).lessons.list(limit=100_000, retired=True)}
+        return lessons_of(bank)
+
+
+def lessons_of(bank: ReasoningBank) -> dict[str, Lesson]:
+    """Every lesson of an open bank by id."""
+    return {i.id: i for scope in SCOPES for i in bank.scoped(scope).lessons.list(limit=100_000, retired=True)}
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -108,8 +117,8 @@ def salvaged(data: bytes, folder: Path) -> tuple[dict[str, Lesson], set[str], st
     path.write_bytes(data)
     found = lessonbank.salvage(path, new)
     with connect(new) as bank:
-        wrong = "; ".join(bank.admin.verify())
-    return contents(new), {id for lost in found.lost for id in lost.lessons}, wrong
+        wrong, held = "; ".join(bank.admin.verify()), lessons_of(bank)
+    return held, {id for lost in found.lost for id in lost.lessons}, wrong
 
 
 @dataclass
@@ -133,7 +142,9 @@ class Pages:
             return set(before)
         gone = before.keys() - after.keys()
         self.said.holds(gone <= lost, f"{case}: {len(gone - lost)} of {len(gone)} not listed")
-        self.true.holds(all(after[id] == before[id] for id in after.keys() & before.keys()) and after.keys() <= before.keys(), case)
+        self.true.holds(
+            all(after[id] == before[id] for id in after.keys() & before.keys()) and after.keys() <= before.keys(), case
+        )
         self.sound.holds(not wrong, f"{case}: {wrong}")
         return set(gone)
 
@@ -142,7 +153,9 @@ def lost_pages(sound: bytes, numbers: Sequence[int], chance: random.Random) -> b
     """The file with these pages overwritten by chance, by nothing or by ones."""
     data = bytearray(sound)
     for number in numbers:
-        data[number * PAGE : (number + 1) * PAGE] = chance.choice((b"\0" * PAGE, b"\xff" * PAGE, chance.randbytes(PAGE)))
+        data[number * PAGE : (number + 1) * PAGE] = chance.choice(
+            (b"\0" * PAGE, b"\xff" * PAGE, chance.randbytes(PAGE))
+        )
     return bytes(data)
 
 
@@ -228,7 +241,10 @@ def change_values(bank: Path, folder: Path, *, chance: random.Random, rows: int 
     """Change one value of one row after the other, in every column of every table, and ask `verify`."""
     promise = Promise("a changed value in any column of any table is noticed by `verify`, or by opening")
     with closing(sqlite3.connect(bank)) as raw:
-        names = [name for (name,) in raw.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'")]
+        names = [
+            name
+            for (name,) in raw.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main'")
+        ]
         tables = [name for name in names if not name.startswith(("sqlite_", "word_"))]
     for table in tables:
         for column, key, old in some_values(bank, table, chance, rows):
@@ -302,10 +318,15 @@ def put_in_place(folder: Path, *, crashes: int) -> list[Promise]:
         shutil.copyfile(path, twin)
         shutil.copyfile(log, twin.with_name(f"{twin.name}-wal"))
         with connect(twin) as bank:
-            followed.holds(len(bank.lessons.list(limit=1000)) == before + after and not bank.admin.verify(), f"crash {n}")
+            followed.holds(
+                len(bank.lessons.list(limit=1000)) == before + after and not bank.admin.verify(), f"crash {n}"
+            )
         shutil.copyfile(backup, path)
         bytes_before = path.read_bytes(), log.read_bytes()
-        refused.holds(said(lambda path=path: connect(path).close()) and (path.read_bytes(), log.read_bytes()) == bytes_before, f"crash {n}")
+        refused.holds(
+            said(lambda path=path: connect(path).close()) and (path.read_bytes(), log.read_bytes()) == bytes_before,
+            f"crash {n}",
+        )
         told = lessonbank.restore(backup, path)
         with connect(path) as bank:
             held = len(bank.lessons.list(limit=1000)), bank.admin.verify()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ from ._skeleton import views
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _CODE = re.compile(
-    r"`[^`\n]+`|(?<!\w)\w+[_.(/\\:=<>{}\[\]|$#@]+\w|(?<![\w-])--?\w[\w-]+|\b\w*\d\w*\b|[\"“][^\"”\n]{3,}[\"”]"
+    r"`[^`\n]+`|(?<!\w)\w+[_.(/\\:=<>{}\[\]|$#@]+\w|(?<![\w-])--?\w[\w-]+|\b\w*\d\w*\b|[\"“][^\"“”\n]{3,}+[\"”]"
 )
 # Letters of scripts in which a word is a character or two, or that put no blanks between words.
 DENSE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -90,26 +90,17 @@ def _platitudes() -> frozenset[str]:
 
 
 def _is_generic(word: str) -> bool:
-    if word.isalpha():
-        return word in _platitudes()
-    return word in _platitudes() or all(part in _platitudes() for part in re.split(r"['’-]", word) if len(part) > 1)
+    return all(part in _platitudes() for part in re.split(r"['’-]", word) if len(part) > 1) or word in _platitudes()
 
 
 def stem(word: str, /) -> str:
     """`word` without the endings that English puts to one meaning."""
-    return _remembered_stem(word) if len(word) <= _USUAL else _stem(word)
-
-
-def _stem(word: str, /) -> str:
     if word.endswith("ies") and len(word) > 5:
         return f"{word[:-3]}y"
     for ending in ("ations", "ation", "ings", "ing", "edly", "ed", "es", "ly", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
-
-
-_remembered_stem = lru_cache(maxsize=8192)(_stem)
 
 
 def _folded(text: str) -> str:

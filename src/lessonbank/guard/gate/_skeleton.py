@@ -23,7 +23,6 @@ _LETTER = r"[^\W\d_]"
 # Emphasis, escapes and tags between two letters of a word.
 _INSIDE = re.compile(rf"_+|(?<={_LETTER})(?:[*~`\\^·]|<\s?[/!]?\s?[a-z!-][^<>]{{0,80}}>)++(?={_LETTER})")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
-_SIGNED = re.compile(r"[\w@$!|€+]+")
 _MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
 _HABIT: Final = 3
 """Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
@@ -31,6 +30,8 @@ _DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "
     "@": "a", "$": "s", "!": "i", "|": "il", "€": "e", "+": "t", "и": "nu", "η": "nh",
 }  # fmt: skip
 """Digits and signs that stand for letters inside a word, and letters that stand for one or the other."""
+# A word, with the signs in it, that holds one of these: most words do not, and are not looked at.
+_SIGNED = re.compile(rf"(?<![\w@$!|€+])(?=[\w@$!|€+]*[{''.join(_DIGITS)}])[\w@$!|€+]+")
 _TRIED: Final = 16
 """Readings of one word that are looked up: `1` can be an `i` or an `l`."""
 
@@ -81,7 +82,7 @@ def _closed_up(spaced: re.Match[str]) -> str:
 
 def _spelled(word: str, /, *, alone: bool) -> str:
     """`word` with letters for its digits and signs. With `alone`, also where it is nothing else."""
-    if _DIGITS.keys().isdisjoint(word) or not (alone or re.search("[a-z]", word)):
+    if not (alone or re.search("[a-z]", word)):
         return word
     bare = word if alone else word.rstrip("!|+")
     usual = next((reading for reading in _readings(bare) if is_ordinary(reading)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import Final
 
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
@@ -17,7 +17,7 @@ from ._empty import is_chatter, is_submission, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import is_order as is_order
 from ._orders import risk_of as risk_of
-from .run_values import RunValues, all_words, words_of
+from .run_values import RunValues
 
 TITLE: Final = 200
 DESCRIPTION: Final = 600
@@ -32,8 +32,6 @@ EXTRACTIVE: Final = "extractive"
 """The method of a lesson that code wrote, without a model."""
 
 _SLOT = re.compile(r"<[^<>\n]{1,80}>")
-_INSTRUCTIONS: Final = 100_000
-"""Characters of a run's instructions that are looked at."""
 _LEAST_LETTERS: Final = 12
 """Letters of a lesson that must be left beside its slots: with fewer it teaches nothing."""
 
@@ -58,13 +56,13 @@ class LessonGate:
         """
         runs = [attempt.trajectory for attempt in attempts]
         checks = _checks(runs, Shown(tuple(shown)))
-        values = _Values(tuple(runs))
+        values = cache(lambda: RunValues.of(runs))
         most = self.one_run if len(attempts) == 1 else self.several_runs
         kept: list[Lesson] = []
         rejected: list[Rejected] = []
         notes: list[str] = []
         for lesson in map(in_form, extraction.lessons):
-            bare = lesson if _quotes(lesson) else values.without(lesson)
+            bare = lesson if _quotes(lesson) else _without_values(lesson, values())
             found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
             if found is None:
                 kept.append(appraised(bare))
@@ -82,32 +80,11 @@ class LessonGate:
         )
 
 
-@dataclass(frozen=True)
-class _Values:
-    """The values of some runs, read when the first lesson is held to them."""
-
-    runs: tuple[Trajectory, ...]
-
-    @cached_property
-    def _known(self) -> RunValues:
-        return RunValues.of(self.runs)
-
-    @cached_property
-    def _words(self) -> str:
-        return all_words(self.runs)
-
-    @cached_property
-    def _instructed(self) -> str:
-        return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
-
-    def without(self, lesson: Lesson, /) -> Lesson:
-        """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
-        told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
-        bare = {
-            name: self._known.mask_private(text, stands_in=self._words, instructed=self._instructed)
-            for name, text in told.items()
-        }
-        return lesson if bare == told else in_form(lesson.model_copy(update=bare))
+def _without_values(lesson: Lesson, values: RunValues, /) -> Lesson:
+    """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
+    told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
+    bare = {name: values.mask_private(text) for name, text in told.items()}
+    return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
 def _emptied(lesson: Lesson, bare: Lesson) -> tuple[Rule, str] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal, cast
 
 from lessonbank.types import Json, Observation, Step, ToolCall, Trajectory
@@ -29,6 +30,8 @@ _PAGE: Final = 4_000
 """Characters of one result in plain text in which names are looked for, from each end."""
 _LONGEST: Final = 16
 """Words of a value that are looked for as a whole; of a longer one only what looks personal is."""
+_INSTRUCTIONS: Final = 100_000
+"""Characters of a run's instructions that are looked at."""
 _LEAVES: Final = 20_000
 _DEPTH: Final = 40
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
@@ -67,10 +70,11 @@ class Value:
     private: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class RunValues:
     """Every value of some runs of one task, by its words."""
 
+    runs: Sequence[Trajectory] = ()
     known: dict[str, Value] = field(default_factory=dict[str, Value])
     longest: dict[str, int] = field(default_factory=dict[str, int])
     """The first word of a known value to the words of the longest one that begins so."""
@@ -87,7 +91,7 @@ class RunValues:
     @classmethod
     def of(cls, runs: Sequence[Trajectory], /) -> RunValues:
         """The values of `runs`. Linear in their size."""
-        self = cls()
+        self = cls(runs)
         for run in runs:
             self._learn_names(run)
         told = list(dict.fromkeys(text for run in runs for text in (_ends(run.task), *_said_by_user(run))))
@@ -115,27 +119,36 @@ class RunValues:
                 spans.append((found.start, found.end, found.kind))
         return _replaced(text, spans)
 
-    def mask_private(self, text: str, /, *, stands_in: str, instructed: str = "") -> str:
-        """`text` with a slot for each private value of the run; what only looks so goes if the run has it.
+    def mask_private(self, text: str, /) -> str:
+        """`text` with a slot for each private value of the runs; what only looks so goes if the runs have it.
 
-        `stands_in` are the words of the run and `instructed` those of the agent's instructions, as `words_of` gives
-        them: an amount or a date of the instructions is a rule and stays.
+        An amount or a date of the agent's instructions is a rule and stays.
         """
         text = _nfc(text)
         spans = list(self._repeats(text, only_private=True))
-        found = [(x.start, x.end, x.kind) for x in look_alikes(text) if not _is_usual(text, x)]
+        alike = [(x.start, x.end, x.kind) for x in look_alikes(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
-        there = {value: words_of(value) in stands_in for value in {text[start:end] for start, end, _ in found}}
-        spans += [span for span in found if there[text[span[0] : span[1]]]]
-        rules = {value for value in {text[start:end] for start, end, _ in spans} if _is_rule(value, instructed)}
+        told = {(text[start:end], kind) for start, end, kind in alike}
+        there = {one for one in told if not _is_usual_number(*one) and words_of(one[0]) in self._words_of_runs}
+        spans += [span for span in alike if (text[span[0] : span[1]], span[2]) in there]
+        values = {text[start:end] for start, end, _ in spans}
+        rules = {value for value in values if _is_rule(value, self._instructed)}
         return _replaced(text, [span for span in spans if text[span[0] : span[1]] not in rules])
+
+    @cached_property
+    def _words_of_runs(self) -> str:
+        return words_of(*(text for run in self.runs for text in _texts(run)))
+
+    @cached_property
+    def _instructed(self) -> str:
+        return words_of(*(run.instructions[:_INSTRUCTIONS] for run in self.runs))
 
     def slot(self, key: str, value: str, /, *, step: int) -> str:
         """What stands for the argument `value` of the call made at `step`: its field and where it came from."""
         found = self.known.get(_words_joined(value))
         noun = noun_of(key) or "value"
         returned = found is not None and bool(found.source) and 0 < found.step < step
-        if self._in_request(value) and not (returned and found is not None and found.noun == noun):
+        if self.in_request(value) and not (returned and found is not None and found.noun == noun):
             return f"<{noun} from {REQUEST}>"
         if returned and found is not None:
             return f"<{found.noun} from {found.source}>"
@@ -153,7 +166,7 @@ class RunValues:
         if value in self.listed:
             return True
         usual = (key, value) in self.repeated and all(is_ordinary(token) for token, _, _ in tokens(value))
-        return usual and not is_personal(key) and not self._in_request(value)
+        return usual and not is_personal(key) and not self.in_request(value)
 
     def is_field(self, name: str, /) -> bool:
         """Whether a key of some data names a field, and is no value itself."""
@@ -167,7 +180,8 @@ class RunValues:
             and (name[:1].islower() or all(is_ordinary(part) or len(part) < 3 for part in parts))
         )
 
-    def _in_request(self, value: str) -> bool:
+    def in_request(self, value: str, /) -> bool:
+        """Whether the words of `value` stand in the request."""
         joined = _words_joined(value)
         return bool(joined) and f" {joined} " in self.request
 
@@ -260,7 +274,7 @@ class RunValues:
             self._take(cell, key, "", source, step)
 
     def _take_look_alike(self, value: str, found: LookAlike, source: Source, step: int, *, parts: bool) -> None:
-        kept = Value(found.kind, source, step, private=not is_usual_number(value, found.kind))
+        kept = Value(found.kind, source, step, private=not _is_usual_number(value, found.kind))
         read = [token for token, _, _ in tokens(value)]
         if _tells(read):
             self._keep(" ".join(read), kept)
@@ -350,11 +364,6 @@ def words_of(*texts: str) -> str:
     return " ".join(["", *(token for text in texts for token, _, _ in tokens(_nfc(text))), ""])
 
 
-def all_words(runs: Iterable[Trajectory], /) -> str:
-    """The words of everything that was asked, called, returned and said in `runs`, without their instructions."""
-    return words_of(*(text for run in runs for text in _texts(run)))
-
-
 def noun_of(key: str, parent: str = "") -> str:
     """`order_id` as people say it; a key such as `id` takes the name of what it stands in."""
     parts = [part.lower() for part in re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key[:60]))][:4]
@@ -416,18 +425,9 @@ def _is_rule(value: str, instructed: str) -> bool:
     )
 
 
-def _is_usual(text: str, found: LookAlike) -> bool:
-    return is_usual_number(text[found.start : found.end], found.kind)
-
-
-def is_usual_number(value: str, kind: str, /) -> bool:
-    """Whether a number or a word with digits is one that everybody has: a count, a version, a status, a code."""
-    return kind in ("number", "id") and (COMMON.fullmatch(value) is not None or _is_year(value))
-
-
-def _is_year(value: str, /) -> bool:
-    """Whether a number is a year of our time."""
-    return re.fullmatch(r"(?:19|20)\d\d", value) is not None
+def _is_usual_number(value: str, kind: str, /) -> bool:
+    """Whether a number or a word with digits is one that everybody has: a count, a version, a status, a year."""
+    return kind in ("number", "id") and bool(COMMON.fullmatch(value) or re.fullmatch(r"(?:19|20)\d\d", value))
 
 
 def _stands_out(text: str, found: LookAlike) -> bool:
@@ -532,6 +532,7 @@ def _listed(tools: object) -> Iterator[str]:
 
 
 def _texts(run: Trajectory) -> Iterator[str]:
+    """Everything that was asked, called, returned and said, without the instructions."""
     yield run.task
     yield from (run.answer or "", run.error or "")
     for step in run.steps:

@@ -81,7 +81,7 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
 
 
 def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
-    return list(chain.from_iterable(detect(page) for detect in detectors))
+    return [span for detect in detectors for span in detect(page)]
 
 
 def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:

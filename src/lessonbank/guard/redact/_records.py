@@ -62,22 +62,14 @@ def redacted(record: R, redactor: Redactor, /) -> R:
         field("", task)  # first, so that it reads as the same task does when it is asked for
     if not isinstance(fresh, Redaction):
         return _through(record, field)
-    for text in texts(record):
-        fresh.reserve(text)
+    fresh.reserve(whole(record))
     cleaned = _through(record, field)
     return _through(cleaned, lambda _, text: fresh.again(text)) if fresh.knows else cleaned
 
 
-def texts(record: Record, /) -> list[str]:
-    """Every text of `record` that a redactor reads."""
-    seen = list[str]()
-
-    def collect(_: str, text: str) -> str:
-        seen.append(text)
-        return text
-
-    _through(record, collect)
-    return seen
+def whole(record: Record, /) -> str:
+    """All that `record` holds as one text, in which every text of it stands, but for escapes."""
+    return str(record.model_dump())
 
 
 def _field(redactor: Redactor) -> Field:

@@ -40,12 +40,6 @@ class Rule:
     typed: bool = True
     """Whether the form alone gives the secret away. If not, the words are in lower case."""
 
-    def __call__(self, page: Page, /) -> Iterator[Span]:
-        """What the rule finds."""
-        for word in self.words:
-            if word in (page.keys if self.typed else page.low):
-                yield from self.at(word, page)
-
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
         text, rest = page.text, compiled(self.rest)
@@ -90,6 +84,11 @@ def _by_head() -> dict[str, list[tuple[str, Rule]]]:
     return heads
 
 
+@cache
+def _by_word() -> tuple[tuple[str, Rule], ...]:
+    return tuple((word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words)
+
+
 def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
     if page.keys:
@@ -98,8 +97,10 @@ def ruled(page: Page, /) -> Iterator[Span]:
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
-    for rule in (*rules("places"), *rules("options")):
-        yield from rule(page)
+    low = page.low
+    for word, rule in _by_word():
+        if word in low:
+            yield from rule.at(word, page)
 
 
 @cache

@@ -5,7 +5,7 @@ Each view knows where its characters come from, so that what is found in it can 
 
 from __future__ import annotations
 
-import base64
+import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,10 +19,11 @@ _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff]+"
 )
-_ESCAPE = re.compile(r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
-_ENTITY = re.compile(r"&(quot|amp|#39|#34|#64|#x40);")
+_CODED = re.compile(
+    r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
+    r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
+)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
-_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})")
 _BREAK = re.compile(r"\n[ \t>|#*+│]{0,24}[\"']?(?=[\w+/=.@-]{2})")
 _TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
 _HEAD = re.compile(r"[\w+/=.@-]{2,32}")
@@ -109,24 +110,17 @@ def visible(text: str, /) -> View | None:
     return hidden or (View(plain) if plain != text else None)
 
 
-def _decoder(sign: str, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> Look:
-    def look(text: str, /) -> View | None:
-        found = pattern.finditer(text) if sign in text else ()
-        return changed(text, ((*one.span(), meaning(one)) for one in found))
-
-    return look
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return _ESCAPED.get(found[1], found[1]) if found[1] else chr(int(found[2] or found[3], 16))
+def decoded_signs(text: str, /) -> View | None:
+    """As JSON and code, a page of HTML or an address mean it, however often it was escaped."""
+    if not any(sign in text for sign in "\\&%"):
+        return None
+    return changed(text, ((*found.span(), _meaning(found)) for found in _CODED.finditer(text)))
 
 
-unescaped = _decoder("\\", _ESCAPE, _escaped)
-"""As JSON and code mean it, however often it was escaped."""
-unmarked = _decoder("&", _ENTITY, lambda found: _ESCAPED[found[1]])
-"""As a page of HTML means it."""
-percent_decoded = _decoder("%", _PERCENT, lambda found: chr(int(found[1], 16)))
-"""As an address means it."""
+def _meaning(found: re.Match[str]) -> str:
+    code = found[2] or found[3] or found[5]
+    sign = found[1] or found[4]
+    return chr(int(code, 16)) if code else _ESCAPED.get(sign, sign)
 
 
 def unbroken(text: str, /) -> View | None:
@@ -175,11 +169,11 @@ def _readings(token: str) -> Iterator[str]:
         if _HEX_TEXT.search(token) and (said := _readable(bytes.fromhex(token[: len(token) // 2 * 2]))):
             yield said
         return
-    whole = re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
+    whole = token if token.isalnum() else re.sub(r"\\+n|\s", "", token).replace("-", "+").replace("_", "/")
     for body in whole.split("="):  # lines that each end with the sign were encoded one by one
         for shift in range(4 if "/" in body or "+" in body else 1):
             rest = body[shift:]
-            if said := _readable(base64.b64decode(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
+            if said := _readable(binascii.a2b_base64(rest[: len(rest) - (len(rest) % 4 == 1)] + "===")):
                 yield said
 
 
@@ -187,4 +181,4 @@ def _readable(data: bytes) -> str:
     return "\n".join(part.decode("ascii") for part in _READABLE.findall(data))
 
 
-VIEWS: tuple[Look, ...] = (visible, unescaped, unmarked, percent_decoded)
+VIEWS: tuple[Look, ...] = (visible, decoded_signs)

@@ -69,6 +69,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 _PATH_LIKE = re.compile(r"[\w.@~-]*(?:/[\w.@~+-]*)+|[\w-]+(?:\.[\w-]+)+")
 _COMMAND_WORD = re.compile(r"(?:^|&&|\|\||[|;(]|\$\()\s*(?:sudo\s+)?\S+|(?<=\s)-m\s+\S+|(?<=\s)--?[\w-]+")
 _SLOT = re.compile(r"<[^<>]{1,80}>")
+# An argument that is an id even if it stands nowhere else: capitals and digits; behind a tool's name, a letter and
+# digits. The value of an option, such as `--select E501`, is the program's.
+_LONE_ID = re.compile(
+    r"(?<=\s)#?(?!(?:ISO|RFC|UTF|SHA|UTC|HTTP|TLS|CVE|PEP|MD|AES|RSA)[-\d])[A-Z]{1,6}[-_]?\d{2,}[A-Z\d-]*(?![\w./=-])"
+)
+_LONE_ID_OF_TOOL = re.compile(r"(?<=\s)(?:#?[A-Z]{1,6}[-_]?\d[A-Z\d-]*|[a-z]?\d{3,})(?![\w./=-])")
+_TOOL_NAME = re.compile(r"\s*[a-z]+(?:_[a-z]+)+\s")
+_OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]*\s+$")
 _UNCOMMON = re.compile(r"(?<![\w<./-])[a-z]{2,20}(?: [a-z]{2,20})+(?![\w>./(-])")
 
 
@@ -118,7 +126,7 @@ class Shown:
     def command(self, text: str, /) -> str:
         """`text` without values, where it does something: program, options, controls and paths stay."""
         known = _TOKEN.sub(self._seen_earlier, self._named(_QUOTED.sub(self._quoted, text)))
-        return self._without_words_of_task(self.values.mask(known, level="command"))
+        return _without_lone_ids(self._without_words_of_task(self.values.mask(known, level="command")))
 
     def _named(self, text: str) -> str:
         return _TOKEN.sub(lambda m: self.names.get(m[0], m[0]), text) if self.names else text
@@ -148,14 +156,16 @@ class Shown:
         told += [
             (m.start(), m.end(), f"<word from {REQUEST}>")
             for m in _WORD.finditer(text)
-            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self._asked(m[0]) and not _inside(m, kept)
+            if len(m[0]) > 3 and not is_ordinary(m[0].lower()) and self.values.in_request(m[0]) and not _inside(m, kept)
         ]
         for start, end, slot in sorted(told, reverse=True):
             text = text[:start] + slot + text[end:]
         return text
 
-    def _asked(self, word: str) -> bool:
-        return f" {' '.join(token for token, _, _ in tokens(word))} " in self.values.request
+
+def _without_lone_ids(line: str) -> str:
+    ids = _LONE_ID_OF_TOOL if _TOOL_NAME.match(line) else _LONE_ID
+    return ids.sub(lambda m: m[0] if _OPTION_BEFORE.search(line, max(0, m.start() - 60), m.start()) else "<id>", line)
 
 
 def _inside(match: re.Match[str], spans: Sequence[tuple[int, int]]) -> bool:

@@ -6,12 +6,13 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Any, Final
 
-from lessonbank.errors import NotFound
+from lessonbank.errors import NotFound, StoreDamaged
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, moment
 from lessonbank.types import Counts, Experience, JournalEntry, Recall, Settle, Settlement, Trajectory
 
+from ._checks import checksum
 from ._rows import AMONG_IDS, among_ids, entry_of, experience_at, find_scope, sequence_of
 
 # Sorted without the records: LIMIT keeps SQLite from sorting what is joined to it, too.
@@ -122,8 +123,10 @@ def scopes(connection: sqlite3.Connection, /) -> list[str]:
 
 
 def setting(connection: sqlite3.Connection, key: str, /) -> str | None:
-    """A choice kept with the file."""
-    row = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
+    """A choice kept with the file. Raises StoreDamaged."""
+    row = connection.execute("SELECT value, sum FROM settings WHERE key = ?", (key,)).fetchone()
+    if row and row[1] != checksum(key, row[0]):
+        raise StoreDamaged(f"the setting {key!r} is not what was written")
     return row[0] if row else None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from typing import Final
 
 from lessonbank.stores._packing import unpacked
@@ -119,7 +118,8 @@ def named(
         sequence = sequence_of(number)
         if isinstance(entry, Rollback):
             jumps[sequence] = entry.to
-            past = (given[s] for s in chain.from_iterable(live(jumps, sequence)) if s in given)
+            spans = live(jumps, sequence)
+            past = (known for at, known in given.items() if any(at in span for span in spans))
             holders = {lesson: holder for holder, lessons in past for lesson in lessons}
         whole, part = wrote(entry, holders)
         if isinstance(entry, Add | Replace | Merge):

@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 from lessonbank._batches import batches
 from lessonbank.errors import StoreDamaged
@@ -38,7 +37,7 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     check_target(rollback, sequence=scope.sequence)
     jumps = _rollbacks(connection, scope)
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
-    if set(chain(*now)) != set(chain(*then)):
+    if now != then:
         change_over(connection, scope, batch.scope, then)
     return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
 

@@ -166,9 +166,9 @@ def _put_experiences(connection: sqlite3.Connection, wreck: Wreck) -> None:
         if key not in numbers:
             numbers[key], free = free, free + 1
         connection.execute(
-            "INSERT INTO experiences (number, scope, created_at, active, words, entry, id)"
-            " VALUES (?, ?, 0, 0, 0, ?, ?)",
-            (numbers[key], -key[0], entry, key[1]),
+            "INSERT INTO experiences (number, scope, created_at, active, words, entry, id, sum)"
+            " VALUES (?, ?, 0, 0, 0, ?, ?, ?)",
+            (numbers[key], -key[0], entry, key[1], checksum(numbers[key], entry)),
         )
 
 

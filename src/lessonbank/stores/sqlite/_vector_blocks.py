@@ -48,7 +48,7 @@ def place(
     if len(ids) < FRESH:
         connection.executemany(
             "INSERT OR REPLACE INTO fresh (space, key, revision, vector, sum) VALUES (?, ?, ?, ?, ?)",
-            [(space.number, key, revision, vector, checksum(key, vector)) for key, vector in placed],
+            [(space.number, key, revision, vector, checksum(space.number, key, vector)) for key, vector in placed],
         )
         placed = iter(())
     if revision // FRESH > space.revision // FRESH:
@@ -62,13 +62,13 @@ def join(connection: sqlite3.Connection, space: int, more: Iterable[tuple[int, b
     connection.execute("DELETE FROM fresh WHERE space = ?", (space,))
     connection.executemany(
         "INSERT INTO blocks (space, keys, vectors, sum) VALUES (?, ?, ?, ?)",
-        ((space, *_block(part, b"".join(every[key] for key in part))) for part in _batches(sorted(every))),
+        ((space, *_block(space, part, b"".join(every[key] for key in part))) for part in _batches(sorted(every))),
     )
 
 
-def _block(keys: Sequence[int], vectors: bytes) -> tuple[bytes, bytes, int]:
+def _block(space: int, keys: Sequence[int], vectors: bytes) -> tuple[bytes, bytes, int]:
     packed = keys_to_blob(keys)
-    return packed, vectors, checksum(packed, vectors)
+    return packed, vectors, checksum(space, packed, vectors)
 
 
 def _batches(keys: Sequence[int]) -> Iterable[Sequence[int]]:
@@ -133,10 +133,11 @@ def _shrink(connection: sqlite3.Connection, block: int, keys: Sequence[int], lef
     if not keys:
         connection.execute("DELETE FROM blocks WHERE number = ?", (block,))
         return
-    (vectors,) = connection.execute("SELECT vectors FROM blocks WHERE number = ?", (block,)).fetchone()
+    sql = "SELECT space, vectors FROM blocks WHERE number = ?"
+    space, vectors = connection.execute(sql, (block,)).fetchone()
     connection.execute(
         "UPDATE blocks SET keys = ?, vectors = ?, sum = ? WHERE number = ?",
-        (*_block(keys, b"".join(vectors[at * size : at * size + size] for at in left)), block),
+        (*_block(space, keys, b"".join(vectors[at * size : at * size + size] for at in left)), block),
     )
 
 
@@ -186,14 +187,14 @@ def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) ->
         (space, size),
     )
     for keys, vectors, kept in blocks:
-        if kept != checksum(keys, vectors):
+        if kept != checksum(space, keys, vectors):
             continue
         for at, key in enumerate(keys_from_blob(keys).tolist()):
             yield key, vectors[at * size : at * size + size]
     fresh = connection.execute(
         "SELECT key, vector, sum FROM fresh WHERE space = ? AND length(vector) = ?", (space, size)
     )
-    yield from ((key, vector) for key, vector, kept in fresh if kept == checksum(key, vector))
+    yield from ((key, vector) for key, vector, kept in fresh if kept == checksum(space, key, vector))
 
 
 def _made(connection: sqlite3.Connection, scope: ScopeRow, name: str, *, dimensions: int) -> SpaceRow:

@@ -71,8 +71,9 @@ _FAULTS: Final = {
         " + (SELECT count(*) FROM blocks b LEFT JOIN spaces s ON s.number = b.space"
         " WHERE length(b.vectors) * 8 IS NOT length(b.keys) * (4 + 2 * s.dimensions))"
     ),
+    "word index does not say how far it goes": "SELECT count(*) <> 1 OR min(upto) < 0 FROM indexed",
     "runs have the wrong pending mark": (
-        "SELECT count(*) FROM trajectories t WHERE t.pending = EXISTS (SELECT 1 FROM attempts a"
+        "SELECT count(*) FROM trajectories t WHERE t.pending <> NOT EXISTS (SELECT 1 FROM attempts a"
         " WHERE a.scope = t.scope AND a.trajectory = t.id AND a.waiting = 0)"
     ),
 }
@@ -83,8 +84,12 @@ _SUMS: Final = {
     "journal entries do not have the time or the writer that was written": (
         "SELECT sum, number, at, writer FROM journal",
     ),
+    "experiences do not name the journal entry that wrote them": ("SELECT sum, number, entry FROM experiences",),
     "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
-    "vectors are not what was written": ("SELECT sum, key, vector FROM fresh", "SELECT sum, keys, vectors FROM blocks"),
+    "vectors are not what was written": (
+        "SELECT sum, space, key, vector FROM fresh",
+        "SELECT sum, space, keys, vectors FROM blocks",
+    ),
     "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
     "settings are not what was written": ("SELECT sum, key, value FROM settings",),
 }
@@ -234,9 +239,9 @@ def _read_journal(connection: sqlite3.Connection, scope: int, found: Counter[str
         elif isinstance(entry, Settle):
             settled[entry.settlement.recall_id] = number
     (last,) = connection.execute("SELECT sequence FROM scopes WHERE number = ?", (scope,)).fetchone()
-    in_force = set(chain.from_iterable(live(jumps, last)))
+    spans = live(jumps, last)
     rows = connection.execute("SELECT id, 1 FROM experiences WHERE scope = ?", (scope,))
-    wrong = _unlike(dict(rows), {id: 1 for sequence, id in held.items() if sequence in in_force})
+    wrong = _unlike(dict(rows), {id: 1 for at, id in held.items() if any(at in span for span in spans)})
     found[_MISSING] += len(wrong | {id for id in held.values() if id not in ids})
     rows = connection.execute("SELECT recall, entry FROM settlements WHERE scope = ?", (scope,))
     found[_UNSETTLED] += len(_unlike(dict(rows), settled))

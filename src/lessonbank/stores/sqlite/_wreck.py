@@ -128,7 +128,7 @@ class Wreck:
     def _experience(self, number: int, row: dict[str, Any]) -> None:
         self.named["experiences"].setdefault((row["scope"], row["id"]), number)
         record = _record(Experience, row["record"]) if row["record"] is not None else None
-        if record is None or record.id == row["id"]:
+        if row["sum"] == checksum(number, row["entry"]) and (record is None or record.id == row["id"]):
             self.experiences.setdefault(number, Kept(row["scope"], row["id"], row["entry"], record))
 
     def _run(self, number: int, row: dict[str, Any]) -> None:

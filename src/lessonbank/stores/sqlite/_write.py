@@ -342,7 +342,9 @@ def _put(
         experience, (entry, whole) = written.experiences[id], written.entries[id]
         record = None if whole else packed(experience.model_dump_json())
         at = microseconds(experience.created_at)
-        return at, _shows(experience), lengths[id], entry, record, numbers[id], scope.number, id
+        number = numbers[id]
+        columns = at, _shows(experience), lengths[id], entry, record
+        return *columns, checksum(number, entry), number, scope.number, id
 
     # Rows are made one by one, as they are asked for: many that are held at once are much to look through for Python.
     if old:
@@ -363,12 +365,12 @@ def _shows(experience: Experience) -> bool:
 
 
 _UPDATE: Final = (
-    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?"
+    "UPDATE experiences SET created_at = ?, active = ?, words = ?, entry = ?, record = ?, sum = ?"
     " WHERE number = ? AND scope = ? AND id = ?"
 )
 _INSERT: Final = (
-    "INSERT INTO experiences (created_at, active, words, entry, record, number, scope, id)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO experiences (created_at, active, words, entry, record, sum, number, scope, id)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 

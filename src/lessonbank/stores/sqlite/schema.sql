@@ -35,6 +35,7 @@ CREATE TABLE experiences (
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
     record BLOB,                           -- packed; null where the journal entry holds it as it is
+    sum INTEGER NOT NULL,                  -- of number and entry
     UNIQUE (scope, id)
 ) STRICT;
 CREATE TABLE tasks (
@@ -142,7 +143,7 @@ CREATE TABLE fresh (
     key INTEGER NOT NULL,                  -- the experience's number * 4096, plus the place of a lesson
     revision INTEGER NOT NULL,
     vector BLOB NOT NULL,                  -- see to_blobs in _vectors.py
-    sum INTEGER NOT NULL,                  -- of key and vector
+    sum INTEGER NOT NULL,                  -- of space, key and vector
     PRIMARY KEY (space, key)
 ) WITHOUT ROWID, STRICT;
 CREATE TABLE blocks (
@@ -150,7 +151,7 @@ CREATE TABLE blocks (
     space INTEGER NOT NULL,
     keys BLOB NOT NULL,
     vectors BLOB NOT NULL,
-    sum INTEGER NOT NULL                   -- of both
+    sum INTEGER NOT NULL                   -- of space, keys and vectors
 ) STRICT;
 CREATE INDEX blocks_by_space ON blocks (space);
 
