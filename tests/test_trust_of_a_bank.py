@@ -476,8 +476,10 @@ async def test_an_approval_names_lessons_that_there_are_and_that_need_it() -> No
                 await call
         assert await states(bank) == ["probation"]
         await bank.lessons.approve(id, by="ana")
+        await bank.lessons.approve(id, by="ana")  # again: it answers a proposal to retire the lesson
+        await bank.lessons.quarantine(id, reason="x")
         with pytest.raises(Conflict):
-            await bank.lessons.approve(id, by="ana")
+            await bank.lessons.quarantine(id, reason="x")
 
 
 async def test_an_approval_is_undone_by_a_rollback_and_its_undoing_too() -> None:

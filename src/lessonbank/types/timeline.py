@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import TypeAlias
 
@@ -138,7 +138,7 @@ def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -
             arrivals.setdefault(entry.entry.experience.id, entry.sequence)
     in_force = frozenset(chain.from_iterable(live(rollbacks_of(past), sequence)))
     found = folded(entry.entry for entry in past if entry.sequence in in_force)
-    order = sorted(found.values(), key=lambda e: (_instant(e.created_at), arrivals[e.id]))
+    order = sorted(found.values(), key=lambda e: (e.created_at, arrivals[e.id]))
     return State(scope=scope, sequence=sequence, experiences=tuple(order))
 
 
