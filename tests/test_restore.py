@@ -79,6 +79,7 @@ def test_a_backup_copied_over_a_crashed_bank_is_refused_before_anything_is_writt
     assert files(tmp_path) == before
 
 
+@pytest.mark.full
 def test_an_older_copy_made_by_hand_is_refused_beside_a_later_log(tmp_path: Path) -> None:
     path, copy = tmp_path / "bank.db", tmp_path / "copy.db"
     with connect(path) as bank:
@@ -92,6 +93,7 @@ def test_an_older_copy_made_by_hand_is_refused_beside_a_later_log(tmp_path: Path
         connect(copy)
 
 
+@pytest.mark.full
 def test_a_copy_made_right_before_the_log_began_is_brought_up_to_date_by_it(tmp_path: Path) -> None:
     """This is what a crash leaves: SQLite may apply the log, and nothing is lost or mixed."""
     path, copy = tmp_path / "bank.db", tmp_path / "copy.db"
@@ -106,7 +108,13 @@ def test_a_copy_made_right_before_the_log_began_is_brought_up_to_date_by_it(tmp_
         assert bank.admin.verify() == ()
 
 
-@pytest.mark.parametrize("copied", ["crashed", "copied over by hand", "damaged", "closed", "missing"])
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "crashed",
+        *(pytest.param(how, marks=pytest.mark.full) for how in ("copied over by hand", "damaged", "closed", "missing")),
+    ],
+)
 def test_restore_puts_the_backup_in_place_and_keeps_what_was_there(tmp_path: Path, copied: str) -> None:
     path = tmp_path / "bank.db"
     backup = crashed(path)
@@ -169,6 +177,7 @@ def test_restore_refuses_while_another_process_has_the_bank_open(tmp_path: Path)
     assert lessonbank.restore(backup, path).before is not None
 
 
+@pytest.mark.full
 def test_an_unsound_backup_replaces_nothing(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     backup = crashed(path)
@@ -181,6 +190,7 @@ def test_an_unsound_backup_replaces_nothing(tmp_path: Path) -> None:
     assert files(tmp_path) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("backup", "bank", "sentence"),
     [
@@ -206,8 +216,8 @@ USES: dict[str, Callable[[ReasoningBank], object]] = {
 }
 
 
-@pytest.mark.parametrize("log", ["with a log", "without a log"])
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("log", ["with a log", pytest.param("without a log", marks=pytest.mark.full)])
+@pytest.mark.parametrize("use", ["write", *(pytest.param(use, marks=pytest.mark.full) for use in ("read", "retrieve"))])
 def test_a_backup_copied_over_an_open_bank_is_neither_read_nor_written_to(tmp_path: Path, use: str, log: str) -> None:
     path, backup = tmp_path / "bank.db", tmp_path / "backup.db"
     with connect(path) as bank:

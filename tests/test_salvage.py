@@ -183,6 +183,7 @@ def test_a_lost_change_does_not_bring_back_what_it_took_away(sound: Path, tmp_pa
         assert any(e.writer == "salvage" and not isinstance(e.entry, Missing) for e in journal)
 
 
+@pytest.mark.full
 def test_without_its_tables_a_bank_comes_back_from_the_journal(sound: Path, tmp_path: Path) -> None:
     path, before = copied(sound, tmp_path), contents(sound)
     journal = pages_with(path, *entries(sound))
@@ -191,6 +192,7 @@ def test_without_its_tables_a_bank_comes_back_from_the_journal(sound: Path, tmp_
     assert check(found, before) == set()
 
 
+@pytest.mark.full
 def test_without_the_journal_its_tables_name_what_is_lost(sound: Path, tmp_path: Path) -> None:
     path, before = copied(sound, tmp_path), contents(sound)
     wiped(path, *pages_with(path, *entries(sound)))
@@ -216,6 +218,7 @@ def test_the_log_that_a_crash_left_is_read_too(tmp_path: Path) -> None:
     assert path.with_name("bank.db-wal").exists()
 
 
+@pytest.mark.full
 def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> None:
     path, running = copied(sound, tmp_path), tmp_path / "running.db"
     with connect(running) as bank:
@@ -226,6 +229,7 @@ def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> N
     assert check(found, contents(sound)) == set()
 
 
+@pytest.mark.full
 def test_what_was_learned_on_a_damaged_file_comes_back(sound: Path, tmp_path: Path) -> None:
     before = contents(sound)
     path = copied(sound, tmp_path)
@@ -263,6 +267,7 @@ def test_a_lesson_that_is_not_what_was_written_is_not_read_and_nothing_is_writte
     assert not (tmp_path / "export.jsonl").exists()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "sql",
     [
@@ -308,6 +313,7 @@ def test_salvage_says_what_is_wrong_with_its_arguments(sound: Path, tmp_path: Pa
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.full
 def test_a_retired_lesson_stays_retired_wherever_it_is_read(sound: Path, tmp_path: Path) -> None:
     path = copied(sound, tmp_path)
     with connect(path) as bank:
