@@ -12,7 +12,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
-from lessonbank.errors import LessonbankError, NotFound, UsageError
+from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
