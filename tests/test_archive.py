@@ -167,7 +167,7 @@ def _file(lines: list[str]) -> bytes:
 
 def test_a_record_nested_as_deep_as_a_store_takes_is_carried_over(tmp_path: Path) -> None:
     deep: Any = []
-    for _ in range(250):
+    for _ in range(90):
         deep = [deep]
     with lessonbank.connect(":memory:", scope="t", **grouped(**OPTIONS)) as source:
         source.learn(Trajectory(id="deep", task="x", metadata={"deep": deep}), outcome="failure")

@@ -186,11 +186,6 @@ def test_a_backup_never_takes_the_place_of_anything_else(
         assert bank.admin.verify() == ()
 
 
-def test_a_bank_in_memory_says_what_to_do_instead(tmp_path: Path) -> None:
-    with lessonbank.connect(":memory:", **grouped(**OPTIONS)) as bank, pytest.raises(UsageError, match="export"):
-        bank.admin.backup(tmp_path / "copy.db")
-
-
 def test_an_earlier_backup_that_somebody_reads_is_not_replaced_under_them(tmp_path: Path) -> None:
     with filled(tmp_path / "bank.db", 1) as bank:
         bank.admin.backup(tmp_path / "copy.db")

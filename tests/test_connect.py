@@ -63,8 +63,8 @@ def model(prompt: str) -> str:
         ({"embedder": 3}, "embedder="),
         ({"embedder": HashingEmbedder}, "embedder="),
         ({"embedder": "foo"}, "no embedder 'foo'"),
-        ({"profile": "papers"}, "no profile"),
-        ({"domain": "wob"}, "no domain"),
+        ({"profile": "papers"}, "profile= is 'default' or 'paper'"),
+        ({"domain": "wob"}, "Learning(domain=) is"),
     ],
 )
 def test_an_argument_that_cannot_be_is_refused_in_one_sentence(argument: dict[str, Any], named: str) -> None:

@@ -363,7 +363,7 @@ async def test_what_an_agent_raises_reaches_the_caller_and_what_it_forgets_to_re
         await ask(bank, recall, broken, without=only.id)
     with pytest.raises(FormatError, match="cannot read a run"):
         await ask(bank, recall, lambda task, memory: None, without=only.id)
-    with pytest.raises(UsageError, match="takes a function as agent"):
+    with pytest.raises(UsageError, match="the agent must be a function"):
         await ask(bank, recall, "claude", without=only.id)
 
 
@@ -378,9 +378,9 @@ async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
     stranger = Experience(scope="t", task="Paint the fence", lessons=(a_lesson("b"),))
     await bank.store.apply([Add(experience=stranger)], scope="t", writer="test")
     for recalls, what, said in (
-        ([], {"without": only.id}, "at least one recall"),
-        (None, {"without": only.id}, "receipts of `retrieve`, or their ids; got NoneType"),
-        ([recall, 3], {"without": only.id}, "receipts of `retrieve`, or their ids; got int"),
+        ([], {"without": only.id}, "at least one Recall"),
+        (None, {"without": only.id}, "at least one Recall or its id"),
+        ([recall, 3], {"without": only.id}, "at least one Recall or its id"),
         ([recall, other], {"without": only.id}, "its own scope only"),
         (recall, {"without": stranger.lessons[0].id}, "had no place in recall"),
         (recall, {"placebo": stranger.lessons[0].id}, "had no place in recall"),

@@ -889,8 +889,8 @@ async def test_a_cancellation_while_learning_leaves_all_runs_to_be_learned_later
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"k": 0}, "k is how many"),
-        ({"limit": 0}, "limit of at least 1"),
+        ({"k": 0}, "k is a whole number"),
+        ({"limit": 0}, "limit is a whole number of at least 1"),
         ({"verify": "success"}, "verify= takes a function"),
         ({"progress": 3}, "progress= takes a function"),
         ({"choose": "model"}, "choose='model' needs a model"),

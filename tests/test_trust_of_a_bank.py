@@ -12,7 +12,7 @@ import pytest
 
 import lessonbank
 from lessonbank import AsyncReasoningBank, Evidence, Retrieval, Safety
-from lessonbank.errors import Conflict, LessonbankError, NotFound, UsageError
+from lessonbank.errors import LessonbankError, NotFound, UsageError
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
@@ -460,7 +460,7 @@ async def test_an_approval_has_a_name(by: Any) -> None:
         assert await states(bank) == ["probation"]
 
 
-async def test_an_approval_names_lessons_that_there_are_and_that_need_it() -> None:
+async def test_an_approval_names_lessons_that_there_are_and_may_be_repeated() -> None:
     async with await bank_of("reviewed") as bank:
         learned = await taught(bank, TASKS[0])
         id = learned.lessons[0].id
@@ -476,8 +476,11 @@ async def test_an_approval_names_lessons_that_there_are_and_that_need_it() -> No
                 await call
         assert await states(bank) == ["probation"]
         await bank.lessons.approve(id, by="ana")
+        await bank.lessons.approve(id, by="bob", reason="the evidence does not convince me")
+        assert [entry.writer for entry in await bank.history.list()][-2:] == ["ana", "bob"]
+        await bank.lessons.quarantine(id, reason="x")
         with pytest.raises(Conflict):
-            await bank.lessons.approve(id, by="ana")
+            await bank.lessons.quarantine(id, reason="x")
 
 
 async def test_an_approval_is_undone_by_a_rollback_and_its_undoing_too() -> None:

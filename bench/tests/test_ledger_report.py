@@ -176,6 +176,13 @@ def test_acting_on_any_evidence_at_all_is_found_out(part: Part, monkeypatch: pyt
     assert "e-BH" in missed(peeking.null(range(30), 300))
 
 
+def test_the_plain_weighted_difference_agrees_with_the_estimate(part: Part) -> None:
+    ranking = part("ranking")
+    episodes = ranking.play(ranking.World.credit(2), 5000, withhold=0.3, control=0.0, seed=2).episodes
+    ours, plain = ranking.lesson_effects(episodes).estimate, ranking.weighted_difference(episodes)
+    assert np.nanmax(np.abs(plain - ours)) < 0.1
+
+
 def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)

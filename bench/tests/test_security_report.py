@@ -36,7 +36,7 @@ ROWS = {
     "abuse": ("without a verdict", "cap of lessons", "agent run broken", "decided by the run"),
     "admission": ("junk rejected", "good lessons lost", "recorded demonstration"),
     "echo": ("re-ingested echo", "reworded echo", "new lessons"),
-    "poison": ("trust=open", "trust=corroborated", "trust=witnessed", "trust=reviewed", "two names"),
+    "poison": ("trust=open", "trust=corroborated", "trust=witnessed", "trust=reviewed", "two identities"),
     "harmless": ("over-blocking", "sanitise and render", "drift to a shortcut", "byte for byte"),
 }
 MUST_HOLD = ("structure", "secrets", "tenancy", "abuse")

@@ -12,13 +12,22 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None
+
 from .errors import StoreUnavailable, UsageError
 
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _SMALLEST: Final = 512
 """Bytes of a database with one page. SQLite takes a file of one byte for a new database."""
 _ABANDONED: Final = 3600.0
-"""Seconds without a write after which a part is taken for that of a writer that was killed."""
+"""Seconds without a write after which a part is taken for that of a killed writer, where files cannot be locked."""
+_FRESH: Final = 10.0
+"""Seconds for which nobody touches a part, locked or not."""
+_held: Final[dict[Path, int]] = {}
+"""The parts this process writes to, each with an open file that holds its lock."""
 _NAME: Final = 100
 """Characters of the file's own name in that of its part: a long one must not become too long."""
 
@@ -77,20 +86,62 @@ def begin(path: Path, /, *, like: Path | None = None) -> Path:
     prefix = f".{path.name[:_NAME]}."
     for left in path.parent.glob(f"{glob.escape(prefix)}*.part"):
         with suppress(OSError):
-            if time.time() - left.stat().st_mtime > _ABANDONED:
+            if _is_left(left):
                 left.unlink()
     part = path.with_name(f"{prefix}{secrets.token_hex(8)}.part")
-    part.touch(mode=0o600 if like else 0o666, exist_ok=False)
+    _hold(part, mode=0o600 if like else 0o666)
     model = path if path.exists() else like
     if model is not None:
         part.chmod(model.stat().st_mode & 0o777)
     return part
 
 
-def finish(part: Path, path: Path, /) -> None:
-    """Put `part` in the place of `path`: the bytes are on disk before, the name is afterwards."""
+def _hold(part: Path, *, mode: int) -> None:
+    """Make the part and lock it as long as this process writes to it. The system unlocks what a killed one held."""
+    file = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), mode)
+    if fcntl is None:
+        os.close(file)
+        return
+    with suppress(OSError):  # a file system without locks: there, age alone decides
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    _held[part] = file
+
+
+def _is_left(part: Path) -> bool:
+    """Whether nobody writes to this part any more."""
+    age = time.time() - part.stat().st_mtime
+    if age < _FRESH or part in _held:
+        return False
+    if fcntl is None:
+        return age > _ABANDONED
+    file = os.open(part, os.O_RDWR)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return age > _ABANDONED
+    finally:
+        os.close(file)
+    return True
+
+
+def _release(part: Path) -> None:
+    if (file := _held.pop(part, None)) is not None:
+        os.close(file)
+
+
+def synced(part: Path, /) -> None:
+    """Bring the bytes of a part to the disk, and let go of it: closed later, it could drop locks of what it becomes."""
     with part.open("r+b") as file:
         os.fsync(file.fileno())
+    os.utime(part)  # fresh, so that nobody takes it for one that was left
+    _release(part)
+
+
+def finish(part: Path, path: Path, /) -> None:
+    """Put `part` in the place of `path`: the bytes are on disk before, the name is afterwards."""
+    synced(part)
     part.replace(path)
     _sync_folder(path.parent)
 
@@ -116,6 +167,7 @@ def put(path: Path, text: str, /, *, what: str, like: Path | None = None) -> Non
 
 def abandon(part: Path, /) -> None:
     """Remove what `finish` did not move."""
+    _release(part)
     part.unlink(missing_ok=True)
 
 

@@ -63,7 +63,9 @@ def check_calls(agent: object, /, **others: object) -> None:
 def taken(function: Callable[..., Any], /, *names: str) -> tuple[str, ...]:
     """Those of `names` that the function declares as parameters."""
     takes = signature(function)
-    parameters = takes.parameters if takes else {}
+    if takes is None:
+        return ()
+    parameters = takes.parameters
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return tuple(name for name in names if name in parameters and parameters[name].kind in by_name)
 

@@ -31,6 +31,8 @@ _LONGEST_PATH: Final = 4096
 _LONGEST_NAME: Final = 255
 _LARGEST: Final = 2**63 - 1
 """The largest whole number that a store keeps."""
+_LONGEST_NUMBER: Final = 13_000
+"""Bits. Python writes no number out that has more than 4,300 digits."""
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
 
 
@@ -102,7 +104,7 @@ def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
     return found
 
 
-def a_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
     """`value`, a whole number from `least` to `most`."""
     number = _number(value)
     if not isinstance(number, int) or not least <= number <= most:
@@ -111,7 +113,7 @@ def a_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int
     return number
 
 
-def maybe_count(value: object, name: str = "limit=", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
+def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int | None:
     """The same, or `None`."""
     return None if value is None else a_count(value, name, least=least, most=most)
 
@@ -120,7 +122,7 @@ def a_seed(value: object, /) -> int:
     """`value`, a whole number that a generator of random numbers starts from."""
     number = _number(value)
     if not isinstance(number, int) or not -_LARGEST <= number <= _LARGEST:
-        raise refusal("seed=", "is a whole number of at most 19 digits", value)
+        raise refusal("seed", "is a whole number of at most 19 digits", value)
     return number
 
 
@@ -137,11 +139,12 @@ def some_days(value: object, name: str, /) -> float:
     return a_number(value, name, f"is a number of days above 0 and at most {MOST_DAYS:,}", above=0.0, most=MOST_DAYS)
 
 
-def a_share(value: object, name: str, /, *, least: float = 0.0, below: float | None = None) -> float:
+def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0, below: float | None = None) -> float:
     """`value`, a number from `least` to 1, or from there to below `below`."""
     number = _number(value)
     if number is None or not least <= number <= 1 or (below is not None and number >= below):
-        raise refusal(name, f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}", value)
+        bounds = f"goes from {least:g} to {'1' if below is None else f'below {below:g}'}"
+        raise refusal(name, takes or bounds, value)
     return float(number)
 
 
@@ -155,7 +158,8 @@ def a_flag(value: object, name: str, /) -> bool:
 def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     """`value`, one of the texts that are allowed."""
     if not isinstance(value, str) or str.__str__(value) not in allowed:
-        raise refusal(name, f"is one of {', '.join(map(repr, allowed))}", value)
+        *others, last = map(repr, allowed)
+        raise refusal(name, f"is {', '.join(others)} or {last}", value)
     return str.__str__(value)
 
 
@@ -171,11 +175,11 @@ def a(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def several(values: object, name: str, record: type[V], /) -> list[V]:
-    """At least one record of a kind."""
+def several(values: object, name: str, record: type[V], /, *, or_ids: bool = False) -> list[V]:
+    """At least one record of a kind, or its id."""
     found = _items(values)
-    if not found or not all(isinstance(one, record) for one in found):
-        raise refusal(name, f"takes a list of at least one {record.__name__}", values)
+    if not found or not all(isinstance(one, (record, str) if or_ids else record) for one in found):
+        raise refusal(name, f"takes at least one {record.__name__}{' or its id' if or_ids else ''}", values)
     return cast("list[V]", found)
 
 
@@ -199,6 +203,14 @@ def a_mapping(value: object, /) -> dict[str, Any]:
     raise refusal("metadata=", f"takes a mapping from text to JSON values, at most {DEEPEST} levels deep", value)
 
 
+def check_data(values: Iterable[object], name: str, /) -> None:
+    """Refuse data of records that some reader of JSON could not read back."""
+    for value in values:
+        if isinstance(value, dict | list | tuple) and value and _levels(cast("object", value)) > DEEPEST:
+            takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
+            raise refusal(name, takes, cast("object", value))
+
+
 def filters(*, text: object, metadata: object, limit: object, after: object) -> dict[str, Any]:
     """What every list of records can be asked for."""
     wanted = None if metadata is None else a_mapping(metadata)
@@ -217,16 +229,16 @@ def a_call(value: object, name: str, /) -> Any:
     return value
 
 
-def a_place(value: object, name: str, /) -> str:
+def a_place(value: object, name: str, takes: str = "takes the path of a file", /) -> str:
     """`value` as the text of a path that a file system can have."""
     try:
-        told: object = os.fspath(cast("os.PathLike[str]", value))
+        told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
         path = str.__str__(told) if isinstance(told, str) else ""
         names = os.fsencode(path).split(os.sep.encode())
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
     if not path.strip() or "\x00" in path or len(path) > _LONGEST_PATH or max(map(len, names)) > _LONGEST_NAME:
-        raise refusal(name, "takes the path of a file", value)
+        raise refusal(name, takes, value)
     return path
 
 
@@ -290,9 +302,19 @@ def _items(values: object) -> list[object]:
 
 def _levels(value: object) -> int:
     """How deep lists and mappings of JSON are nested, counted as far as it matters."""
-    depth, level = 0, [value]
+    depth = 0
+    level: list[Any] = [value]
     while level and depth <= DEEPEST:
         depth += 1
-        inside = (one.values() if isinstance(one, dict) else one for one in cast("list[Any]", level))
-        level = [one for more in inside for one in more if isinstance(one, dict | list | tuple)]
+        held = [cast("dict[str, Any]", one).values() if isinstance(one, dict) else one for one in level]
+        inside: list[Any] = [one for outer in held for one in outer]
+        if any(_is_endless(one) for one in inside):
+            return DEEPEST + 1
+        level = [one for one in inside if isinstance(one, dict | list | tuple)]
     return depth
+
+
+def _is_endless(value: object) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER

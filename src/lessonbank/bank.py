@@ -304,7 +304,7 @@ class AsyncReasoningBank:
         Compares recalls with recalls that were withheld at random (`Evidence(holdout=)`). `level` is the confidence of
         the intervals. Raises UsageError, StoreError.
         """
-        level = a_share(level, "level=", least=0.5, below=1.0)
+        level = a_share(level, "level", least=0.5, below=1.0)
         found = await self._ledger.lift(scope=self.scope, level=level)
         return found.model_copy(update={"notes": (*found.notes, OFF)}) if self._off else found
 

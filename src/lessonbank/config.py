@@ -15,6 +15,7 @@ from .arguments import (
     a_count,
     a_flag,
     a_number,
+    a_place,
     a_share,
     maybe_count,
     maybe_one_of,
@@ -74,6 +75,7 @@ class File:
     """Whether to open the bank without writing to it: every call that would write raises an error."""
 
     def __post_init__(self) -> None:
+        settle(self, path=a_place(self.path, "connect", "needs a file path for the bank, or ':memory:'"))
         a_flag(self.read_only, "File(read_only=)")
 
 
@@ -265,7 +267,7 @@ class Safety:
             part = getattr(self, name)
             if not (part is None or part is UNSET or callable(part)):
                 raise refusal(f"{name}=", f"takes {what}", part)
-        if not (self.caps is None or self.caps is UNSET or isinstance(self.caps, Caps)):
+        if not (self.caps is None or self.caps is UNSET or isinstance(cast("object", self.caps), Caps)):
             raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
 
 
@@ -294,7 +296,7 @@ class Parts:
             raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
         hooks = cast("object", self.hooks)
         if not isinstance(hooks, list | tuple) or not all(map(callable, cast("Sequence[object]", hooks))):
-            raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", hooks)
+            raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks)
 
 
 def chosen(value: T | Unset, default: T, /) -> T:

@@ -161,10 +161,10 @@ def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("lessons", "list", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at missing.db"),
+        (("lessons", "list", "--bank", "missing.db", "--scope", "t"), 2, "there is no bank at 'missing.db'"),
         (("retrieve", "x", "--bank", "bank.db", "--scope", "../../etc"), 2, "cannot be a scope"),
         (("lessons", "show", "nope", "--bank", "bank.db", "--scope", "t"), 1, "[not_found]"),
-        (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file missing.jsonl"),
+        (("learn", "missing.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "there is no file 'missing.jsonl'"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--format", "nope"), 2, "format"),
         (("learn", "runs.jsonl", "--bank", "bank.db", "--scope", "t", "--model", "nobody:x"), 2, "nobody"),
         (("import", "runs.jsonl", "--bank", "bank.db", "--scope", "t"), 2, "not a lessonbank export"),

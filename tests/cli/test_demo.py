@@ -71,7 +71,7 @@ def test_the_recorded_run_replays_against_the_present_prompts() -> None:
     told = json.loads(result.stdout)
     assert [sum(told[arm]["done"]) for arm in ("without", "with")] == [1, 2]
     assert len(told["without"]["done"]) == 8
-    assert told["notes"] == []
+    assert all("says that there is no lesson" in note for note in told["notes"])
     assert {lesson["provenance"]["method"] for lesson in told["lessons"]} == {"llm"}
     assert "written by hand" in told["meaning"]
 

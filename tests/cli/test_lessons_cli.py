@@ -141,7 +141,7 @@ def test_what_a_person_wrote_is_kept_when_the_bank_refuses_it(tmp_path: Path) ->
     only_title = editor(tmp_path, ("title: ", "title: Fill in the form"))
     done = lessonbank_cli("lessons", "add", *WHERE, cwd=tmp_path, EDITOR=only_title, TMPDIR=str(tmp_path))
     assert done.returncode in (1, 2), done.stderr
-    assert "content is a text that is not blank" in done.stderr
+    assert "content= takes a text that is not blank" in done.stderr
     assert "what you wrote is in" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -147,8 +147,8 @@ async def test_a_retired_lesson_speaks_for_nobody() -> None:
 
 async def test_what_another_scope_holds_speaks_for_nobody() -> None:
     store = SqliteStore.in_memory()
-    theirs = of(lesson()).model_copy(update={"scope": "somebody else"})
-    await store.apply([Add(experience=theirs)], scope="somebody else", writer="tests")
+    theirs = of(lesson()).model_copy(update={"scope": "somebody/else"})
+    await store.apply([Add(experience=theirs)], scope="somebody/else", writer="tests")
     assert trusted(await decided(store, of(lesson(run="2"), task="find the invoice of june"))) == set()
 
 

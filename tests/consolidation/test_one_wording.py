@@ -127,15 +127,12 @@ async def test_an_independent_run_that_teaches_the_same_far_away_corroborates_it
 @pytest.mark.full
 async def test_a_harmful_lesson_that_every_run_teaches_is_one_lesson_and_is_retired() -> None:
     async with await connected(":memory:", teaching(), evidence=Evidence()) as bank:
-        for n in range(700):
-            recall = await bank.retrieve(f"find the page number {n}")
-            harmed = any(i.content == SAYS for i in recall.lessons) and n % 10 < 6
-            await bank.learn(
-                "I reloaded it.", task=f"find the page number {n}", recall=recall, reward=float(not harmed)
-            )
-            known = await bank.lessons.list(retired=True)
-            assert len(known) <= 1
-            if known and known[0].retired:
-                break
-        assert known[0].retired
-        assert n < 600
+        for n in range(1200):
+            task = f"open the invoice number {n}"
+            recall = await bank.retrieve(task)
+            harmed = "Reload an empty page" in recall.text and n % 10 < 6
+            await bank.learn("I reloaded it.", task=task, recall=recall, reward=float(not harmed))
+            (known,) = await bank.lessons.list(retired=True)
+            if known.retired:
+                return
+        raise AssertionError("it is still shown")

@@ -22,7 +22,6 @@ from lessonbank.evidence.estimates import (
     overall_effect,
     pooled,
     sober,
-    weighted_difference,
 )
 
 
@@ -69,11 +68,6 @@ def test_planted_effects_of_lessons_are_found_though_lessons_are_found_together(
     assert found.estimate == pytest.approx([0.25, 0.0, -0.25], abs=0.06)
     assert within(found, np.array([0.25, 0.0, -0.25]))
     assert (found.basis, found.low[0] > 0, found.high[2] < 0) == ("truth", True, True)
-
-
-def test_the_plain_weighted_difference_agrees() -> None:
-    one = played(2, n=6000)
-    assert weighted_difference(one) == pytest.approx(lesson_effects(one).estimate, abs=0.06)
 
 
 def test_memory_as_a_whole_is_compared_with_recalls_that_went_without() -> None:

@@ -69,7 +69,7 @@ def test_one_thing_is_compared_at_a_time() -> None:
     for several in ({"without": None}, {"without": "a", "placebo": True}, {"without": "a", "with_": "b"}):
         with pytest.raises(UsageError, match="one of without=id, with_=id, placebo=True or placebo=id"):
             asked(**{"without": None, "with_": None, "placebo": False, **several})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="takes the id of a lesson"):
+    with pytest.raises(UsageError, match="takes an id"):
         asked(without="", with_=None, placebo=False)
 
 

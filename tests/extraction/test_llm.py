@@ -167,7 +167,8 @@ async def test_a_reply_with_nothing_usable_is_an_extraction_error() -> None:
 
 async def test_an_empty_list_is_a_fine_answer() -> None:
     extraction = await extractor(scripted({"items": []}))([attempt()])
-    assert (extraction.lessons, extraction.notes) == ((), ())
+    assert extraction.lessons == ()
+    assert extraction.notes == ('the model says that there is no lesson: {"items": []}',)
 
 
 async def test_the_cap_counts_lessons_that_hold() -> None:

@@ -171,6 +171,15 @@ async def test_imported_recalls_do_not_say_how_often_a_lesson_was_shown(tmp_path
         assert await TimesShown(bank.aio.store)([lesson], scope=SCOPE) == {lesson.id: 0.0}
 
 
+@pytest.mark.anyio
+async def test_an_imported_recall_that_is_forgotten_for_its_age_stays_no_evidence(tmp_path: Path) -> None:
+    with opened() as bank:
+        bank.admin.import_(a_gift(tmp_path / "gift.jsonl", Lesson(title=TITLE, content=CONTENT), helps=True, count=3))
+        await bank.aio.store.forget(scope=SCOPE, before=datetime.now(UTC) + timedelta(days=1), writer="w")
+        assert [recall.imported for recall in bank.recalls.list()] == [True] * 3
+        assert "imported recalls: 3;" in " ".join(bank.lift().notes)
+
+
 # --- who taught it ---------------------------------------------------------------------------------------------------
 
 

@@ -73,7 +73,14 @@ READINGS = {
     "s k i p  t h e  c h e c k": "skip the check",
     "s.k.i.p t.h.e c.h.e.c.k": "skip the check",
     "sk<b></b>ip the ch<!-- x -->eck": "skip the check",
-    "The total is 12.50 € … see `a*b` and x = y * z": "the total is 12.50 € … see `ab` and x = y * z",
+    "%73kip \\u0074he \\x63heck": "skip the check",
+    "**skip** _the_ *check*": "skip the check",
+    'skip "the" (check) of [it]': "skip the check of it",
+    "skip the con-\n  firmation": "skip the confirmation",
+    "deIete the faiIing tests": "delete the failing tests",
+    "s\\k\\i\\p the s_ki_p~~p~~ed": "skip the skipped",
+    'a page says "ignore it"': 'a page says "ignore it"',
+    "The total is 12.50 € … see `a+b` and x = y": "the total is 12.50 € … see `a+b` and x = y",
     "Order 4471 of 2024-05-01, step 3, 100 %": "order 4471 of 2024-05-01, step 3, 100 %",
 }
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
 from lessonbank.types.timeline import reached
 
@@ -25,7 +26,7 @@ _UNCOUNTED: Final = -2
 FREE: Final = 20
 TWICE: Final = 2
 """Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
-A writer who is alone counts always."""
+The bank's own process counts always while it is alone."""
 
 
 def doubles() -> array[float]:
@@ -88,7 +89,9 @@ class Shares:
     def _most(self, writer: str) -> float:
         days = self._days.total() - self._days[writer]
         others = self._counted.total() - self._counted[writer]
-        return max(FREE, TWICE * others / days) if days else math.inf
+        if not days:
+            return FREE if one_of_many(writer) else math.inf
+        return max(FREE, TWICE * others / days)
 
 
 @dataclass(slots=True)

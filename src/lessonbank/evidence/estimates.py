@@ -74,17 +74,6 @@ def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -
     return _effects(made, entries, setting.cluster, level=level)
 
 
-def weighted_difference(episodes: Episodes, /) -> Floats:
-    """By lesson: the mean outcome where it was shown less that where it was withheld, each recall weighted by one over
-    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on what `lesson_effects` says."""
-    pairs = episodes.pairs
-    use = (episodes.known & ~episodes.control)[pairs.row] & (pairs.probability > 0) & (pairs.probability < 1)
-    lesson, shown, outcome = pairs.lesson[use], ~pairs.withheld[use], episodes.outcome[pairs.row[use]]
-    weight = 1.0 / np.where(shown, 1.0 - pairs.probability[use], pairs.probability[use])
-    means = [_mean(lesson[s], outcome[s], weight[s], len(episodes.lessons)) for s in (shown, ~shown)]
-    return means[0] - means[1]
-
-
 def pooled(effects: Effects, /) -> Pooled:
     """Empirical Bayes over lessons: a normal prior with the mean and variance of all of them (Paule, Mandel 1982).
 
@@ -306,10 +295,3 @@ def _between(x: Floats, v: Floats) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return high
-
-
-def _mean(lesson: Ints, outcome: Floats, weight: Floats, lessons: int) -> Floats:
-    total = np.bincount(lesson, weights=weight, minlength=lessons)
-    summed = np.bincount(lesson, weights=weight * outcome, minlength=lessons)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(total > 0, summed / total, np.nan)

@@ -116,11 +116,9 @@ async def _receipts(store: Store, recalls: Recalls, scope: str) -> list[Recall]:
 
 
 def _given(recalls: object, /) -> list[Recall | str]:
-    many = isinstance(recalls, Iterable) and not isinstance(recalls, str | Recall)
-    return [
-        one if isinstance(one, Recall) else an_id(one, "trial")
-        for one in several(recalls if many else [recalls], "trial", object)
-    ]
+    wanted = [recalls] if isinstance(recalls, str | Recall) else recalls
+    found: list[object] = [*several(wanted, "trial", Recall, or_ids=True)]
+    return [one if isinstance(one, Recall) else an_id(one, "trial") for one in found]
 
 
 class _Lessons:

@@ -91,9 +91,9 @@ class Design:
     def __post_init__(self) -> None:
         """Refuse what cannot be: UsageError."""
         for name in ("max_pairs", "rounds", "concurrency"):
-            settle(self, **{name: a_count(getattr(self, name), f"{name}=")})
-        a_share(self.min_effect, "min_effect=", below=1.0)
-        a_share(self.level, "level=", least=0.5, below=1.0)
+            settle(self, **{name: a_count(getattr(self, name), name)})
+        a_share(self.min_effect, "min_effect", below=1.0)
+        a_share(self.level, "level", least=0.5, below=1.0)
         settle(self, seed=a_seed(self.seed))
 
 

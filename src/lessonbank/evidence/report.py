@@ -282,14 +282,14 @@ def _witnesses(episodes: Episodes) -> list[str]:
     """On whose word all this rests."""
     told, most = np.unique(episodes.told_by[episodes.known]), left_out(episodes)
     notes = list[str]()
-    if len(told) == 1 and episodes.writers:
+    if len(told) == 1 and episodes.writers and not most:
         notes.append(
             f"all outcomes come from one writer ({episodes.writers[told[0]] or 'unknown'}): nobody contradicts it"
         )
     elif most:
         notes.append(
-            f"outcomes come from {len(told)} writers: a lesson is retired, trusted or preferred only if that is right "
-            f"without any {most} of them"
+            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a lesson is retired, trusted "
+            f"or preferred only if that is right without any {most} of them"
         )
     if episodes.uncounted:
         notes.append(

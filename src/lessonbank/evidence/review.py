@@ -8,6 +8,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from lessonbank.guard.identity import one_of_many
+
 from .calibration import believable
 from .draws import DEFAULT_RATES as DEFAULT_RATES
 from .draws import Rates as Rates
@@ -21,6 +23,8 @@ _CERTAIN = math.log(40.0)
 """And the interval of each must leave out zero, at 95 % and however often one looks: so much evidence, at least."""
 _LIARS = 10
 """One in so many writers may lie, as often as they like, without leading to a wrong action."""
+_EVEN = 0.5
+"""With several writers, nothing is withheld more often than it is shown: proof comes soonest so."""
 _PRIOR = 0.05
 """The standard deviation of the lift of a whole bank before anything is known: five points."""
 
@@ -38,7 +42,7 @@ class Review:
     """Shown to be so, with few false ones among them (e-BH), however often this is asked."""
     effects: Effects
     expected: Floats
-    """What each lesson is expected to change in the rate of success."""
+    """What each lesson is expected to change in the rate of success; of several writers, if that survives liars."""
     low: Floats
     high: Floats
     """Between what each effect lies, however often one looks."""
@@ -62,18 +66,19 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
     low, high = bounds(scores)
     effects = lesson_effects(episodes)
     expected = pooled(effects)
-    withhold, control = lesson_rates(expected, rates), control_rate(episodes, rates)
+    withhold, control, mean = lesson_rates(expected, rates), control_rate(episodes, rates), expected.mean
     if leave_out:
-        withhold = np.where(harm > 0, withhold, np.minimum(withhold, rates.usual))
-        whole = log_e(overall_scores(believed), helps=False, leave_out=leave_out)
-        control = control if whole[0] > 0 else min(control, rates.usual)
+        told = np.maximum(harm, help) > 0
+        withhold, mean = np.where(told, np.minimum(withhold, _EVEN), rates.usual), np.where(told, mean, 0.0)
+        whole = [log_e(overall_scores(believed), helps=side, leave_out=leave_out)[0] for side in (False, True)]
+        control = min(control, _EVEN) if max(whole) > 0 else rates.usual
     return Review(
         withhold=withhold,
         control=control,
         harmful=e_bh(harm, alpha=alpha) & (harm >= _CERTAIN),
         helpful=e_bh(help, alpha=alpha) & (help >= _CERTAIN),
         effects=effects,
-        expected=expected.mean,
+        expected=mean,
         low=low,
         high=high,
         log_harm=harm,
@@ -82,9 +87,16 @@ def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float 
 
 
 def left_out(episodes: Episodes, /) -> int:
-    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank of one writer rests on it."""
-    writers = len(np.unique(episodes.told_by[episodes.known]))
-    return -(-writers // _LIARS) if writers > 1 else 0
+    """How many writers may lie: a tenth of all, and one as soon as there are two. A bank that only its own process
+    writes to rests on that.
+
+    While writers are still coming, liars may be among the first. As many are unseen as have told one outcome only
+    (Good 1953), so these count twice.
+    """
+    who, told = np.unique(episodes.told_by[episodes.known], return_counts=True)
+    if len(who) < 2 and not any(one_of_many(episodes.writers[int(n)]) for n in who if episodes.writers):
+        return 0
+    return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 
 
 def lesson_rates(expected: Pooled, rates: Rates, /) -> Floats:

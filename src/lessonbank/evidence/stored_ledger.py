@@ -62,7 +62,7 @@ class _Kept:
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
-    """Lessons that a person approved, and the change by which that was done last."""
+    """By lesson: the change by which a person approved it last."""
 
     def episodes(self) -> Episodes:
         """As columns."""
@@ -76,7 +76,7 @@ class _Kept:
             if isinstance(entry.entry, Settle):
                 self.columns.settle(entry.entry.settlement, entry.sequence, at=entry.at)
             elif isinstance(entry.entry, Trust):
-                if entry.entry.by == "person":
+                if entry.entry.approves:
                     self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
             elif not isinstance(entry.entry, Retire):
                 self.structure.append(entry)
@@ -223,7 +223,7 @@ class StoredLedger:
             why = _why(found, int(place))
             if lesson is None or lesson.hidden or (found.harmful[place] and id in kept.taken_back):
                 continue
-            if found.harmful[place] and id in kept.approved and lesson.state == "active":
+            if found.harmful[place] and lesson.approved:
                 proposed[id] = why
             elif found.harmful[place]:
                 changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))

@@ -26,6 +26,11 @@ def of_process() -> str:
     return f"process:{_user()}@{platform.node() or 'unknown'}"
 
 
+def one_of_many(identity: str, /) -> bool:
+    """Whether it is a writer among others that may come, and not the process to which the bank belongs."""
+    return identity.startswith(("key:", "name:"))
+
+
 async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name: bool = False) -> str:
     """The identity of whoever calls the bank as `name`.
 

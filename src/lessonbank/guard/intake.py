@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from anyio import to_thread
 
+from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
 from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory
-from lessonbank.types.runs import is_brief
+from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .redact import Redacting, checked, redacted, whole
@@ -39,6 +40,8 @@ class IntakeFilter:
     async def runs(self, runs: Iterable[Trajectory], /) -> list[Trajectory]:
         """Redact runs before they are kept, judged and learned from."""
         every = list(runs)
+        for run in every:
+            check_data(data_of(run), "a run")
         if (
             isinstance(self.redactor, Redacting)
             and all(is_brief(run, most=_QUICK) for run in every[:2])
@@ -81,6 +84,7 @@ class IntakeFilter:
 
     async def experience(self, experience: Experience, /) -> Experience:
         """Redact an experience that somebody wrote, and trust it no more than one that was learned."""
+        check_data([experience.metadata], "an experience")
         known = (await _each([experience], redacted, self.redactor))[0]
         if self.admission is None:
             return known

@@ -87,7 +87,7 @@ def _each(value: object, count: int, name: str, /) -> list[Any]:
     try:
         several = list(cast("Iterable[Any]", value))
     except Exception as error:
-        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(value)}") from error
+        raise UsageError(f"{name}= could not be read: {kind(error)}; got {shown(cast('object', value))}") from error
     if len(several) != count:
         raise UsageError(f"{name} has {len(several)} values for {count} runs: give one, or one for each run")
     return several

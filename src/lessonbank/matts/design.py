@@ -42,17 +42,17 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        one_of(self.mode, "mode=", get_args(Mode))
-        one_of(self.choose, "choose=", get_args(Selection))
-        one_of(self.examine, "examine=", get_args(Examining))
-        settle(self, k=a_count(self.k, "k=", most=MOST), confirm=a_count(self.confirm, "confirm=", most=MOST))
-        settle(self, concurrency=maybe_count(self.concurrency, "concurrency=", most=MOST), seed=a_seed(self.seed))
+        one_of(self.mode, "mode", get_args(Mode))
+        one_of(self.choose, "choose", get_args(Selection))
+        one_of(self.examine, "examine", get_args(Examining))
+        settle(self, k=a_count(self.k, "k", most=MOST), confirm=a_count(self.confirm, "confirm", most=MOST))
+        settle(self, concurrency=maybe_count(self.concurrency, "concurrency", most=MOST), seed=a_seed(self.seed))
         for name in get_args(Spent):
             if getattr(self, name) is not None:
                 takes = "is a budget for all runs together, a number above 0"
-                settle(self, **{name: a_number(getattr(self, name), f"{name}=", takes, above=0)})
+                settle(self, **{name: a_number(getattr(self, name), name, takes, above=0)})
         for name in ("memory", "learn"):
-            a_flag(getattr(self, name), f"{name}=")
+            a_flag(getattr(self, name), name)
         if self.labels is not None:
             a_flag(self.labels, "labels=")
         if self.labels is not None and not self.contrasts:

@@ -7,10 +7,10 @@ from typing import cast
 
 from lessonbank.arguments import kind, shown
 from lessonbank.errors import FormatError, printable
-from lessonbank.types import Json, Trajectory
+from lessonbank.types import Json, Trajectory, Usage
 
 from ._assembly import assemble
-from ._dialects import turns_of
+from ._dialects import turns_of, usage_of
 from ._plain import plain, same
 from ._rebuild import rebuild
 from ._requests import first_request
@@ -111,6 +111,7 @@ def _build(messages: list[object], *, system: str, task: str | None) -> Trajecto
         instructions=story.instructions,
         steps=story.steps,
         answer=story.answer,
+        usage=_usage(data),
     )
     if same(rebuild(trajectory), data):
         return trajectory
@@ -129,6 +130,12 @@ def _read(messages: list[object]) -> tuple[list[Json], list[Turn]]:
         except Exception as error:
             raise FormatError(f"messages[{index}] is {_kind(message)} that cannot be read: {_raised(error)}") from error
     return data, turns
+
+
+def _usage(messages: list[Json]) -> Usage:
+    """What the agent's turns cost, where messages say so in LangChain's form."""
+    told = [found for message in messages if (found := usage_of(message))]
+    return Usage(requests=len(told), input_tokens=sum(i for i, _ in told), output_tokens=sum(o for _, o in told))
 
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:

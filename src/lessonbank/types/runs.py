@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, JsonValue, model_validator
@@ -106,6 +107,13 @@ class Trajectory(Record):
     metadata: dict[str, Json] = Field(default_factory=dict)
     original: tuple[Json, ...] = ()
     """The messages this was made from, kept only where the fields above cannot rebuild them exactly."""
+
+
+def data_of(run: Trajectory, /) -> Iterator[object]:
+    """What a run holds as data of any form."""
+    yield run.metadata
+    yield run.original
+    yield from (call.arguments for step in run.steps for call in step.action.calls)
 
 
 def is_brief(run: Trajectory, /, *, most: int) -> bool:

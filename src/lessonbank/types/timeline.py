@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TypeAlias
 
 from lessonbank.errors import NotFound
@@ -135,8 +136,8 @@ def state_at(entries: Iterable[JournalEntry], sequence: int, /, *, scope: str) -
     for entry in past:
         if isinstance(entry.entry, Add | Replace | Merge):
             arrivals.setdefault(entry.entry.experience.id, entry.sequence)
-    spans = live(rollbacks_of(past), sequence)
-    found = folded(entry.entry for entry in past if any(entry.sequence in span for span in spans))
+    in_force = frozenset(chain.from_iterable(live(rollbacks_of(past), sequence)))
+    found = folded(entry.entry for entry in past if entry.sequence in in_force)
     order = sorted(found.values(), key=lambda e: (e.created_at, arrivals[e.id]))
     return State(scope=scope, sequence=sequence, experiences=tuple(order))
 

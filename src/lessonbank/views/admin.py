@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, some_days
+from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
@@ -70,7 +70,11 @@ class AsyncAdmin:
             return 0
         source = a_path(path)
         return await archive.read(
-            self._of.store, source, scope=self._of.scope, writer="import", approved_by=approved_by
+            self._of.store,
+            source,
+            scope=self._of.scope,
+            writer="import",
+            approved_by=maybe_text(approved_by, "approved_by="),
         )
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
@@ -163,6 +167,7 @@ class AsyncAdmin:
 
         Raises UsageError (no such writer, or a handle made by `scoped()`).
         """
+        name = a_text(name, "remove_writer")
         self._of.whole_file("remove_writer")
         if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
             raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")

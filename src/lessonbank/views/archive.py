@@ -22,12 +22,14 @@ from lessonbank._batches import async_batches
 from lessonbank._concurrency import if_there
 from lessonbank._opening import open_regular
 from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
-from lessonbank.errors import FormatError, StoreUnavailable
+from lessonbank.arguments import check_data, named, shown
+from lessonbank.errors import FormatError, StoreUnavailable, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import Imported, Store
 from lessonbank.types import Experience, Lesson, Recall, Record, Settlement, Trajectory
 from lessonbank.types.ids import now
+from lessonbank.types.runs import data_of
 
 R = TypeVar("R", bound=Record)
 
@@ -65,7 +67,7 @@ async def write(store: Store, path: Path, /, *, scope: str) -> int:
         await to_thread.run_sync(finish, part, path)
     except OSError as error:
         raise StoreUnavailable(
-            f"cannot write the export {str(path)!r}: {error.strerror or error}; an earlier one is untouched"
+            f"cannot write the export {named(path)}: {error.strerror or error}; an earlier one is untouched"
         ) from error
     finally:
         if part is not None:
@@ -119,7 +121,7 @@ def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, s
         while told := list(_some(rest)):
             yield _portion(told, scope)
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {str(path)!r} as an export: {error}; nothing was imported") from error
+        raise FormatError(f"cannot read {named(path)} as an export: {error}; nothing was imported") from error
 
 
 def _portion(told: Sequence[Record], scope: str) -> Imported:
@@ -211,11 +213,12 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
         record = _parse(line, path)
         if when := _impossible_time(record):
             raise FormatError(
-                f"{str(path)!r} holds a {type(record).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
+                f"{named(path)} holds a {type(record).__name__} of {when:%Y-%m-%d %H:%M} UTC, a time that cannot be: "
                 "check the clock of this machine and of the one that wrote it; nothing was imported"
             )
+        _check_data(record, path)
         if why := known.misfit(record):
-            raise FormatError(f"{str(path)!r} was changed after it was written: {why}; nothing was imported")
+            raise FormatError(f"{named(path)} was changed after it was written: {why}; nothing was imported")
         if room > 0:
             held.append((record, len(line)))
             room -= len(line)
@@ -223,11 +226,19 @@ def _checked(path: Path) -> Callable[[], Iterator[tuple[Record, int]]]:
     return lambda: chain(held, rest())
 
 
+def _check_data(record: Record, path: Path) -> None:
+    """Refuse data that could be taken in and never be read again."""
+    try:
+        check_data(data_of(record) if isinstance(record, Trajectory) else [getattr(record, "metadata", None)], "a bank")
+    except UsageError as error:
+        raise FormatError(f"{named(path)} cannot be imported: {error}; nothing was imported") from error
+
+
 def _check(path: Path) -> None:
     """Refuse what is no export, or not a whole one."""
     try:
         if belongs_to_database(path):
-            raise FormatError(f"{str(path)!r} is a bank, or a part of one, and no export: export the bank first")
+            raise FormatError(f"{named(path)} is a bank, or a part of one, and no export: export the bank first")
         with _opened(path) as file:
             head = _object(file.readline())
         with _opened(path) as file:
@@ -237,14 +248,14 @@ def _check(path: Path) -> None:
             checksum.update(line.encode())
             count += 1
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(f"cannot read {str(path)!r} as an export: {error}") from error
+        raise FormatError(f"cannot read {named(path)} as an export: {error}") from error
     end = _object(last[0] if last else "")
     if head.get("format") != FORMAT:
-        raise FormatError(f"{str(path)!r} is not a lessonbank export: use `lessonbank learn` for recorded runs")
+        raise FormatError(f"{named(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
     if not isinstance(version := head.get("version"), int) or version > VERSION:
-        raise FormatError(f"{str(path)!r} was exported by a newer lessonbank: upgrade to read it")
+        raise FormatError(f"{named(path)} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
-        raise FormatError(f"{str(path)!r} is cut short or was changed after it was written; nothing was imported")
+        raise FormatError(f"{named(path)} is cut short or was changed after it was written; nothing was imported")
 
 
 def _impossible_time(record: Record) -> datetime | None:
@@ -302,8 +313,8 @@ def _parse_slowly(line: str, path: Path) -> Record:
     entry = _object(line)
     kind = _KINDS.get(str(entry.get("kind")))
     if kind is None:
-        raise FormatError(f"{str(path)!r} holds a record of unknown kind {entry.get('kind')!r}")
+        raise FormatError(f"{named(path)} holds a record of unknown kind {shown(entry.get('kind'))}")
     try:
         return kind.model_validate(entry.get("record"))
     except ValidationError as error:
-        raise FormatError(f"{str(path)!r} holds a malformed {entry.get('kind')}: {error.errors()[0]['msg']}") from error
+        raise FormatError(f"{named(path)} holds a malformed {entry.get('kind')}: {error.errors()[0]['msg']}") from error

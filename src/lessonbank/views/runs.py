@@ -67,8 +67,8 @@ class AsyncRuns:
 
         Raises UsageError, NotFound (`after`).
         """
-        least = {"limit": a_count(limit), "after": maybe_id(after, "after=")}
-        return tuple(await self._of.store.pending(scope=self._of.scope, **least))
+        limit, after = a_count(limit), maybe_id(after, "after=")
+        return tuple(await self._of.store.pending(scope=self._of.scope, limit=limit, after=after))
 
     async def retry(self, *, limit: int = 50) -> tuple[Learned, ...]:
         """Learn from the oldest runs that wait, at most `limit` of them. Raises StoreError."""

@@ -104,6 +104,7 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
+    where = where if isinstance(where, File | Server) else File(where)
     one_of(profile, "profile=", get_args(Profile))
     model = model if isinstance(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
@@ -203,11 +204,9 @@ def _is_off() -> bool:
     return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def _named_place(where: Place) -> str:
+def _named_place(where: File | Server) -> str:
     """Where the bank is, without secrets."""
-    if isinstance(where, File):
-        return f"{where.path}{' (read only)' if where.read_only else ''}"
-    return str(where)
+    return f"{where.path}{' (read only)' if where.read_only else ''}" if isinstance(where, File) else str(where)
 
 
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:

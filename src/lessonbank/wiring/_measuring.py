@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from lessonbank.arguments import a_share, refusal
+from lessonbank.arguments import a_share
 from lessonbank.config import UNSET
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
@@ -24,10 +24,8 @@ def choose(holdout: object, profile: str, /) -> Withholding:
         return Adaptive()
     if callable(holdout) and isinstance(getattr(holdout, "usual", None), float):
         return cast("Withholding", holdout)
-    if not isinstance(holdout, int | float):
-        policy = "lessonbank.evidence.Adaptive()"
-        raise refusal("holdout", f"is a probability from 0 to below 1, a policy such as {policy}, or None", holdout)
-    share = a_share(holdout, "holdout", below=1.0)
+    takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None"
+    share = a_share(holdout, "holdout", takes, below=1.0)
     return Holdout(share, share)
 
 

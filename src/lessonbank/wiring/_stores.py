@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from lessonbank.arguments import a_path, a_place, a_text, shown
+from lessonbank.arguments import a_path, a_text, shown
 from lessonbank.config import File, Server
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Store
@@ -17,14 +15,13 @@ def switched_off() -> Store:
     return SwitchedOffStore.in_memory()
 
 
-async def open_store(where: str | Path | File | Server, /) -> Store:
-    """The store at `where`: a file path (also `sqlite:PATH`), or `:memory:`.
+async def open_store(file: File | Server, /) -> Store:
+    """The store of a file path (also `sqlite:PATH`), or `:memory:`.
 
     Raises:
         UsageError: no place, or one that this release has no store for.
     """
-    file = where if isinstance(where, File | Server) else File(where)
-    name = a_text(file.url, "Server(url=)") if isinstance(file, Server) else a_place(file.path, "connect")
+    name = a_text(file.url, "Server(url=)") if isinstance(file, Server) else str(file.path)
     if isinstance(file, Server) or "://" in name:
         kind = shown(name.split("://")[0], most=20)
         raise UsageError(f"{kind} is not a store of this release: give a file path, or ':memory:'")

@@ -33,7 +33,7 @@ from lessonbank.types import Candidate, Extraction, Lesson, Outcome, Recall, Set
 Way = Literal["lies", "chosen truths"]
 World = Literal["discredit", "praise"]
 SHARES: Final = (0.01, 0.05, 0.1, 0.2, 0.3)
-REPORTS: Final = (1, 10, 100)
+REPORTS: Final = (1, 10, 50)
 WAYS: Final[tuple[Way, ...]] = ("lies", "chosen truths")
 EFFECTS: Final[dict[World, tuple[float, float]]] = {"discredit": (0.5, 0.8), "praise": (0.8, 0.5)}
 """The rate of success without the lesson and with it: liars discredit one that helps, and praise one that harms."""
@@ -62,6 +62,10 @@ class Crowd:
                 return None
             success = wanted
         return "success" if success else "failure"
+
+    def identity(self, writer: int) -> str:
+        """As the bank knows it."""
+        return f"key:u{writer}" if self.writers > 1 else "process:ana@host"
 
     def tasks(self, count: int, chance: random.Random) -> Iterator[tuple[int, int]]:
         """The number of each task, and its writer, as often as it tells of it."""
@@ -97,7 +101,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         columns.receipt(recall)
         settled += 1
         told = Settlement(
-            recall_id=recall.id, scope=SCOPE, outcome=outcome, source="ground_truth", identity=f"{writer}"
+            recall_id=recall.id, scope=SCOPE, outcome=outcome, source="ground_truth", identity=crowd.identity(writer)
         )
         columns.settle(told, settled, at=MORNING + timedelta(days=number // A_DAY))
         if settled - reviewed < max(20, 0.05 * reviewed):
@@ -262,6 +266,7 @@ def lines(rows: list[Row], tasks: int) -> Iterator[str]:
     for share in dict.fromkeys(row.share for row in rows):
         cells = [_cell([row for row in rows if (row.share, row.reports) == (share, reports)]) for reports in REPORTS]
         yield f"| {share:.0%} | {' | '.join(cells)} |"
+    yield ""
     yield f"Wrong actions within {tasks} tasks, and the least share of recalls that showed a lesson that helps."
 
 

@@ -18,20 +18,26 @@ _MARKS: Final = frozenset({"Mn", "Me", "Cf"})
 _NAMED = re.compile(
     r"(?:LATIN|REGIONAL INDICATOR SYMBOL)[A-Z ]*? ?LETTER (?:SMALL CAPITAL |DOTLESS |TURNED )?([A-Z])(?: WITH .*)?$"
 )
+_ESCAPED = re.compile(r"(?:%|\\x|\\u00)([2-7][0-9a-f])", re.IGNORECASE)
 _ENTITY = re.compile(r"& ?(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z]\w{1,30}(?=;));?", re.IGNORECASE)
 _LETTER = r"[^\W\d_]"
-# Emphasis, escapes and tags between two letters of a word.
-_INSIDE = re.compile(rf"_+|(?<={_LETTER})(?:[*~`\\^·]|<\s?[/!]?\s?[a-z!-][^<>]{{0,80}}>)++(?={_LETTER})")
+# Emphasis anywhere; escapes, code marks and tags between two letters of a word.
+_INSIDE = re.compile(rf"[_*~]+|(?<={_LETTER})(?:[`\\^·]|<\s?[/!]?\s?[a-z!-][^<>]{{0,80}}>)++(?={_LETTER})")
+_TALL = re.compile(r"(?<=[a-z])I++(?=[a-z]|\b)")
+"""A capital `I` inside a word looks like an `l`."""
+_WRAPPED = re.compile(r"""(?<!\w)["'“‘«(\[{](\w{1,40})["'”’»)\]}](?!\w)""")
+"""One word in quotes or brackets. What is quoted at length stays quoted."""
+_BROKEN = re.compile(rf"(?<={_LETTER})[-\u2010\u2011]\n\s{{0,8}}(?={_LETTER})")
 _SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
 _MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
 _HABIT: Final = 3
 """Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
 _DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "9": "g"} | {
-    "@": "a", "$": "s", "!": "i", "|": "il", "€": "e", "+": "t", "и": "nu", "η": "nh",
+    "@": "a", "$": "s", "!": "i", "|": "il", "€": "e", "и": "nu", "η": "nh",
 }  # fmt: skip
 """Digits and signs that stand for letters inside a word, and letters that stand for one or the other."""
 # A word, with the signs in it, that holds one of these: most words do not, and are not looked at.
-_SIGNED = re.compile(rf"(?<![\w@$!|€+])(?=[\w@$!|€+]*[{''.join(_DIGITS)}])[\w@$!|€+]+")
+_SIGNED = re.compile(rf"(?<![\w@$!|€])(?=[\w@$!|€]*[{''.join(_DIGITS)}])[\w@$!|€]+")
 _TRIED: Final = 16
 """Readings of one word that are looked up: `1` can be an `i` or an `l`."""
 
@@ -44,12 +50,15 @@ def views(text: str, /) -> tuple[str, ...]:
 
 def skeleton(text: str, /) -> str:
     """The words of `text` in plain small letters, for comparing only. Linear in the length of `text`."""
+    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
     if "&" in text:
         for _ in range(2):  # `&amp;#105;` is an entity of an entity
             text = _ENTITY.sub(lambda found: unescape(f"&{found[1]};"), text)
     if not text.isascii():
         text = text.translate({ord(c): _seen(c) for c in set(text) if c > "\x7f"})
-    text = _SPACED.sub(_closed_up, _INSIDE.sub("", text.lower()))
+    text = _TALL.sub(lambda tall: "l" * len(tall[0]), text).lower()
+    text = _INSIDE.sub("", _BROKEN.sub("", text))
+    text = _SPACED.sub(_closed_up, _WRAPPED.sub(r"\1", text))
     alone = len(_MIXED.findall(text)) >= _HABIT
     return _SIGNED.sub(lambda word: _spelled(word[0], alone=alone), text)
 
@@ -84,7 +93,7 @@ def _spelled(word: str, /, *, alone: bool) -> str:
     """`word` with letters for its digits and signs. With `alone`, also where it is nothing else."""
     if not (alone or re.search("[a-z]", word)):
         return word
-    bare = word if alone else word.rstrip("!|+")
+    bare = word if alone else word.rstrip("!|")
     usual = next((reading for reading in _readings(bare) if is_ordinary(reading)), None)
     return (usual or next(_readings(bare))) + word[len(bare) :]
 

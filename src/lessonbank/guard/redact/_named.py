@@ -25,7 +25,7 @@ _LEAST = 4
 _NAME = re.compile(rf"(?P<core>{CORE})(?:(?<=[码碼令ド호])|(?P<rest>[\w.-]{{0,32}}))")
 _IS = r"""
     \s (?: [—–] (?=\s) | is | was | are | to | be | as | ist | lautet | est | es | это ) (?!\w)
-    (?: \s (?: now | set \s to | changed \s to) )? :?"""
+    (?: \s (?: now | set \s to | changed \s to) )? (?: \s? : )?"""
 _SIGN = re.compile(
     r"""(?x) (?:
       [\\"'`*_\])]{0,6} [ \t]{0,4} (?: : [ ]{0,2} [A-Za-z_][\w.\[\]|, ]{0,32}? [ ]{1,4} = (?!=)   # password: str =

@@ -1,4 +1,7 @@
-"""Finds personal data by its form. A number alone is not enough: its check sum or the text around it must agree."""
+"""Finds personal data by its form. A number alone is not enough: its check sum or the text around it must agree.
+
+The sums are our own few lines: python-stdnum (LGPL) checks numbers, but finds none in a text.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from ._spans import Page, Span, compiled, positions
 
 _CARD = (
     r"[2-6](?<![\w.$-][2-6])(?<!\d[ -][2-6])\d{3}"
-    r"(?P<gap>[ -]?)\d{4,6}(?P=gap)\d{4,5}(?:(?P=gap)\d{1,4})?(?![\w-])(?!\.\d)"
+    r"(?P<gap>[ \t-]?)\d{4,6}(?P=gap)\d{4,5}(?:(?P=gap)\d{1,4})?(?![\w-])(?!\.\d)"
 )
 _BRANDS = re.compile(
     r"4\d{15}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|6(?:011|5\d\d|4[4-9]\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
 )
-_IBAN = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}[ -]?(?=[A-Z0-9]{4})"
+_IBAN = r"[A-Z](?<![A-Za-z0-9][A-Z])[A-Z]\d{2}[ \t-]?(?=[A-Z0-9]{4})"
 _LETTER = re.compile(r"[^\W\d]")
 _AT = re.compile(r"@(?<=[\w.%+'-]@)(?=[^\W_])")
 _LOCAL = re.compile(r"[\w.%+'-]+")
@@ -84,13 +87,13 @@ def accounts(page: Page, /) -> Iterator[Span]:
     for found in compiled(_IBAN).finditer(page.text):
         length = iban_lengths().get(found[0][:2])
         end = _end_of(page.text, found.start(), length) if length else None
-        if end and _is_account(number := re.sub("[ -]", "", page.text[found.start() : end])):
+        if end and _is_account(number := re.sub("[ \t-]", "", page.text[found.start() : end])):
             yield Span(found.start(), end, "iban", number)
 
 
 def _end_of(text: str, start: int, length: int) -> int | None:
     """Where `length` letters and digits from `start` end, single blanks and hyphens among them not counted."""
-    body = compiled(rf"(?:[A-Z0-9][ -]?){{{length - 1}}}[A-Z0-9](?![A-Za-z0-9])").match(text, start)
+    body = compiled(rf"(?:[A-Z0-9][ \t-]?){{{length - 1}}}[A-Z0-9](?![A-Za-z0-9])").match(text, start)
     return body.end() if body else None
 
 

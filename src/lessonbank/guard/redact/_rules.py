@@ -40,6 +40,12 @@ class Rule:
     typed: bool = True
     """Whether the form alone gives the secret away. If not, the words are in lower case."""
 
+    def __call__(self, page: Page, /) -> Iterator[Span]:
+        """What the rule finds."""
+        for word in self.words:
+            if word in (page.keys if self.typed else page.low):
+                yield from self.at(word, page)
+
     def at(self, word: str, page: Page, /) -> Iterator[Span]:
         """What the rule finds behind each place of a word."""
         text, rest = page.text, compiled(self.rest)

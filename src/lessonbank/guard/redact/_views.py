@@ -19,6 +19,7 @@ _HIDDEN = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e0fff]+"
 )
+_HYPHENS = re.compile("[\u2010-\u2012\u2212]")
 _CODED = re.compile(
     r"\\(?<!\\\\)\\{0,7}(?:([nrt\"'/])|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))"
     r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
@@ -105,7 +106,7 @@ def visible(text: str, /) -> View | None:
     """Without code points that cannot be seen, and letters of other widths and fonts as plain ones."""
     if text.isascii():
         return None
-    plain = shadow(text)
+    plain = _HYPHENS.sub("-", shadow(text))
     hidden = changed(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
     return hidden or (View(plain) if plain != text else None)
 

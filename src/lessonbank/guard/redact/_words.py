@@ -6,10 +6,14 @@ import math
 import re
 from collections import Counter
 
-KEYS = "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage"
+KEYS = (
+    "api|access|private|auth|encryption|signing|account|shared|master|subscription|license|storage|service|deploy|admin"
+    "|openai|anthropic|cohere|gemini|mistral|deepseek|groq|together|azure|stripe|datadog|sendgrid|pinecone|tavily"
+)
 ABROAD = (
-    r"passwort|kennwort|mots?[ _-]de[ _-]passe|(?<![a-z])mdp|contrase(?:ñ|n\u0303?)a|(?<![a-z])clave(?![a-z])"
-    r"|(?<![a-z])senha|парол[ьяюе]м?|密[码碼]|口令|パスワード|비밀번호|wachtwoord|(?<!\w)hasło|lösenord"
+    r"passwort|kennwort|mots?[ _-]de[ _-]passe|(?<![a-z])mdp|contrase(?:ñ|n\u0303?)a"
+    r"|(?<![a-z])clave(?: de acceso)?(?![a-z])|(?<![a-z])senha|парол[ьяюе]м?|密[码碼]|口令"
+    r"|パスワード|비밀번호|wachtwoord|(?<!\w)hasło|lösenord"
 )
 """A password in German, French, Spanish, Portuguese, Russian, Chinese, Japanese, Korean, Dutch, Polish, Swedish."""
 CORE = (

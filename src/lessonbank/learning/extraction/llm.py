@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError
 from lessonbank.guard import fence, nonce, one_line
+from lessonbank.guard.quote import quoted
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
 from lessonbank.text.rendering import View, estimate_tokens, render
@@ -138,6 +139,8 @@ class LLMExtractor:
             parsed = parse_lessons(completion.text, limit=limit * _SPARE)
         except ExtractionError as error:
             raise ExtractionError(str(error), usage=completion.usage) from error
+        if not parsed.lessons:
+            notes = [*notes, f"the model says that there is no lesson: {quoted(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
         if len(drafts) > limit:
             dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")

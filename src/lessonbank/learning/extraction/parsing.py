@@ -23,7 +23,7 @@ _MOST_EVIDENCE = 12
 _THOUGHT = re.compile(r"<(/?)think(?:ing)?>", re.I)
 _NO_LESSONS = re.compile(
     r"\bno (?:\w+ly |new |reusable |transferable |generali[sz]able |useful |further |additional |clear |supported )*"
-    r"(?:lessons?|memory items?)\b|^(?:none|no items)\W*$",
+    r"(?:lessons?|memory items?)\b(?! (?:could|can|may|is|are|was|were) (?:be )?more)|^(?:none|no items)\W*$",
     re.I,
 )
 _EMPTY_LIST = re.compile(r"\[\s*\]")

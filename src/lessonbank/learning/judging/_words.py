@@ -69,7 +69,7 @@ def confidence_of(value: object, /) -> float | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return _scaled(float(value))
+        return _scaled(float(value)) if 0 <= value <= 100 else None
     if not isinstance(value, str):
         return None
     words = _MARKS.sub(" ", value).strip().lower()

@@ -18,6 +18,7 @@ from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageErr
 
 from . import _forks
 from ._connection import Connection, connect, patiently, transaction
+from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._origin import Origin
 from ._schema import check_current, check_version, prepare
@@ -140,7 +141,7 @@ class Database:
         if self._read_only:
             self._open_to_read()
         else:
-            _make_private(self.path)
+            create(self.path)
             with self._lease(self._writers) as connection:
                 prepare(connection, self.path, patience=self._busy_timeout)
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
@@ -180,6 +181,7 @@ class Database:
         with self._lease(self._readers) as connection:
             connection.execute("BEGIN")
             try:
+                check_version(connection, self.path)  # a newer release may have upgraded the file meanwhile
                 return work(connection, *arguments)
             finally:
                 # SQLite has ended it already after some failures, and what failed must be what is told.
@@ -269,6 +271,7 @@ class Database:
         """The rows of a query, as one snapshot that is read in batches; `done` must follow."""
         with self._lease(self._readers, keep=False) as connection:
             connection.execute("BEGIN")
+            check_version(connection, self.path)
             stream = Stream(connection.execute(sql, values), self.path, connection=connection)
             self._streams.add(stream)
             return stream
@@ -404,12 +407,6 @@ def _outcome(connection: sqlite3.Connection, job: _Job) -> tuple[Any, BaseExcept
             connection.execute("RELEASE part")
 
 
-def _make_private(path: Path) -> None:
-    """Make a new file that only its owner can read, as its log will be; one that is there is not touched."""
-    with _making, suppress(OSError):  # SQLite says what is wrong
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
-
-
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         found = path.stat()
@@ -422,7 +419,3 @@ def is_open_here(path: Path, /) -> bool:
     """Whether this process has the bank open: nobody but SQLite may open its file then."""
     identity = _identity(path)
     return identity is not None and any(isinstance(one, Database) and one.holds(identity) for one in _forks.watched())
-
-
-_making: Final = threading.Lock()
-"""Held until a new file is closed again: nobody has it open with SQLite before."""

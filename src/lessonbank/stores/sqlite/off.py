@@ -28,3 +28,7 @@ class SwitchedOffStore(SqliteStore):
     async def recall(self, id: str, /, *, scope: str) -> NoReturn:
         """Raise NotFound."""
         raise NotFound(OFF)
+
+    async def get_run(self, id: str, /, *, scope: str) -> NoReturn:
+        """Raise NotFound."""
+        raise NotFound(OFF)

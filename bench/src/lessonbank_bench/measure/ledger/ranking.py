@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats
-from lessonbank.evidence.estimates import lesson_effects, pooled, weighted_difference
+from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
+from lessonbank.evidence.estimates import lesson_effects, pooled
 from lessonbank.evidence.sequences import bounds, e_bh, lesson_scores, log_e
 from lessonbank_bench.measure.simulator import (
     Run,
@@ -24,6 +24,26 @@ from .table import Row, averaged
 
 _WITHHOLD, _SEEDS = 0.3, 200
 _STAKES: Floats = np.geomspace(0.1, 5.0, 20)
+
+
+def weighted_difference(episodes: Episodes, /) -> Floats:
+    """By lesson: the mean outcome where it was shown less that where it was withheld, each recall weighted by one over
+    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on what `lesson_effects` says."""
+    pairs = episodes.pairs
+    use = (episodes.known & ~episodes.control)[pairs.row] & (pairs.probability > 0) & (pairs.probability < 1)
+    lesson, shown, outcome = pairs.lesson[use], ~pairs.withheld[use], episodes.outcome[pairs.row[use]]
+    weight = 1.0 / np.where(shown, 1.0 - pairs.probability[use], pairs.probability[use])
+    means = [_mean(lesson[s], outcome[s], weight[s], len(episodes.lessons)) for s in (shown, ~shown)]
+    return means[0] - means[1]
+
+
+def _mean(lesson: Ints, outcome: Floats, weight: Floats, lessons: int) -> Floats:
+    total = np.bincount(lesson, weights=weight, minlength=lessons)
+    summed = np.bincount(lesson, weights=weight * outcome, minlength=lessons)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(total > 0, summed / total, np.nan)
+
+
 OTHERS = {
     "counters": counters,
     "with/without": with_without,

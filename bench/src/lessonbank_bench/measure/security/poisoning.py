@@ -54,7 +54,7 @@ class Won:
 
 
 async def rows(every: int = 1) -> list[Row]:
-    """The worst strategy for each policy; how often honest lessons must recur; and what two names would win."""
+    """The worst strategy for each policy; how often honest lessons must recur; and what two identities would win."""
     episodes, told = EPISODES // every, list[Row]()
     for policy in POLICIES:
         won = {strategy: await simulated(policy, strategy, episodes) for strategy in STRATEGIES}
@@ -63,7 +63,7 @@ async def rows(every: int = 1) -> list[Row]:
         won = {s: await simulated("witnessed", s, episodes, recurring=recurring) for s in WORST}
         told.append(_row("witnessed", won, f", honest lessons recur in {recurring:.0%} of the runs"))
     won = {s: await simulated("witnessed", s, episodes, names=2) for s in WORST}
-    told.append(_row("witnessed", won, ", a poisoner with two names", bound=False))
+    told.append(_row("witnessed", won, ", a poisoner with two identities", bound=False))
     return told
 
 
@@ -95,7 +95,7 @@ async def simulated(
         scope="s",
         embedder="lexical",
         evidence=Evidence(holdout=None),
-        safety=Safety(trust=policy),
+        safety=Safety(trust=policy, trust_names=True),
         parts=Parts(extractor=draws),
     ) as bank:
         for number in range(episodes):

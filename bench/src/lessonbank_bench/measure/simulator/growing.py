@@ -19,7 +19,8 @@ _KINDS: dict[str, Any] = {
     "withheld": np.bool_,
     "cited": np.bool_,
 }
-ROWS = tuple(f.name for f in fields(Episodes) if f.name not in ("pairs", "lessons", "judges"))
+_OTHERS = ("pairs", "lessons", "judges", "writer", "writers", "uncounted")
+ROWS = tuple(f.name for f in fields(Episodes) if f.name not in _OTHERS)
 PAIRS = tuple(f.name for f in fields(Pairs))
 Columns = dict[str, np.ndarray]
 """Columns of Episodes by name, shape (n,) each."""

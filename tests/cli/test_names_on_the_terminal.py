@@ -1,0 +1,48 @@
+"""Names with control characters are shown escaped by every command, in errors and in what went well."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from running import lessonbank_cli
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="file names with control characters are POSIX")
+
+NAME = "a\x1b[31mred\x1b]0;title\x07\u202e\x9b31m"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("learn", f"{NAME}.jsonl", "--bank", "bank.db", "--scope", "t"),
+        ("import", f"{NAME}.jsonl", "--bank", "bank.db", "--scope", "t"),
+        ("lessons", "list", "--bank", NAME, "--scope", "t"),
+        ("lessons", "list", "--bank", "bank.db", "--scope", NAME),
+        ("lessons", "retire", NAME, "--reason", "x", "--bank", "bank.db", "--scope", "t"),
+        (NAME,),
+    ],
+)
+def test_a_refusal_shows_a_name_escaped(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "bank.db").touch()
+    done = lessonbank_cli(*words, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert done.stderr.rstrip("\n").isprintable(), done.stderr
+    assert len(done.stderr) < 1000
+
+
+@pytest.mark.full
+def test_what_went_well_shows_names_escaped(tmp_path: Path) -> None:
+    runs = '{"task": "t", "messages": [{"role": "user", "content": "x"}]}\n'
+    (tmp_path / f"{NAME}.jsonl").write_text(runs, encoding="utf-8")
+    where = ("--bank", "bank.db", "--scope", "t")
+    for words in (
+        ("learn", f"{NAME}.jsonl", *where),
+        ("export", f"{NAME}.out", *where),
+        ("import", f"{NAME}.out", *where),
+        ("backup", f"{NAME}.copy", "--bank", "bank.db"),
+    ):
+        done = lessonbank_cli(*words, cwd=tmp_path)
+        assert done.returncode in (0, 3), done.stderr
+        assert all(c.isprintable() or c == "\n" for c in done.stdout + done.stderr), (words, done.stdout)

@@ -1,0 +1,106 @@
+"""What killed programs and other programs leave where a bank or its copies belong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank._replacing import abandon, begin
+from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.stores.sqlite._schema import FORMAT
+from lessonbank.testing.store_samples import MINE, added, collected, experience
+
+pytestmark = pytest.mark.anyio
+
+HOLDING = """
+import sys, time
+from pathlib import Path
+from lessonbank._replacing import begin
+print(begin(Path(sys.argv[1])), flush=True)
+sys.stdin.read()
+"""
+
+
+def aged(file: Path) -> Path:
+    long_ago = time.time() - 60
+    os.utime(file, (long_ago, long_ago))
+    return file
+
+
+@pytest.mark.skipif(os.name != "posix", reason="parts are locked on POSIX systems")
+async def test_the_part_of_a_killed_program_goes_with_the_next_backup_and_that_of_a_living_one_stays(
+    tmp_path: Path,
+) -> None:
+    target = tmp_path / "copy.db"
+    other = tmp_path / ".copy.db.notours.txt"
+    other.write_text("mine")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(target)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as living:
+        assert living.stdout is not None
+        part = aged(Path(living.stdout.readline().strip()))
+        async with await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+            await bank.admin.backup(target)
+            assert part.exists()
+            living.kill()
+            living.wait()
+            await bank.admin.backup(target)
+            assert not part.exists()
+            part = aged(begin(target))
+            await bank.admin.export(tmp_path / "lines.jsonl")
+            assert part.exists()
+            abandon(part)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        ".copy.db.notours.txt",
+        "bank.db",
+        "copy.db",
+        "lines.jsonl",
+    ]
+
+
+async def test_an_empty_file_is_no_bank_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    async with await lessonbank.connect_async(path, scope="t", embedder="lexical") as bank:
+        await bank.learn("I did it.", task="a task", outcome="success")
+    os.truncate(path, 0)
+    with pytest.raises(StoreUnavailable, match="empty file and no bank"):
+        await lessonbank.connect_async(path, scope="t", embedder="lexical")
+    assert path.read_bytes() == b""
+    with tempfile.NamedTemporaryFile(dir=tmp_path) as file, pytest.raises(StoreUnavailable, match="delete it"):
+        await SqliteStore.open(file.name)
+    path.unlink()
+    async with await lessonbank.connect_async(path, scope="t", embedder="lexical") as bank:
+        assert (await bank.admin.counts()).experiences == 0
+
+
+def test_processes_that_make_a_bank_at_once_make_one(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    program = f"import lessonbank; lessonbank.connect({str(path)!r}, scope='t').learn('x', task='y', outcome='success')"
+    running = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(4)]
+    assert [process.wait() for process in running] == [0] * 4
+    with lessonbank.connect(path, scope="t", embedder="lexical") as bank:
+        assert bank.admin.counts().trajectories == 4
+        assert bank.admin.verify() == ()
+    assert [file.name for file in tmp_path.iterdir()] == ["bank.db"]
+
+
+async def test_an_open_bank_that_a_newer_release_upgraded_is_not_read_any_more(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    store, newer = await SqliteStore.open(path), await SqliteStore.open(path)
+    await added(store, experience())
+    await collected(store.scan(scope=MINE))
+    await newer._write(lambda tables: tables.execute(f"PRAGMA user_version = {1 << 20 | FORMAT + 1}"))
+    with pytest.raises(VersionMismatch, match="newer release"):
+        await store.counts(scope=MINE)
+    with pytest.raises(VersionMismatch, match="newer release"):
+        await collected(store.scan(scope=MINE))
+    await store.close()
+    await newer.close()
