@@ -233,8 +233,11 @@ def changed(value: Any) -> Iterator[Any]:
         yield from (0, "x", b"x")
 
 
-COUNTERS: Final = {("spaces", "epoch"), ("spaces", "revision"), ("fresh", "revision")}
-"""Say only how much of a matrix in memory is to be read again."""
+COUNTERS: Final = {
+    *(("spaces", "epoch"), ("spaces", "revision"), ("fresh", "revision")),
+    *(("recalls", "number"), ("trajectories", "number")),
+}
+"""Say only how much of a matrix in memory is to be read again, or number a row that no other row need name."""
 
 
 def change_values(bank: Path, folder: Path, *, chance: random.Random, rows: int = 3) -> Promise:
