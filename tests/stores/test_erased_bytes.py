@@ -10,7 +10,7 @@ import pytest
 from _trouble import files, opened
 
 from lessonbank.stores._listing import tags
-from lessonbank.stores._packing import _MARK, _WORDS
+from lessonbank.stores._packing import _MARK, _TEXT, _WORDS
 from lessonbank.stores._vectors import packed_rows, to_blobs, unit
 from lessonbank.testing.store_purging import SECRET, asked, lived_in
 from lessonbank.testing.store_samples import MINE, START, added, collected, experience, lesson, towards, trajectory
@@ -36,7 +36,7 @@ def said(path: Path) -> str:
     for data in (file.read_bytes() for file in files(path)):
         at = data.find(_MARK)
         while at >= 0:
-            found.append(inflated(data[at + 1 : at + 4097]))
+            found.append(inflated(data[at + _TEXT : at + 4097]))
             at = data.find(_MARK, at + 1)
         found.append(data.decode("latin-1"))
     return "\n".join(found).lower()

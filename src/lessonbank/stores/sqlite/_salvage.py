@@ -66,12 +66,15 @@ def salvage(bank: Path, new: Path, /) -> Salvaged:
 
 def _put(wreck: Wreck, bank: Path, new: Path, notes: list[str]) -> Salvaged:
     part = begin(new, like=bank)
+    mode = part.stat().st_mode & 0o777
+    part.unlink()  # an empty file is not taken for a new bank
     try:
         with closing(Database(part, busy_timeout=5.0)) as database:
             database.open()
             lost = database.write(_filled, wreck).result()
             wrong = database.read(problems).result()
             held = database.read(summed).result()
+        part.chmod(mode)
         finish(part, new)
     finally:
         for ending in ("", "-wal", "-shm"):
