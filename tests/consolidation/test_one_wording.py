@@ -16,6 +16,7 @@ from lessonbank.guard.wording import wording_of
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, experience, refused
 from lessonbank.types import Add, Change, Experience, Retire
+from lessonbank.types.repeats import repeats_of
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +79,7 @@ async def test_a_lesson_that_every_run_teaches_is_kept_once_and_told_of() -> Non
         assert (await taught(bank, "pay it")).notes == (f"taught again, and kept once: the bank had {lesson.id!r}",)
         await bank.history.rollback(to=6, reason="test")
         kept = [e async for e in bank.store.scan(scope="t")]
-        assert [list(e.metadata.get("repeats") or ()) for e in kept] == [[], *[[lesson.id]] * 5]
+        assert [list(repeats_of(e)) for e in kept] == [[], *[[lesson.id]] * 5]
 
 
 async def test_the_published_method_keeps_every_copy() -> None:
