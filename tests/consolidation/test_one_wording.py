@@ -152,6 +152,8 @@ async def test_a_task_that_taught_a_known_lesson_is_found_and_shows_it_once(opti
             (match, *_) = (await bank.history.search("zebra crossing paint", at=at)).matches
             assert match.experience.lessons == (lesson,)
             assert (await bank.history.search("zebra crossing paint", at=1)).matches == ()
+        about = await bank.recalls.explain((await bank.retrieve("violin strings")).id)
+        assert len({one.lesson_id for one in about.losers}) == len(about.losers)
         await bank.lessons.edit(lesson.id, content="Reload it after a minute.", by="ana")
         assert "after a minute" in (await bank.retrieve("zebra crossing paint")).text
         await bank.lessons.retire(lesson.id, reason="it harms", by="ana")
