@@ -30,8 +30,8 @@ from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
-from .learning.consolidation.ask import asks_model
 from .learning.consolidation import OneWording, append
+from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
     run_from,

@@ -341,8 +341,8 @@ class Store(Protocol):
         was made here is passed over, and an experience loses the verdicts that it names for runs that were here. Runs,
         receipts and experiences are marked as imported. With `approved_by`, a person's name, the lessons under
         `trusted` become active where they are on probation and say the same. With `one_wording`, a lesson whose wording
-        is here is left out, and its experience names the one that is here as taught again. Other writers wait until all of it is
-        written.
+        is here is left out, and its experience names the one that is here as taught again. Other writers wait until
+        all of it is written.
 
         Raises:
             UsageError: a record of another scope; nothing was written.

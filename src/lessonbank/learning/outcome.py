@@ -102,7 +102,13 @@ class LearnOutcome:
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
-            notes=(*self.graded, *self.extraction.notes, *self.prior.contradictions(self.truths), *taught_again(kept), *notes),
+            notes=(
+                *self.graded,
+                *self.extraction.notes,
+                *self.prior.contradictions(self.truths),
+                *taught_again(kept),
+                *notes,
+            ),
             errors=self._errors,
         )
 

@@ -111,7 +111,14 @@ class RepeatingTests(StoreTests):
             await kept(store, first)
             await added(store, again, along=[towards(1)])
             await change(store, Retire(lesson_ids=(first.lessons[0].id,), reason="x"))
-            for to, lessons in ((2, [first.lessons]), (1, []), (2, [first.lessons]), (0, []), (3, []), (2, [first.lessons])):
+            for to, lessons in (
+                (2, [first.lessons]),
+                (1, []),
+                (2, [first.lessons]),
+                (0, []),
+                (3, []),
+                (2, [first.lessons]),
+            ):
                 await change(store, Rollback(to=to, reason="test"))
                 assert [shown for _, shown in await found(store)] == lessons
                 assert await store.verify() == []

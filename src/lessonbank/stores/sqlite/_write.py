@@ -389,9 +389,7 @@ def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[
     forget(connection, scope.number, keys=stale)
 
 
-def _tell_repeating(
-    connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written
-) -> None:
+def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
     """Have matrices read again where a lesson comes or goes that another experience taught again: no entry names it."""
     before = {i.id for row in old.values() for i in row.experience.active_lessons}
     moved = before ^ {i.id for experience in written.experiences.values() for i in experience.active_lessons}
