@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lessonbank.protocols import Store
-from lessonbank.types import Change, Edit, Experience, Lesson, Replace, Restore, Retire, Rollback, Trust
+from lessonbank.types import Change, Edit, Experience, Json, Lesson, Replace, Restore, Retire, Rollback, Trust
 from lessonbank.types.repeats import with_repeats
 
 from .store_purging import SECRET, drawn, everything, tried
@@ -16,7 +16,9 @@ AGAIN = "Exchange the blue boots"
 
 def repeating(*lessons: Lesson, task: str = AGAIN, minute: int = 1, own: Sequence[Lesson] = ()) -> Experience:
     """An experience that taught these lessons again, and has no copy of them."""
-    told = {lesson.id: [{"title": lesson.title, "evidence": [], "why": "the same words"}] for lesson in lessons}
+    told: dict[str, Json] = {
+        lesson.id: [{"title": lesson.title, "evidence": [], "why": "the same words"}] for lesson in lessons
+    }
     return with_repeats(experience(task, lessons=own, minute=minute), told)
 
 
@@ -83,8 +85,8 @@ class RepeatingTests(StoreTests):
                 await change(store, back)
                 ((_, shown),) = await found(store)
                 assert shown == (await store.get(first.id, scope=MINE)).lessons
-            words = {"title": "Wait", "description": "", "content": "Wait a day."}
-            await change(store, Edit(lesson_id=known.id, by="Ana", reason="", **words))
+            said = Edit(lesson_id=known.id, title="Wait", description="", content="Wait a day.", by="Ana", reason="")
+            await change(store, said)
             ((_, shown),) = await found(store)
             assert [(one.id, one.title, one.version) for one in shown] == [(known.id, "Wait", 2)]
             assert await store.verify() == []

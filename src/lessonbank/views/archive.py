@@ -103,8 +103,8 @@ async def read(
 
     The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
     ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
-    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
-    twice.
+    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words
+    is not kept twice.
 
     Raises:
         FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.

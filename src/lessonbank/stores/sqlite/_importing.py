@@ -7,18 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from lessonbank._batches import batches
 from lessonbank.guard.wording import said_once, wording_of
 from lessonbank.stores._arrivals import marked, without_claims
 from lessonbank.stores._changes import vouched
 from lessonbank.stores._packing import packed_records
 from lessonbank.stores._records import encodable
-from lessonbank.types import Add, Experience, Settle, Settlement
+from lessonbank.types import Add, Experience, Replace, Settle, Settlement
 from lessonbank.types.repeats import repeats_of, with_repeats
 
 from ._journal import Batch
 from ._read import recall
 from ._read import settlement as settled
-from ._rows import find_scope, make_scope
+from ._rows import AMONG_IDS, among_ids, experience_at, find_scope, make_scope
 from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def import_records(
         added += _settle(connection, portion.settlements, before, scope, writer)
         if approved_by:
             _trust(connection, portion, scope, approved_by)
+    if once:
+        _apply(connection, packed_records(once.renamed()), scope, writer)
     return added
 
 
@@ -112,10 +115,22 @@ class _Once:
         once = said_once(experience, held)
         if once is not experience:
             self._kept |= {i.id: id for i in experience.lessons if (id := held[wording_of(i)]) != i.id}
-        again = repeats_of(once)
-        if self._kept.keys().isdisjoint(again):
-            return once
-        return with_repeats(once, {self._kept.get(id, id): told for id, told in again.items()})
+        return once
+
+    def renamed(self) -> Sequence[Replace]:
+        """What was written of experiences that taught a left out lesson again, naming the one that is here."""
+        scope, found = find_scope(self._connection, self._scope), set[int]()
+        sql = (
+            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+            f" WHERE e.scope = ? AND r.lesson {AMONG_IDS}"
+        )
+        for some in batches(self._kept):
+            found.update(number for (number,) in self._connection.execute(sql, (scope.number, among_ids(some))))
+        return [self._renamed(experience_at(self._connection, number)) for number in sorted(found)]
+
+    def _renamed(self, experience: Experience) -> Replace:
+        again = {self._kept.get(id, id): told for id, told in repeats_of(experience).items()}
+        return Replace(experience=with_repeats(experience, again), reason="a lesson that it names is here already")
 
 
 def _add(
