@@ -68,7 +68,7 @@ def losers(
     found = {candidate.lesson_id for candidate in recall.candidates}
     least = min((c.score for c in recall.candidates), default=None)
     made: dict[str, Explained] = {}
-    for match, lesson in ((match, lesson) for match in matches for lesson in match.experience.active_lessons):
+    for match, lesson in ((near, lesson) for near in matches for lesson in near.experience.active_lessons):
         if lesson.id in found or lesson.id in made or match.lesson_id not in (None, lesson.id):
             continue
         made[lesson.id] = Explained(
