@@ -172,7 +172,9 @@ def damage_pages(bank: Path, folder: Path, *, pairs: int, chance: random.Random,
         kept = {id for id in gone if any(blob in data for blob in holders[id])}
         found.whole.holds(not kept, f"page {number}: {len(kept)} lessons")
         acknowledged += write_on(data, folder, found, number)
-    found.written.figure = f"{acknowledged} of {found.whole.tried} learns were acknowledged after the file was looked over"
+    found.written.figure = (
+        f"{acknowledged} of {found.whole.tried} learns were acknowledged after the file was looked over"
+    )
     shares: list[float] = []
     for _ in range(pairs):
         numbers = chance.sample(range(count), 2)

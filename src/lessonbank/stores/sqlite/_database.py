@@ -200,7 +200,9 @@ class Database:
             return
         if said != "ok" and not self._damage:
             self.damaged(" ".join(said.split()))
-            log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
+            log.warning(
+                "%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage
+            )
 
     def _quickly_checked(self, connection: sqlite3.Connection) -> str:
         with self._state:
