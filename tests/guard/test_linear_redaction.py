@@ -56,9 +56,10 @@ def _reading(detect: Detector) -> Callable[[str], object]:
 
 
 PARTS: dict[str, Callable[[str], object]] = {
-    **{getattr(detect, "__name__", ""): _reading(detect) for detect in (*DETECTORS, cut_off)},
+    **{getattr(detect, "__name__", ""): _reading(detect) for detect in DETECTORS},
+    "cut_off": lambda text: list(cut_off(text)),
     **{look.__name__: look for look in (*VIEWS, unbroken)},
-    "decoded": lambda text: list(decoded(text)),
+    "decoded": lambda text: list(decoded(text, Page(text).long)),
 }
 
 

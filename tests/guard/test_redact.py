@@ -14,6 +14,7 @@ import lessonbank
 from lessonbank.errors import MissingExtra, UsageError
 from lessonbank.guard.redact import Redaction, redact, redacted
 from lessonbank.guard.redact._detect import DETECTORS, found_in
+from lessonbank.guard.redact._spans import Page
 from lessonbank.guard.redact._views import decoded, decoded_signs, unbroken, visible
 from lessonbank.guard.redact.presidio import PresidioRedacting
 from lessonbank.types import Action, Experience, Lesson, Observation, Step, ToolCall, Trajectory
@@ -181,7 +182,7 @@ def test_a_view_knows_where_its_characters_come_from(text: str) -> None:
                 start, end = view.back(at, at + 1)
                 assert 0 <= start < end <= len(text)
                 assert letter == text[start] or end - start > 1 or letter == "\n" or not text.isascii()
-    for start, end, said in decoded(text):
+    for start, end, said in decoded(text, Page(text).long):
         assert 0 <= start < end <= len(text)
         assert said
 

@@ -41,12 +41,13 @@ PIECES = (
     "c3NoIGFA" * 3 + " ",
 )  # fmt: skip
 RULES = [rule for table in ("keys", "places", "options") for rule in rules(table)]
-OTHERS = (private_keys, cut_off, named, cards, accounts, addresses, phones, social_numbers)
+OTHERS = (private_keys, named, cards, accounts, addresses, phones, social_numbers)
 PARTS: tuple[Callable[[str], object], ...] = (
     *((lambda text, detect=detect: list(detect(Page(text)))) for detect in (*RULES, *OTHERS)),
     *VIEWS,
     unbroken,
-    lambda text: list(decoded(text)),
+    lambda text: list(decoded(text, Page(text).long)),
+    lambda text: list(cut_off(text)),
     unspeakable,
 )
 

@@ -7,13 +7,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
+from operator import itemgetter
 
 from ._keys import cut_off, private_keys
 from ._named import PARTS, named
 from ._personal import personal
+from ._portions import portions
 from ._rules import ruled, rules
 from ._spans import PLACEHOLDER, Detector, Page, Span, merged
-from ._views import VIEWS, View, decoded, legible, unbroken
+from ._views import VIEWS, View, decoded, unbroken
 from ._words import random_looking
 
 DETECTORS: tuple[Detector, ...] = (private_keys, ruled, named, personal)
@@ -29,16 +31,35 @@ _BEFORE = 40
 _ONE_WORD = re.compile(r"[\w+/~.-]+={0,2}")
 _SHORT = 6
 """Shorter texts hold no secret."""
+_LONG = 16_384
+_APART = "\n" * 64
+"""More blanks than any pattern takes for a gap within a secret."""
 
 
-def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS) -> list[Span]:
-    """Find what must go, in order and without overlap."""
-    if len(text) < _SHORT or (detectors is DETECTORS and not _suspicious().search(text)):
+def found_in(text: str, /, *, detectors: Sequence[Detector] = DETECTORS, again: bool = False) -> list[Span]:
+    """Find what must go, in order and without overlap.
+
+    `again`: the text was read before, and of a long one nothing is new but what stands near a placeholder.
+    """
+    if len(text) < _SHORT:
         return []
-    spans = _found(text, detectors, _DEEP)
+    near = _near_placeholders(text).near() if again and len(text) > _LONG else ((0, len(text)),)
+    spans = list(chain.from_iterable(_in_portions(text, *part, detectors) for part in near))
     gone = [found.span() for found in PLACEHOLDER.finditer(text)] if "[" in text else []
     whole = merged(span for span in spans if span.typed or not _touches(span, gone))
     return [_behind_an_escape(text, span) for span in whole] if "\\" in text else whole
+
+
+def _near_placeholders(text: str) -> View:
+    return View(text, [(0, 0, 0), *((found.start(), found.start(), 0) for found in PLACEHOLDER.finditer(text))])
+
+
+def _in_portions(text: str, first: int, last: int, detectors: Sequence[Detector], deep: int = _DEEP) -> Iterator[Span]:
+    for start, end in portions(text, first, last):
+        part = text[start:end]
+        if detectors is not DETECTORS or _suspicious().search(part):
+            for span in _found(part, detectors, deep):
+                yield span._replace(start=span.start + start, end=span.end + start)
 
 
 @cache
@@ -75,8 +96,8 @@ def _found(text: str, detectors: Sequence[Detector], deep: int) -> Iterator[Span
                 start, end = view.back(span.start, span.end)
                 yield span._replace(start=start, end=end)
     yield from _across_lines(text, plain, detectors)
-    for start, end, said in decoded(text) if deep and legible(page.long) else ():
-        if inside := merged(chain(_found(said, detectors, deep - 1), cut_off(Page(said)))):
+    for start, end, said in decoded(text, page.long) if deep else ():
+        if inside := merged(chain(_in_portions(said, 0, len(said), detectors, deep - 1), cut_off(said))):
             yield _encoded(start, end, said, inside)
 
 
@@ -85,10 +106,15 @@ def _directly(page: Page, detectors: Sequence[Detector]) -> list[Span]:
 
 
 def _seen(view: View, detectors: Sequence[Detector]) -> Iterator[Span]:
-    """What stands in a view near its changes."""
+    """What stands in a view near its changes. All these parts are read as one text: there can be very many."""
+    parts, begins, length = list[str](), list[tuple[int, int, int]](), 0
     for first, last in view.near():
-        for span in _directly(Page(view.text[first:last]), detectors):
-            yield span._replace(start=span.start + first, end=span.end + first)
+        begins.append((length, first, last))
+        parts.append(view.text[first:last])
+        length += last - first + len(_APART)
+    for span in _directly(Page(_APART.join(parts)), detectors):
+        at, first, last = begins[bisect_right(begins, span.start, key=itemgetter(0)) - 1]
+        yield span._replace(start=span.start - at + first, end=min(span.end - at + first, last))
 
 
 def _encoded(start: int, end: int, said: str, inside: Sequence[Span]) -> Span:

@@ -58,11 +58,11 @@ def _end_of_key(text: str, start: int, limit: int) -> int:
     return lines.end() if lines else start
 
 
-def cut_off(page: Page, /) -> Iterator[Span]:
+def cut_off(text: str, /) -> Iterator[Span]:
     """The beginning of a secret at the end of a text, however much of the secret is missing.
 
     Use it only on text that was encoded: in plain text it may be a word.
     """
-    end = len(page.text.rstrip())
-    if found := cut_off_secret().search(page.text[max(0, end - _WINDOW) : end]):
+    end = len(text.rstrip())
+    if found := cut_off_secret().search(text[max(0, end - _WINDOW) : end]):
         yield Span(end - len(found[0]), end, "cut-off secret", found[0])

@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ._spans import Page, Span, positions
+from ._spans import Page, Span, places
 from ._words import CORE, KEYS, STEMS, expression, harmless, kind_of_core, random_looking, unspeakable, wilful
 
 _OPENS = re.compile(rf"(?:{KEYS})[ _-]?\Z")
-PARTS = tuple(
-    re.findall(
-        r"\S+",
-        "pass pw secret token credential key kennwort mdp contrase clave senha парол 密 口令 パスワード 비밀번호"
-        " wachtwoord hasło lösenord",
-    )
+PARTS = re.findall(
+    r"\S+",
+    "pass pw secret token credential key kennwort mdp contrase clave senha парол 密 口令 パスワード 비밀번호"
+    " wachtwoord hasło lösenord",
 )
 """Every name of a secret contains one of these."""
+_STEMS = {part: tuple(stem for stem in STEMS if part in stem) for part in PARTS}
+"""How names begin that contain a part: they are looked for only where the part occurs."""
 _LONG = 512
 """The closing quote must come within so many characters."""
 _LEAST = 4
@@ -73,8 +73,6 @@ class _Value(NamedTuple):
 
 def named(page: Page, /) -> Iterator[Span]:
     """Find values next to the name of a secret, if they look like one."""
-    if not any(map(page.low.__contains__, PARTS)):
-        return
     done = 0
     for at in _cores(page):
         name = _NAME.match(page.low, at) if at >= done else None
@@ -94,8 +92,10 @@ def named(page: Page, /) -> Iterator[Span]:
 
 def _cores(page: Page) -> list[int]:
     """Where a core word may begin. A key is one only behind the word that says what it opens."""
-    keys = (_OPENS.search(page.low, max(0, at - 14), at) for at in positions(page, ("key",)))
-    return sorted([*positions(page, STEMS), *(word.start() for word in keys if word)])
+    parts = [part for part in PARTS if part in page.low]
+    stems = dict.fromkeys(stem for part in parts for stem in _STEMS[part])
+    keys = [_OPENS.search(page.low, max(0, at - 14), at) for at in places(page.low, "key")] if "key" in parts else ()
+    return sorted({at for stem in stems for at in places(page.low, stem)}.union(word.start() for word in keys if word))
 
 
 def _value(text: str, start: int) -> _Value | None:

@@ -44,8 +44,8 @@ class Redaction:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
         if "[" in text:
             self.reserve(text)
-        for _ in range(_ROUNDS):
-            spans = found_in(text, detectors=self._detectors)
+        for number in range(_ROUNDS):
+            spans = found_in(text, detectors=self._detectors, again=number > 0)
             told = self._without(text, spans) if spans else text
             told = self._without_known(told) if self._known else told
             if told == text:

@@ -91,8 +91,13 @@ def _by_head() -> dict[str, list[tuple[str, Rule]]]:
 
 
 @cache
-def _by_word() -> tuple[tuple[str, Rule], ...]:
-    return tuple((word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words)
+def _by_word() -> dict[str, list[tuple[str, Rule]]]:
+    """The other rules by the shortest of their words that each word contains: where it is not, no longer one is."""
+    every = [(word, rule) for table in ("places", "options") for rule in rules(table) for word in rule.words]
+    roots: dict[str, list[tuple[str, Rule]]] = {}
+    for word, rule in every:
+        roots.setdefault(min((part for part, _ in every if part in word), key=len), []).append((word, rule))
+    return roots
 
 
 def ruled(page: Page, /) -> Iterator[Span]:
@@ -103,26 +108,27 @@ def ruled(page: Page, /) -> Iterator[Span]:
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
-    low = page.low
-    for word, rule in _by_word():
-        if word in low:
-            yield from rule.at(word, page)
+    for root, longer in _by_word().items():
+        if root in page.low:
+            for word, rule in longer:
+                if word in page.low:
+                    yield from rule.at(word, page)
 
 
 @cache
 def cut_off_secret() -> re.Pattern[str]:
     """How a text ends that was cut off inside a secret."""
     begun = (
-        rf"(?:{'|'.join(map(re.escape, rule.words))})[\w.=+/~-]{{{_half(rule.rest)},}}"
+        rf"(?:{'|'.join(map(re.escape, rule.words))})[\w.=+/~-]{{{_third(rule.rest)},}}"
         for rule in rules("keys")
         if not rule.before and len(rule.words[0]) > 1
     )
-    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join((*begun, *_file()['cut_off']))})\Z")
+    return re.compile(rf"(?:(?<![A-Za-z0-9])|(?=[^A-Za-z0-9]))(?:{'|'.join((*begun, *_file()['cut_off']))})\Z")
 
 
-def _half(rest: str) -> int:
-    """Half of the characters that a rule asks for at least."""
-    return max(6, sum(map(int, re.findall(r"\{(\d+)", rest))) // 2)
+def _third(rest: str) -> int:
+    """A third of the characters that a rule asks for at least."""
+    return max(6, sum(map(int, re.findall(r"\{(\d+)", rest))) // 3)
 
 
 @cache

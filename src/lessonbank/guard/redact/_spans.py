@@ -24,8 +24,8 @@ class Span(NamedTuple):
     """Whether its form alone gives it away; else what stands beside it does."""
 
 
-_WORD = re.compile(r"\S{12,}")
-"""A shorter word is neither a key nor something encoded."""
+_WORD = 12
+"""Characters of the shortest word that is a key or something encoded."""
 _KEY = 15
 """Characters of the shortest key, or of its longest part if blanks stand in it."""
 
@@ -39,8 +39,8 @@ class Page:
         self.text = text
         self.low = text.replace("\u0130", "I").lower()
         """The same in lower case, with the same places: the one letter that would grow is exchanged first."""
-        self.long: list[str] = _WORD.findall(text)
-        """The words of 12 characters or more."""
+        self.long = [word for word in text.split() if len(word) >= _WORD]
+        """The long words, in order."""
         self.keys = "\n".join(word for word in self.long if len(word) >= _KEY)
         """The words that may be keys: what is not among them need not be looked for in the text."""
 

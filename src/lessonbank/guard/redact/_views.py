@@ -25,9 +25,8 @@ _CODED = re.compile(
     r"|&(quot|amp|#39|#34|#64|#x40);|%([0-9A-Fa-f]{2})"
 )
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "quot": '"', "amp": "&", "#39": "'", "#34": '"', "#64": "@", "#x40": "@"}
-_BREAK = re.compile(r"\n[ \t>|#*+│]{0,24}[\"']?(?=[\w+/=.@-]{2})")
-_TAIL = re.compile(r"[\w+/=.@:-]{3,}\Z")
-_HEAD = re.compile(r"[\w+/=.@-]{2,32}")
+_BREAK = re.compile(r"\n[ \t>|#*+│]{0,24}[\"']?(?=([\w+/=.@-]{2,32}))")
+_BACKWARDS = re.compile(r"[ \t\r\\+\"']*+([\w+/=.@:-]{3,})")
 _LEAST = 14
 """Characters that both halves of a broken secret have together."""
 _NO_WORD = re.compile(r"[0-9@:=]|[a-z][A-Z]")
@@ -63,12 +62,27 @@ class View:
         """The parts of this text in which something may be read that the text itself does not show, in order."""
         start = end = 0
         for at, *_ in self.pieces[1:]:
-            if at - _NEAR > end:
+            before = self._before(at)
+            if before > end:
                 if end:
                     yield start, end
-                start = self._blank(at - _NEAR, at)
-            end = self._blank(at + _NEAR, at + 2 * _NEAR)
+                start = before
+            end = max(end, self._behind(at))
         yield start, end if self.pieces[1:] else len(self.text)
+
+    def _before(self, at: int) -> int:
+        """Where the line before that of `at` begins, or where in a long one no word is cut in two."""
+        least = max(0, at - _NEAR)
+        line = self.text.rfind("\n", least, at)
+        line = self.text.rfind("\n", least, max(line, least))
+        return line + 1 if line >= 0 else self._blank(least, at)
+
+    def _behind(self, at: int) -> int:
+        """Where the line after that of `at` ends, in the same way."""
+        most = at + _NEAR
+        line = self.text.find("\n", at, most)
+        line = self.text.find("\n", line + 1, most) if line >= 0 else line
+        return line if line >= 0 else self._blank(most, most + _NEAR)
 
     def _blank(self, start: int, end: int) -> int:
         """A place from `start` to `end` where no word is cut in two."""
@@ -104,11 +118,16 @@ def changed(text: str, changes: Iterator[tuple[int, int, str]], /) -> View | Non
 
 def visible(text: str, /) -> View | None:
     """Without code points that cannot be seen, and letters of other widths and fonts as plain ones."""
-    if text.isascii():
+    alphabet = "" if text.isascii() else "".join(set(text))
+    if not _HIDDEN.search(alphabet) and _plain(alphabet) == alphabet:
         return None
-    plain = _HYPHENS.sub("-", shadow(text))
+    plain = _plain(text)
     hidden = changed(plain, ((*m.span(), "") for m in _HIDDEN.finditer(plain)))
     return hidden or (View(plain) if plain != text else None)
+
+
+def _plain(text: str) -> str:
+    return _HYPHENS.sub("-", shadow(text))
 
 
 def decoded_signs(text: str, /) -> View | None:
@@ -133,28 +152,27 @@ def unbroken(text: str, /) -> View | None:
 
 def _breaks(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _BREAK.finditer(text):
-        before = text[max(0, found.start() - 40) : found.start()].rstrip(" \t\r\\+\"'")
-        half = _TAIL.search(before)
-        rest = _HEAD.match(text, found.end())
-        if half and rest and len(half[0]) + len(rest[0]) >= _LEAST and _NO_WORD.search(half[0] + rest[0]):
-            yield max(0, found.start() - 40) + len(before), found.end(), ""
+        half = _BACKWARDS.match(text[max(0, found.start() - 40) : found.start()][::-1])
+        if half and len(half[1]) + len(found[1]) >= _LEAST and _NO_WORD.search(half[1][::-1] + found[1]):
+            yield found.start() - half.start(1), found.end(), ""
 
 
-def decoded(text: str, /) -> Iterator[tuple[int, int, str]]:
-    """What can be read in base64 and hexadecimal digits: (start, end, what it says)."""
-    done = 0
-    for found in _RUN.finditer(text):
-        start, end = found.span()
-        if start < done or not _may_be_text(found[0]):
-            continue
-        if 60 <= end - start <= 80 and (more := _MORE.match(text, end)):
-            end = done = more.end()
-        yield from ((start, end, said) for said in _readings(text[start:end]))
+def decoded(text: str, words: Iterable[str], /) -> Iterator[tuple[int, int, str]]:
+    """What can be read in base64 and hexadecimal digits: (start, end, what it says).
 
-
-def legible(words: Iterable[str], /) -> bool:
-    """Whether one of the long words of a text may be something encoded, so that it is worth to look for it."""
-    return any(_may_be_text(found[0]) for word in words for found in _RUN.finditer(word))
+    `words` are all long words of the text, in order: nothing else can be encoded.
+    """
+    at = done = 0
+    for word in words:
+        at = text.index(word, at)
+        for run in _RUN.finditer(word):
+            start, end = at + run.start(), at + run.end()
+            if start < done or not _may_be_text(run[0]):
+                continue
+            if 60 <= end - start <= 80 and (more := _MORE.match(text, end)):
+                end = done = more.end()
+            yield from ((start, end, said) for said in _readings(text[start:end]))
+        at += len(word)
 
 
 def _may_be_text(token: str) -> bool:
