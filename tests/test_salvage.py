@@ -287,7 +287,7 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
     wiped(path, *pages_with(path, run))
     with connect(path) as bank:
         looked_over()
-        with pytest.raises(StoreDamaged, match="nothing is written to a damaged bank .*lessonbank salvage BANK NEW"):
+        with pytest.raises(StoreDamaged, match=r"nothing is written to a damaged bank .*lessonbank salvage BANK NEW"):
             learn(bank, 99)
     (said,) = [record.message for record in caplog.records if "damaged.db is damaged" in record.message]
     assert "\n" not in said
