@@ -10,8 +10,10 @@ from lessonbank.errors import StoreDamaged, StoreUnavailable
 
 _CAUSES: Final = {
     # SQLite says the same where a file system has no lock to give (ENOLCK).
-    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again; if none "
-    "uses it, its file system gives no locks: put the bank on a local disk",
+    sqlite3.SQLITE_BUSY: (
+        "another process kept {path} locked for too long: find out what it does, or try again; if none uses it, its "
+        "file system gives no locks: put the bank on a local disk"
+    ),
     sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
     sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
