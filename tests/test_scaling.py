@@ -47,14 +47,14 @@ def run(answer: str | None = "12 dollars", *, steps: int = 2, **fields: Any) -> 
     return Trajectory(task=fields.pop("task", TASK), steps=made, answer=answer, **fields)
 
 
-def some_lessons(count: int = 1, evidence: str = "run 1, step 1") -> str:
+def some_lessons(count: int = 1, evidence: str = "run 1, step 1", *, last: str = "") -> str:
     made = [
         {
             "evidence": [evidence],
             "cause": "seen",
             "title": f"Lesson {n}",
             "description": f"When it is about {n}.",
-            "content": f"Do the thing number {n} before anything else.",
+            "content": f"Do the thing number {n} before anything else{last}.",
         }
         for n in range(count)
     ]
@@ -98,7 +98,8 @@ class Model:
             return ModelError(f"no {role} today")
         if role == "extract":
             several = "run 1" if "<<<run 1 " in prompt else ""
-            return some_lessons(self.lessons, f"{several}, step 1" if several else "step 1")
+            last = f" ({len(self.of('extract'))})"  # each reply has words of its own
+            return some_lessons(self.lessons, f"{several}, step 1" if several else "step 1", last=last)
         told: dict[str, Any] = {"check": code_in(messages)}
         if role == "judge":
             told |= {"reason": "step 1 shows it", "outcome": self.judge(prompt), "confidence": 0.9}

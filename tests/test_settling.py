@@ -386,9 +386,12 @@ async def test_a_consolidator_that_calls_its_own_bank_is_told_so_instead_of_wait
         assert (await bank.admin.counts()).experiences == 0
 
 
+TOWNS = ["Oslo", "Rome", "Kyiv", "Bern", "Graz", "Lyon", "Bonn", "Cork", "Porto", "Riga", "Turin", "Ghent"]
+
+
 async def test_learning_that_is_cancelled_anywhere_leaves_a_bank_that_learns_on(tmp_path: Path) -> None:
     async with await lessonbank.connect_async(tmp_path / "bank.db", **grouped(**OPTIONS)) as bank:
-        runs = [run(f"find invoice {n}") for n in range(12)]
+        runs = [run(f"find the invoice of {town}") for town in TOWNS]
         for n, one in enumerate(runs):
             with anyio.move_on_after(n * 0.001):
                 await bank.learn(one, outcome="success")

@@ -59,13 +59,10 @@ def slow_part(name: str, wait: Callable[[], Awaitable[None]]) -> dict[str, Any]:
         await wait()
         return Verdict(outcome="failure", confidence=0.9)
 
-    async def extractor(_: Any) -> Extraction:
+    async def extractor(attempts: Any) -> Extraction:
         await wait()
-        return Extraction(
-            lessons=(
-                Lesson(title="Look in both drawers", content="Open the second drawer where the first drawer is empty."),
-            )
-        )
+        content = f"To {attempts[0].trajectory.task}, open the second drawer where the first drawer is empty."
+        return Extraction(lessons=(Lesson(title="Look in both drawers", content=content),))
 
     async def consolidator(new: Any) -> Sequence[Change]:
         await wait()

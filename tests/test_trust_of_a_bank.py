@@ -158,7 +158,8 @@ async def test_a_risky_lesson_is_shown_to_nobody_until_a_person_approves_it() ->
             assert {lesson.risk for lesson in (await bank.lessons.list(limit=10_000))[::-1]} == {"skips a check"}
             await bank.lessons.approve(((await bank.lessons.list(limit=10_000))[::-1])[0].id, by="ana")
             assert await shown(bank)
-            assert (await bank.admin.counts()).quarantined == 3
+            assert (await bank.admin.counts()).quarantined == 0
+            assert (await bank.admin.counts()).lessons == 1
 
 
 async def test_there_is_no_other_policy() -> None:
@@ -247,11 +248,10 @@ async def test_what_was_retired_does_not_come_back_by_being_taught_once_more() -
             reason="wrong since the new portal",
         )
         await taught(bank, TASKS[2])
-        assert (await states(bank))[-1] == "probation"
-        assert not await shown(bank)
+        assert [one.retired for one in await bank.lessons.list(retired=True)] == [True]
+        assert not await shown(bank, TASKS[2])
 
 
-@pytest.mark.xfail(reason="an experience is not found by a hidden lesson: two more runs speak for each other")
 async def test_what_a_person_quarantined_does_not_come_back_by_being_taught_again() -> None:
     async with await bank_of("corroborated") as bank:
         learned = await taught(bank, TASKS[0])

@@ -22,7 +22,8 @@ TASK = "Find the parcel of Mrs Ash"
 
 async def opened(where: str | Path = ":memory:", *, trust_names: bool = False) -> AsyncReasoningBank:
     async def extractor(attempts: Any) -> Extraction:
-        return Extraction(lessons=(Lesson(title="Ask the courier", content="Ask the courier's portal about it."),))
+        content = f"Ask the courier's portal about it, as run {attempts[0].trajectory.id} did."
+        return Extraction(lessons=(Lesson(title="Ask the courier", content=content),))
 
     return await lessonbank.connect_async(
         where,

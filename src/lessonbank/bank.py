@@ -30,6 +30,7 @@ from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
+from .learning.consolidation import OneWording, append
 from .learning.consolidation.ask import asks_model
 from .learning.consolidation.retry import decide, retry_on_conflict, spent
 from .learning.handed_in import (
@@ -282,7 +283,7 @@ class AsyncReasoningBank:
             return await self._intake.changes(await self._consolidator(experience), given=experience)
 
         (changes, _, unembedded), notes = await retry_on_conflict(
-            lambda policy: self._commit(policy, experience, costs=[]), self._consolidator
+            lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
         )
         self._tell(Consolidated(experience=experience, changes=changes), notes=notes + unembedded)
         return changes
@@ -556,7 +557,7 @@ class AsyncReasoningBank:
             learned = result.learned(earlier or experience, changes, notes=notes)
             return learned, settlement, Consolidated(experience=experience, changes=changes)
 
-        (learned, settlement, event), notes = await retry_on_conflict(once, self._consolidator)
+        (learned, settlement, event), notes = await retry_on_conflict(once, self._consolidator, last=self._appending)
         notes += self._tell(event, notes=notes) if event else ()
         learned = learned.model_copy(update={"usage": sum(costs, learned.usage)})
         return _noted(learned, notes), settlement
@@ -592,7 +593,7 @@ class AsyncReasoningBank:
                 settlement=settlement,
                 unlearned=unlearned,
                 unchanged=[earlier] if earlier else [],
-                one_wording=self._one_wording and policy is self._consolidator,
+                one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
             return changes, settlement, (*notes, *misfit)
@@ -695,6 +696,11 @@ class AsyncReasoningBank:
         return bank, []
 
     @property
+    def _appending(self) -> Consolidator:
+        """What decides where the bank changes faster than its consolidator."""
+        return OneWording(append, self.store) if self._one_wording else append
+
+    @property
     def _handle(self) -> Handle:
         return Handle(
             store=self.store,
@@ -708,6 +714,7 @@ class AsyncReasoningBank:
             correct=self._corrected,
             is_scoped=self._is_scoped,
             off=self._off,
+            one_wording=self._one_wording,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,13 @@ def test_a_page_of_the_site_links_to_pages_of_the_site(page: Path) -> None:
         path = target.partition("#")[0]
         if path and "://" not in path:
             assert (page.parent / path).resolve().is_relative_to(pages.ROOT / "docs"), target
+
+
+def test_the_menu_names_every_page_and_every_decision() -> None:
+    docs = pages.ROOT / "docs"
+    settings = tomllib.loads((pages.ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    named = sorted(re.findall(r"[\w/.-]+\.md", str(settings["project"]["nav"])))
+    assert named == sorted(page.relative_to(docs).as_posix() for page in docs.rglob("*.md"))
 
 
 @every_page

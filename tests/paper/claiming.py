@@ -83,15 +83,15 @@ def judged(profile: Profile, outcome: str = "success") -> Any:
     return (SUCCESS if outcome == "success" else FAILURE) if profile == "paper" else verdict(outcome)
 
 
-def some_lessons(count: int = 1, *, evidence: str = "step 1", **fields: str) -> str:
-    """An extractor's reply with `count` lessons."""
+def some_lessons(count: int = 1, *, evidence: str = "step 1", last: str = "", **fields: str) -> str:
+    """An extractor's reply with `count` lessons; `last` are words at their end that other replies do not have."""
     made = [
         {
             "evidence": [evidence],
             "cause": "seen",
             "title": f"Lesson {n}",
             "description": f"When it is about {n}.",
-            "content": f"Do the thing number {n} before anything else.",
+            "content": f"Do the thing number {n} before anything else{last}.",
         }
         | fields
         for n in range(1, count + 1)

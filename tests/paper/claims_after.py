@@ -237,12 +237,16 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "and keeps the reason; what recommends cutting a corner is quarantined until a person approves it",
         why="memory re-injects what it once read, for ever",
     ),
-    same(
+    only_default(
         "append-only",
         "§3.2, §A.2",
         "New lessons are appended; nothing is pruned, merged, deduplicated or forgotten.",
         "test_everything_is_appended",
-        note="`consolidation='skip_duplicates'` is a choice, in no profile",
+        paper="`consolidation='skip_duplicates'` is a choice, in no profile",
+        default="every experience is appended; a lesson taught again in the same words is one lesson, and both tasks "
+        "find it",
+        why="evidence counts for a lesson: split over copies it would take each of them longer to show help or harm, "
+        "and a copy would bring back what was retired",
     ),
     same(
         "what-is-kept",

@@ -231,7 +231,8 @@ INJECTION: tuple[Claim, ...] = (
         "§A.2",
         "Equal lessons of several experiences are shown as often as they come.",
         "test_a_lesson_that_says_the_same_is_shown_once",
-        ours="a lesson with the very words of one above it is left out, and the receipt says so",
+        ours="a lesson with the very words of one above it is left out, and the receipt says so; in the default "
+        "profile it is the same lesson, and comes once",
         why="the second copy teaches nothing and costs tokens; with the default k = 1 it hardly occurs",
     ),
     only_default(

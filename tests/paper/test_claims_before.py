@@ -157,7 +157,7 @@ def test_the_experience_is_what_is_retrieved(profile: Profile) -> None:
 @both_profiles
 def test_one_experience_is_recalled_unless_more_are_asked_for(profile: Profile) -> None:
     tasks = [f"Find {colour} shoes" for colour in ("blue", "red", "green", "white", "black")]
-    with bank(profile, model=ScriptedModel([some_lessons() for _ in tasks])) as memory:
+    with bank(profile, model=ScriptedModel([some_lessons(last=f" for {task}") for task in tasks])) as memory:
         for task in tasks:
             memory.learn(run(task), outcome="success")
 
@@ -336,7 +336,7 @@ def test_a_lesson_that_says_the_same_is_shown_once(profile: Profile) -> None:
         memory.learn(run("Find blue shoes"), outcome="success")
         memory.learn(run("Find red shoes"), outcome="success")
         recall = memory.retrieve("Find green shoes", limit=2)
-        assert (len(recall.lessons), len(recall.shown)) == (2, 1)
+        assert (len(recall.lessons), len(recall.shown)) == (2 if profile == "paper" else 1, 1)
 
 
 @claim("always-shown")

@@ -46,7 +46,7 @@ def choosing(number: int) -> Any:
 def scaled(
     profile: Profile, agent: Agent, *replies: Any, **options: Any
 ) -> tuple[lessonbank.ReasoningBank, Any, ScriptedModel]:
-    model = ScriptedModel([some_lessons(), *replies])
+    model = ScriptedModel([some_lessons(last=" at once"), *replies])
     memory = bank(profile, model=model)
     memory.learn(run(), outcome="success")
     return memory, memory.scale(TASK, agent, verify=right, **options), model
@@ -117,7 +117,9 @@ def test_with_confirm_at_k_every_round_is_made() -> None:
 @both_profiles
 def test_vanilla_scaling_draws_three_lessons_from_each_run(profile: Profile) -> None:
     agent = Agent("14 dollars", "12 dollars")
-    memory, result, model = scaled(profile, agent, some_lessons(5), some_lessons(5), choosing(1), k=2, mode="vanilla")
+    memory, result, model = scaled(
+        profile, agent, some_lessons(5), some_lessons(5, last=" again"), choosing(1), k=2, mode="vanilla"
+    )
     assert len(result.learned.lessons) == 6
     assert not [call for call in model.calls if "<<<run 1 (" in call.prompt and "contrast" in call.prompt]
     memory.close()

@@ -13,6 +13,7 @@ from lessonbank import AsyncReasoningBank, Evidence, Experience, Lesson, Parts, 
 from lessonbank.config import TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.types import Add, Candidate, Change, Extraction, Provenance, Recall, Settlement, Trust
+from lessonbank.types.repeats import repeats_of
 
 pytestmark = pytest.mark.anyio
 
@@ -40,7 +41,8 @@ async def bank_of(policy: TrustPolicy, where: Any = ":memory:", **parts: Any) ->
 async def taught(bank: AsyncReasoningBank, task: str = ASKED, **more: Any) -> str:
     run = Trajectory(task=task, steps=(Step(action="open portal", observation="tomorrow"),), answer="soon", **more)
     learned = await bank.learn(run, outcome="success")
-    return (learned.lessons or await bank.lessons.list())[0].id  # what is known already is no new lesson
+    assert learned.experience
+    return next(iter([lesson.id for lesson in learned.lessons] or repeats_of(learned.experience)))
 
 
 async def one_run(bank: AsyncReasoningBank, _: Path) -> None:

@@ -252,7 +252,7 @@ async def imported(where: Any, text: bytes, folder: Path) -> tuple[str, list[str
         wrong += ["a scope was made"] if not set(await bank.admin.scopes()) <= {MINE, THEIRS} else []
         wrong += (
             ["a stranger vouched for a lesson"]
-            if any(i.state == "active" for i in (await bank.lessons.list(limit=10_000))[::-1])
+            if any(i.approved or i.state == "active" for i in await bank.lessons.list(limit=10_000))
             else []
         )
         wrong += ["a file was made"] if sorted(folder.rglob("*")) != files else []

@@ -11,9 +11,11 @@ import asyncio
 import json
 import os
 import random
+import resource
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,10 @@ from lessonbank.types.ids import digest, new_id
 SPACE, DIMENSIONS = "crowd:32", 32
 EPOCH = 10.0
 """Seconds after which the crowd moves on to new scopes, so that a long run reads as fast as a short one."""
+CANCELLED, FULL = 0.03, 0.06
+"""Of the calls of a writer with faults, 3 % are cancelled and 3 % find the disk full."""
+LOG = 1 << 16
+"""Bytes by which the log of a process may grow while the disk is full for its bank."""
 TOGETHER, BACK = "together", "back"
 """Scopes of batches, whose members are seen together or not at all, and of rollbacks, which move what others added."""
 
@@ -56,6 +62,11 @@ class Log:
 
     def __init__(self, path: Path, /) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return os.fstat(self._file).st_size
 
     def line(self, **fields: Any) -> None:
         """Append one line, at once."""
@@ -97,8 +108,11 @@ def here(kind: str, /) -> str:
 class Writer:
     """Does one thing after another, and now and then several at once."""
 
-    def __init__(self, store: SqliteStore, log: Log, /, *, name: str, slot: int, seed: int) -> None:
+    def __init__(
+        self, store: SqliteStore, log: Log, /, *, name: str, slot: int, seed: int, full: Path | None = None
+    ) -> None:
         self.store, self.log, self.name = store, log, name
+        self._full, self._fills = full, 0
         self._own = f"part-{slot % 3}"
         self._chance = random.Random(seed)
         self._number = 0
@@ -133,11 +147,21 @@ class Writer:
         self._number += 1
         number = self._number
         self.log.line(op=number, scope=scope, facts=facts, entries=[mark(entry) for entry in entries])
-        start = time.perf_counter()
+        start, fills = time.perf_counter(), self._fills
+        pick = self._chance.random() if self._full else 1.0
         try:
-            done = await call()
+            if pick < CANCELLED:
+                done = await self._cancelled(call)
+            else:
+                with self._full_disk(room=self._chance.randrange(40_000) if pick < FULL else None):
+                    done = await call()
         except LessonbankError as error:
-            self.log.line(failed=number, ms=since(start), error=f"{type(error).__name__}: {error}")
+            # While the disk was full for one call, it was so for those beside it.
+            name = "refused" if self._fills > fills or self._filling() else "error"
+            self.log.line(failed=number, ms=since(start), **{name: f"{type(error).__name__}: {error}"})
+            return False
+        except asyncio.CancelledError:
+            self.log.line(failed=number, ms=since(start), cancelled=True)
             return False
         sequences = [entry.sequence for entry in done] if entries else []
         self.log.line(done=number, ms=since(start), at=time.monotonic(), sequences=sequences)
@@ -258,6 +282,31 @@ class Writer:
         """Several tasks of one process at once."""
         await asyncio.gather(*(self.add() for _ in range(self._chance.randint(2, 8))))
 
+    @contextmanager
+    def _full_disk(self, *, room: int | None) -> Generator[None]:
+        """No file of this process may grow by more than `room` bytes beyond the bank's own, as on a full disk."""
+        if self._full is None or room is None:
+            yield
+            return
+        files = (self._full, self._full.with_name(f"{self._full.name}-wal"))
+        sizes = [file.stat().st_size for file in files if file.exists()]
+        self._fills += 1
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(*sizes, self.log.size + LOG) + room, resource.RLIM_INFINITY))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+    def _filling(self) -> bool:
+        return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+
+    async def _cancelled(self, call: Callable[[], Awaitable[Any]]) -> Any:
+        """What the call gives if it is done before it is cancelled, which happens soon."""
+        task = asyncio.ensure_future(call())
+        await asyncio.wait([task], timeout=self._chance.uniform(0, 0.01))
+        task.cancel()
+        return await task
+
     def _known(self, count: int) -> tuple[str, list[Experience]]:
         scope = here(self._own)
         known = list(self._mine.get(scope, {}).values())
@@ -290,10 +339,14 @@ class Writer:
         return f"{self.name}, after {self._number}"
 
 
-async def write(path: Path, log: Log, name: str, slot: int, seed: int, ready: int) -> None:
-    """Write until killed; now and then close the bank and open it again."""
+async def write(path: Path, log: Log, name: str, slot: int, seed: int, ready: int, faults: int = 0) -> None:
+    """Write until killed; now and then close the bank and open it again.
+
+    With `faults` some calls are cancelled, and some find the disk full.
+    """
     chance, parent = random.Random(seed), os.getppid()
-    writer = Writer(await SqliteStore.open(path), log, name=name, slot=slot, seed=seed)
+    full = path if faults else None
+    writer = Writer(await SqliteStore.open(path), log, name=name, slot=slot, seed=seed, full=full)
     os.write(ready, b".")
     while os.getppid() == parent:
         await writer.move()

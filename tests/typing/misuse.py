@@ -18,6 +18,7 @@ def wrong_calls(bank: lessonbank.ReasoningBank, run: Trajectory) -> None:
     bank.learn(run, recall=5)  # expect: reportArgumentType, arg-type
     str(bank.retrieve("Cancel the order").texts)  # expect: reportAttributeAccessIssue, attr-defined
     bank.scoped("acme", "u-17")  # expect: reportCallIssue, call-arg
+    bank.scoped(writer="u-17", key=17)  # expect: reportArgumentType, arg-type
     bank.scale("Cancel the order", None)  # expect: reportArgumentType, arg-type
     bank.trial([], lambda task, memory: memory)  # expect: reportCallIssue, call-arg
     bank.lift(level="high")  # expect: reportArgumentType, arg-type
@@ -41,6 +42,7 @@ def wrong_settings() -> None:
     Evidence(hold_out=0.1)  # expect: reportCallIssue, call-arg
     Safety(trust="everyone")  # expect: reportArgumentType, arg-type
     Safety(redact="emails")  # expect: reportArgumentType, arg-type
+    Safety(trust_names="yes")  # expect: reportArgumentType, arg-type
     Model()  # expect: reportCallIssue, call-arg
     Parts(hooks=print)  # expect: reportArgumentType, arg-type
     File("bank.db").read_only = True  # expect: reportAttributeAccessIssue, misc
@@ -56,6 +58,10 @@ def wrong_views(bank: lessonbank.ReasoningBank, id: str) -> None:
     bank.runs.correct(id, outcome="failure")  # expect: reportCallIssue, call-arg
     bank.history.search("Cancel an order")  # expect: reportCallIssue, call-arg
     bank.history.rollback(3, reason="a bad import")  # expect: reportCallIssue, call-arg
+    bank.lessons.proposals(limit=5)  # expect: reportCallIssue, call-arg
+    bank.admin.add_writer(name="u-17")  # expect: reportCallIssue, call-arg
+    lessonbank.restore("backup.db")  # expect: reportCallIssue, call-arg
+    lessonbank.salvage("bank.db", new="new.db")  # expect: reportCallIssue, call-arg
     bank.admin.purge(lesson=id)  # expect: reportCallIssue, call-arg
     bank.admin.purge(item=id, reason="asked")  # expect: reportCallIssue, call-arg
     bank.lessons = bank.runs  # expect: reportAttributeAccessIssue, misc

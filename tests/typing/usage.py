@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import assert_type
@@ -31,14 +31,28 @@ from lessonbank import (
 )
 from lessonbank.attempt import AsyncAttempt, Attempt
 from lessonbank.config import Caps
+from lessonbank.errors import StoreDamaged
 from lessonbank.events import Event, Hook, Retrieved
 from lessonbank.evidence.explanation import Explanation
 from lessonbank.evidence.lift import Lift
 from lessonbank.evidence.replay_design import Replay
 from lessonbank.importers import Imported, Skipped, read
 from lessonbank.matts.result import Scaled
-from lessonbank.protocols import Consolidator, Extractor, Judge, Redactor
-from lessonbank.types import Action, Add, Change, Counts, JournalEntry, Observation, Outcome, Usage
+from lessonbank.protocols import Consolidator, Extractor, Judge, Redactor, Store
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.types import (
+    Action,
+    Add,
+    Change,
+    Counts,
+    JournalEntry,
+    Observation,
+    Outcome,
+    Proposal,
+    Restored,
+    Salvaged,
+    Usage,
+)
 from lessonbank.types.timeline import Diff, Lineage, State
 from lessonbank.views.admin import Erasing
 
@@ -135,7 +149,9 @@ def every_setting() -> dict[str, object]:
             keep_runs=90,
         ),
         evidence=Evidence(holdout=0.1, act=True, observe=False),
-        safety=Safety(trust="witnessed", redact=my_redactor, admission=None, caps=Caps(hour=100, scope=None)),
+        safety=Safety(
+            trust="witnessed", trust_names=True, redact=my_redactor, admission=None, caps=Caps(hour=100, scope=None)
+        ),
         parts=Parts(judge=my_judge, extractor=my_extractor, consolidator=my_consolidator, hooks=[my_hook, print]),
     )
     return bank.settings
@@ -157,6 +173,8 @@ def lessons(bank: lessonbank.ReasoningBank, id: str) -> None:
     assert_type(bank.lessons.list(state="quarantined", kind="guardrail", limit=50, after=id), tuple[Lesson, ...])
     assert_type(bank.lessons.search("refund", state="active"), tuple[Lesson, ...])
     assert_type(bank.lessons.get(id), Lesson)
+    assert_type(bank.lessons.get(id).approved, bool)
+    assert_type(bank.lessons.proposals(), tuple[Proposal, ...])
     assert_type(bank.lessons.experience(id), Experience)
     assert_type(bank.lessons.approve(id, id, by="Ana"), tuple[JournalEntry, ...])
     assert_type(bank.lessons.quarantine(id, reason="odd"), tuple[JournalEntry, ...])
@@ -179,6 +197,8 @@ def runs_and_recalls(bank: lessonbank.ReasoningBank, id: str, recall: Recall) ->
     assert_type(bank.recalls.list(metadata={"user": "u-17"}, lesson=id, settled=True), tuple[Recall, ...])
     assert_type(bank.recalls.search("order"), tuple[Recall, ...])
     assert_type(bank.recalls.get(id), Recall)
+    assert_type((recall.kept, recall.imported), tuple[bool, bool])
+    assert_type(recall.signature, str)
     assert_type(bank.recalls.explain(recall), Explanation)
     assert_type(bank.recalls.explain(id), Explanation)
 
@@ -204,6 +224,7 @@ def history_and_admin(bank: lessonbank.ReasoningBank, id: str, now: datetime) ->
     assert_type(bank.scoped(writer="u-17", key=key), lessonbank.ReasoningBank)
     assert_type(bank.admin.writers(), tuple[str, ...])
     bank.admin.remove_writer("u-17")
+    assert_type(bank.admin.unembedded(), tuple[str, ...])
 
 
 def one_bank_for_many(bank: lessonbank.ReasoningBank) -> str:
@@ -224,6 +245,9 @@ async def awaited_views(bank: lessonbank.AsyncReasoningBank, id: str) -> None:
     assert_type(await bank.admin.purge(lesson=id, reason="asked"), Erasing)
     assert_type(bank.scoped("acme/sales"), lessonbank.AsyncReasoningBank)
     assert_type(await bank.lift(level=0.9), Lift)
+    assert_type(await bank.lessons.proposals(), tuple[Proposal, ...])
+    key = await bank.admin.add_writer("u-17")
+    assert_type(bank.scoped("acme/sales", writer="u-17", key=key), lessonbank.AsyncReasoningBank)
 
 
 # --- does it help, several runs, the steps of the loop ---------------------------------------------------------------
@@ -272,7 +296,7 @@ def short_and_long_forms() -> Trajectory:
 
 
 def files_of_other_programs() -> Iterator[Trajectory]:
-    for entry in read("runs.jsonl", success_at=0.9):
+    for entry in read("runs.jsonl", success_at=0.9, follow_links=True):
         if isinstance(entry, Skipped):
             continue
         assert_type(entry, Imported)
@@ -284,3 +308,29 @@ def errors_have_codes(bank: lessonbank.ReasoningBank) -> str:
         return bank.lessons.get("nothing").title
     except LessonbankError as error:
         return error.code
+
+
+# --- a file that is damaged, a store of one's own --------------------------------------------------------------------
+
+
+def bring_back(backup: Path) -> Restored | Salvaged:
+    try:
+        restored = lessonbank.restore(backup, "bank.db")
+    except StoreDamaged:
+        salvaged = lessonbank.salvage("bank.db", "new.db")
+        assert_type(salvaged.complete, bool)
+        return salvaged
+    assert_type(restored.kept, str | None)
+    return restored
+
+
+async def through_the_port(recall: Recall, new: Experience) -> bool:
+    store: Store = SqliteStore.in_memory()
+    assert_type(await store.worded([], scope=new.scope), Sequence[Experience])
+    assert_type(await store.settings("writer/"), Mapping[str, str])
+    change = [Add(experience=new)]
+    assert_type(
+        await store.apply(change, scope=new.scope, writer="learn", one_wording=True),
+        Sequence[JournalEntry],
+    )
+    return await store.record(recall, returned=True)

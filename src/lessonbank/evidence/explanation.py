@@ -67,19 +67,18 @@ def losers(
     """Lessons of `matches` that the receipt does not name, best first."""
     found = {candidate.lesson_id for candidate in recall.candidates}
     least = min((c.score for c in recall.candidates), default=None)
-    made = [
-        Explained(
+    made: dict[str, Explained] = {}
+    for match, lesson in ((match, lesson) for match in matches for lesson in match.experience.active_lessons):
+        if lesson.id in found or lesson.id in made or match.lesson_id not in (None, lesson.id):
+            continue
+        made[lesson.id] = Explained(
             lesson_id=lesson.id,
             title=lesson.title,
             score=match.score,
             why=_place(match.score, least),
             lift=lifts.get(lesson.id),
         )
-        for match in matches
-        for lesson in match.experience.active_lessons
-        if lesson.id not in found and match.lesson_id in (None, lesson.id)
-    ]
-    return tuple(made[:most])
+    return tuple(made.values())[:most]
 
 
 def _place(score: float, least: float | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from lessonbank.types import Lesson
+from lessonbank.types import Experience, Json, Lesson
 from lessonbank.types.ids import digest
+from lessonbank.types.repeats import repeats_of, with_repeats
 
 from ._characters import plain
 
@@ -21,6 +22,25 @@ def wording_of(lesson: Lesson, /) -> str:
     NFKC) and punctuation at both ends do not.
     """
     return digest(f"{_canonical(lesson.title)}\n{_canonical(lesson.content)}")[:32]
+
+
+def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
+    """`experience` without the lessons whose wording is `held` (wording to lesson id), which it names as taught again.
+
+    What it keeps is held from then on: a lesson that comes twice in one experience is kept once.
+    """
+    kept: list[Lesson] = []
+    again: dict[str, list[Json]] = {}
+    for lesson in experience.lessons:
+        if (known := held.setdefault(wording_of(lesson), lesson.id)) == lesson.id:
+            kept.append(lesson)
+            continue
+        evidence: list[Json] = [*lesson.provenance.evidence]
+        again.setdefault(known, []).append({"title": lesson.title, "evidence": evidence, "why": "the same words"})
+    if not again:
+        return experience
+    left = experience.model_copy(update={"lessons": tuple(kept)})
+    return with_repeats(left, {**repeats_of(experience), **again})
 
 
 def _canonical(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from lessonbank._version import VERSION
+from lessonbank.arguments import shown
 from lessonbank.errors import ExtractionError, ModelError
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
@@ -32,6 +33,7 @@ from lessonbank.types import (
     Trajectory,
     Usage,
 )
+from lessonbank.types.repeats import repeats_of
 
 from .prior_runs import PriorRuns, Verdicts
 from .settlement import settlement_of
@@ -92,14 +94,21 @@ class LearnOutcome:
 
     def learned(self, experience: Experience, changes: Sequence[Change], /, *, notes: Sequence[str]) -> Learned:
         """The answer when `changes` were made, without what deciding on them cost."""
+        kept = as_kept(experience, changes)
         return Learned(
-            experience=as_kept(experience, changes),
+            experience=kept,
             verdicts=tuple(a.verdict for a in self.attempts if a.trajectory.id in self.truths),
             lessons=new_lessons(changes, self.extraction),
             changes=tuple(changes),
             usage=self.usage,
             known=self.prior.known,
-            notes=(*self.graded, *self.extraction.notes, *self.prior.contradictions(self.truths), *notes),
+            notes=(
+                *self.graded,
+                *self.extraction.notes,
+                *self.prior.contradictions(self.truths),
+                *taught_again(kept),
+                *notes,
+            ),
             errors=self._errors,
         )
 
@@ -119,6 +128,15 @@ def changed(changes: Sequence[Change], /) -> list[Experience]:
 def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
     """`experience` as `changes` let it in."""
     return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
+
+
+def taught_again(experience: Experience, /) -> tuple[str, ...]:
+    """A note that names the lessons which the bank held already."""
+    known = [shown(id) for id in repeats_of(experience)]
+    if not known:
+        return ()
+    first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
+    return (f"taught again, and kept once: the bank had {first}{more}",)
 
 
 def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Lesson, ...]:

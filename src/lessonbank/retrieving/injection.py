@@ -43,7 +43,7 @@ class Injector:
         """The receipt for `found`: which lessons are shown, which are withheld as `assigned`, and the text.
 
         The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
-        ranked = [(match, lesson) for match in found.matches for lesson in _lessons(match)]
+        ranked = _ranked(found)
         held = frozenset(lesson.id for _, lesson in ranked) if assigned.control else assigned.withheld
         shown, text, left_out = self._fit([lesson for _, lesson in ranked], held, nonce=digest(id)[:8])
         told: dict[str, object] = {
@@ -103,6 +103,15 @@ class Injector:
         text = self.prompt.render(lessons=block, **own)[-1].content.strip()
         before, _, after = text.rpartition(prefixed("", nonce=nonce))
         return before, after
+
+
+def _ranked(found: Found) -> Sequence[tuple[Match, Lesson]]:
+    """Every lesson that was found, with the first match that gave it: several tasks may have taught the same one."""
+    first: dict[str, tuple[Match, Lesson]] = {}
+    for match in found.matches:
+        for lesson in _lessons(match):
+            first.setdefault(lesson.id, (match, lesson))
+    return list(first.values())
 
 
 def _distinct(lessons: Sequence[Lesson]) -> Sequence[Lesson]:

@@ -72,8 +72,8 @@ class LessonRetriever:
 
 
 def _lessons_of(matches: Sequence[Match]) -> tuple[Match, ...]:
-    return tuple(
-        match.model_copy(update={"lesson_id": lesson.id})
-        for match in matches
-        for lesson in match.experience.active_lessons
-    )
+    named: dict[str, Match] = {}
+    for match in matches:
+        for lesson in match.experience.active_lessons:
+            named.setdefault(lesson.id, match.model_copy(update={"lesson_id": lesson.id}))
+    return tuple(named.values())

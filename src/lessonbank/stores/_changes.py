@@ -180,14 +180,16 @@ class Draft:
         return experience
 
     def check_wordings(self, changes: Iterable[Change], /) -> None:
-        """Refuse new lessons that say what another lesson says. Raises Conflict."""
-        brought = [change.experience for change in changes if isinstance(change, Add | Replace)]
-        lessons = {lesson.id: lesson for experience in brought for lesson in experience.lessons}
-        new = {id: wording_of(lesson) for id, lesson in lessons.items() if self._present.owner(id) is None}
-        held = {wording: id for wording, id in self._present.worded(set(new.values())) if self._owner(id) is not None}
+        """Refuse lessons in words that are new to them and that another lesson has. Raises Conflict."""
+        told = list(changes)
+        brought = [lesson for c in told if isinstance(c, Add | Replace) for lesson in c.experience.lessons]
+        new = {lesson.id: wording_of(lesson) for lesson in brought if self._present.owner(lesson.id) is None}
+        new |= {c.lesson_id: wording_of(Lesson(title=c.title, content=c.content)) for c in told if isinstance(c, Edit)}
+        held = [(w, id) for w, id in self._present.worded(set(new.values())) if self._owner(id) is not None]
+        first = dict(reversed(held))
         for id, wording in new.items():
-            if (other := held.setdefault(wording, id)) != id:
-                raise Conflict(f"the lesson {id!r} has the words of the lesson {other!r}; nothing was changed")
+            if (wording, id) not in held and (other := first.setdefault(wording, id)) != id:
+                raise Conflict(f"the lesson {other!r} says this in the same words: nothing was changed; edit that one")
 
     def _owner(self, lesson_id: str) -> str | None:
         if lesson_id in self._owners:

@@ -27,6 +27,7 @@ from lessonbank.types import (
     Trust,
 )
 from lessonbank.types.ids import digest
+from lessonbank.types.repeats import repeats_of, without_repeats_of
 from lessonbank.types.timeline import Entry, named_lessons
 
 
@@ -97,8 +98,11 @@ class Erasing:
         lessons = tuple(i for i in experience.lessons if i.id not in self.lessons)
         attempts = tuple(a for a in experience.attempts if a.trajectory_id != self.trajectory)
         if len(lessons) == len(experience.lessons) and len(attempts) == len(experience.attempts):
-            return experience
-        return experience.model_copy(update={"lessons": lessons, "attempts": attempts, "rejected": ()})
+            return without_repeats_of(experience, self.lessons)
+        left = experience.model_copy(update={"lessons": lessons, "attempts": attempts, "rejected": ()})
+        # Nothing says which of several runs taught a lesson again.
+        alone = len(attempts) == len(experience.attempts)
+        return without_repeats_of(left, self.lessons if alone else repeats_of(left))
 
     def _unreceipted(self, experience: Experience) -> Experience:
         if experience.metadata.get(RECALL) != self.receipt:

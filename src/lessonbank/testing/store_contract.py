@@ -22,11 +22,20 @@ from .store_listing import ListingTests
 from .store_purging import PurgingTests
 from .store_ranking import RankingTests
 from .store_records import RecordTests
+from .store_repeating import RepeatingTests
 from .store_rewinding import RewindingTests
 from .store_trust import TrustTests
 
 
 class StoreContract(
-    RecordTests, RankingTests, HistoryTests, RewindingTests, PurgingTests, TrustTests, ListingTests, EditingTests
+    RecordTests,
+    RankingTests,
+    HistoryTests,
+    RewindingTests,
+    PurgingTests,
+    TrustTests,
+    ListingTests,
+    EditingTests,
+    RepeatingTests,
 ):
     """Subclass it under `@pytest.mark.anyio` and override `make`."""

@@ -26,6 +26,7 @@ from lessonbank.types import (
     Trajectory,
     Verdict,
 )
+from lessonbank.types.repeats import shown_with
 
 T = TypeVar("T")
 
@@ -144,5 +145,7 @@ def ranked_by_words(present: Sequence[Experience], query: str, /) -> list[tuple[
     asked, lengths = words(query), {id: counts.total() for id, counts in held.items()}
     postings = {word: {id: counts[word] for id, counts in held.items() if word in counts} for word in asked}
     found = scores(asked, postings, lengths, documents=len(held), total=sum(lengths.values()))
-    usable = [e for e in reversed(present) if e.id in found and e.active_lessons]
+    lessons = {lesson.id: lesson for e in present for lesson in e.lessons}
+    whole = (shown_with(e, lessons) for e in reversed(present))
+    usable = [e for e in whole if e.id in found and e.active_lessons]
     return sorted(((e, found[e.id]) for e in usable), key=lambda pair: -pair[1])

@@ -166,9 +166,10 @@ class TrustTests(StoreTests):
     async def test_a_batch_sees_the_moves_before_it(self) -> None:
         async with self.opened() as store:
             new = experience()
+            hidden = _moved(*new.lessons, to="quarantined")
             with refused(Conflict):
-                await _do(store, Add(experience=new), _moved(*new.lessons), _moved(*new.lessons))
-            await _do(store, Add(experience=new), _moved(*new.lessons), _moved(*new.lessons, to="quarantined"))
+                await _do(store, Add(experience=new), hidden, hidden)
+            await _do(store, Add(experience=new), _moved(*new.lessons), hidden)
             assert (await _kept(store, new.lessons[0])).state == "quarantined"
             await _sound(store)
 

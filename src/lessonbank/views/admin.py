@@ -64,7 +64,10 @@ class AsyncAdmin:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
 
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
-        who vouches for those that were trusted where the file was written. Raises UsageError, FormatError, Conflict.
+        who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
+        is here in the same words is not kept twice: the tasks that taught it show the one that is here.
+
+        Raises UsageError, FormatError, Conflict.
         """
         if self._of.skips("import_"):
             return 0
@@ -75,6 +78,7 @@ class AsyncAdmin:
             scope=self._of.scope,
             writer="import",
             approved_by=maybe_text(approved_by, "approved_by="),
+            one_wording=self._of.one_wording,
         )
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:

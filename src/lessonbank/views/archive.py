@@ -96,12 +96,15 @@ def _record_lines(batch: Iterable[tuple[str, Record]]) -> str:
     return "".join(_line({"kind": kind, "record": record.model_dump(mode="json")}) for kind, record in batch)
 
 
-async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None) -> int:
+async def read(
+    store: Store, path: Path, /, *, scope: str, writer: str, approved_by: str | None = None, one_wording: bool = False
+) -> int:
     """Add the records of an export that `scope` does not have; how many were new.
 
     The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
     ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
-    that were trusted where they come from.
+    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words
+    is not kept twice.
 
     Raises:
         FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.
@@ -111,7 +114,9 @@ async def read(store: Store, path: Path, /, *, scope: str, writer: str, approved
         checked_name(approved_by, what="approved_by=")
     records = await to_thread.run_sync(_checked, path)
     portions = partial(_portions, records, path, scope)
-    return await store.import_records(portions, scope=scope, writer=writer, approved_by=approved_by)
+    return await store.import_records(
+        portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
+    )
 
 
 def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str) -> Iterator[Imported]:

@@ -15,6 +15,7 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned
+from lessonbank.types.repeats import repeats_of
 
 log: Final = logging.getLogger("lessonbank")
 _NO_VECTORS: Final[Mapping[str, Vectors]] = {}
@@ -37,6 +38,8 @@ class Handle:
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
     off: bool = False
     """Whether memory is switched off: nothing is written, and nothing is there."""
+    one_wording: bool = False
+    """Whether no lesson is written that has the words of another one."""
 
     def skips(self, call: str, /) -> bool:
         """Whether memory is switched off, so that `call` does nothing. The log says so."""
@@ -51,7 +54,7 @@ class Handle:
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
-        entries, notes = await self.apply_embedded(changes, vectors, writer=writer)
+        entries, notes = await self.apply_embedded(changes, vectors, writer=writer, one_wording=self.one_wording)
         for note in notes:
             log.warning("%s", note)
         return tuple(entries)
@@ -59,7 +62,7 @@ class Handle:
     async def index(self, experiences: Sequence[Experience], /) -> tuple[Mapping[str, Vectors], tuple[str, ...]]:
         """Vectors for new experiences, and a note where the embedder failed: then they are embedded later."""
         try:
-            return await self.retriever.index([e for e in experiences if e.active_lessons]), ()
+            return await self.retriever.index([e for e in experiences if e.active_lessons or repeats_of(e)]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
 

@@ -18,6 +18,7 @@ from lessonbank.config import OFF
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.text.bm25 import scores, words
 from lessonbank.types import Experience, Found, JournalEntry, Match, Rollback
+from lessonbank.types.repeats import shown_with
 from lessonbank.types.timeline import Diff, Lineage, State, about, diff, lineage, state_at
 
 from .handle import Handle
@@ -130,11 +131,13 @@ def _search(experiences: Sequence[Experience], task: str, limit: int) -> tuple[M
     asked = words(task)
     lengths, postings = list[int](), {word: dict[int, int]() for word in asked}
     for place, experience in enumerate(experiences):
-        held = Counter(words(experience.task))
-        lengths.append(held.total())
-        for word in held.keys() & postings.keys():
-            postings[word][place] = held[word]
+        said = Counter(words(experience.task))
+        lengths.append(said.total())
+        for word in said.keys() & postings.keys():
+            postings[word][place] = said[word]
     touched = {place: lengths[place] for holders in postings.values() for place in holders}
+    held = {lesson.id: lesson for experience in experiences for lesson in experience.lessons}
     found = scores(asked, postings, touched, documents=len(lengths), total=sum(lengths))
-    ranked = sorted((p for p in found if experiences[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
-    return tuple(Match(experience=experiences[place], score=found[place]) for place in ranked[:limit])
+    whole = {place: shown_with(experiences[place], held) for place in found}
+    ranked = sorted((p for p in found if whole[p].active_lessons), key=lambda p: (found[p], p), reverse=True)
+    return tuple(Match(experience=whole[place], score=found[place]) for place in ranked[:limit])

@@ -110,7 +110,7 @@ class AsyncLessons:
         """Write a lesson by hand. It is approved and shown at once.
 
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
-        when not. `by`: the person's name. Raises UsageError.
+        when not. `by`: the person's name. Raises UsageError, Conflict (another lesson has these words).
         """
         writer = person(by)
         lesson = Lesson(
@@ -140,7 +140,8 @@ class AsyncLessons:
     ) -> Lesson:
         """Change what a lesson says. It keeps its id and its state; its evidence starts again from nothing.
 
-        What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict.
+        What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
+        already, or another lesson has these words).
         """
         writer = person(by)
         told = {

@@ -149,6 +149,34 @@ class Pages:
         return set(gone)
 
 
+def damage_copy(bank: Path, folder: Path, *, seed: int) -> dict[str, Any]:
+    """Back up a bank while others write to it, damage two pages of the copy, salvage it; what was found wrong."""
+    copy, new, chance = folder / "copy.db", folder / "salvaged.db", random.Random(seed)
+    with lessonbank.connect(bank, scope=SCOPES[0], evidence=Evidence(holdout=None)) as source:
+        source.admin.backup(copy)
+    before, data = every_lesson(copy), copy.read_bytes()
+    numbers = chance.sample(range(1, len(data) // PAGE), 2)
+    copy.write_bytes(lost_pages(data, numbers, chance))
+    found = lessonbank.salvage(copy, new)
+    after, named = every_lesson(new), {id for lost in found.lost for id in lost.lessons}
+    gone = before - after
+    problems = (
+        [f"pages {numbers}: {len(gone - named)} of {len(gone)} lost lessons are not named"] if gone - named else []
+    )
+    if len(gone) > 0.05 * len(before):
+        problems.append(f"pages {numbers}: {len(gone)} of {len(before)} lessons are lost")
+    with lessonbank.connect(new, scope=SCOPES[0], evidence=Evidence(holdout=None)) as made:
+        problems += [f"pages {numbers}: {problem}" for problem in made.admin.verify()]
+    return {"lessons": len(before), "lost": len(gone), "problems": problems}
+
+
+def every_lesson(path: Path) -> set[str]:
+    """The ids of the lessons of all scopes."""
+    with lessonbank.connect(path, scope=SCOPES[0], evidence=Evidence(holdout=None)) as bank:
+        scoped = [bank.scoped(scope).lessons for scope in bank.admin.scopes()]
+        return {lesson.id for lessons in scoped for lesson in lessons.list(limit=1_000_000, retired=True)}
+
+
 def lost_pages(sound: bytes, numbers: Sequence[int], chance: random.Random) -> bytes:
     """The file with these pages overwritten by chance, by nothing or by ones."""
     data = bytearray(sound)
@@ -390,7 +418,13 @@ def main() -> int:
     parser.add_argument("--crashes", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--copy", type=Path, metavar="BANK", help="only damage and salvage a backup of this bank")
     wanted = parser.parse_args()
+    if wanted.copy:
+        with tempfile.TemporaryDirectory() as folder:
+            report = damage_copy(wanted.copy, Path(folder), seed=wanted.seed)
+        print(json.dumps(report))
+        return int(bool(report["problems"]))
     found = measured(lessons=wanted.lessons, pairs=wanted.pairs, crashes=wanted.crashes, seed=wanted.seed)
     print(json.dumps([asdict(promise) for promise in found], indent=2) if wanted.json else table(found))
     for promise in found:

@@ -1,12 +1,15 @@
-"""Does a bank keep its word while its users are killed? Writers and readers of one file, and SIGKILL at random moments.
+"""Does a bank keep its word under faults? Writers and readers of one file, and SIGKILL at random moments.
 
     python -m lessonbank_bench.measure.soak --kills 1000 --minutes 20 [--writers 8] [--readers 4] [--seed 0]
+    python -m lessonbank_bench.measure.soak --only-kills   without the other faults
     python -m lessonbank_bench.measure.soak --fair 10000   how long each of 8 writers waits for its turn, nobody killed
     python -m lessonbank_bench.measure.soak --check DIR    look again at what an earlier run left in DIR
 
 It runs for `--minutes` and spreads the kills over them; where the machine is too slow for so many, the minutes decide
-and the report says how many were made. Everybody is killed at the end. Then the file is opened, and everything that
-the store acknowledged must be there. Exit code 1 when anything is wrong.
+and the report says how many were made. Of the writers' calls 3 % are cancelled and 3 % find the disk full. Twenty times
+a backup is made of the bank while it is used, two pages of the copy are damaged, and it is salvaged. Everybody is
+killed at the end. Then the file is opened, and everything that the store acknowledged must be there. Exit code 1 when
+anything is wrong.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +42,10 @@ from _onlookers import read
 from _promises import Line, compare, read_logs
 
 BANK = "bank.db"
+COPIES = 20
+"""How many damaged copies are made, as far as each is done before the next is due."""
+LARGEST_COPY = 64_000_000
+"""Bytes of the largest bank that is still copied."""
 
 
 # --- who is alive, and who dies ---------------------------------------------------------------------------------------
@@ -59,6 +67,9 @@ class Crowd:
 
     path: Path
     chance: random.Random
+    faults: bool = True
+    copies: list[subprocess.Popen[str]] = field(default_factory=list)
+    """Those that damage and salvage a copy of the bank."""
     alive: list[Member] = field(default_factory=list)
     started: int = 0
     kills: int = 0
@@ -70,9 +81,28 @@ class Crowd:
         """One more writer or reader."""
         self.started += 1
         name, seed = f"{role}-{slot}-{self.started}", self.chance.getrandbits(32)
-        member = Member(role, slot, *start(write if role == "writer" else read, self.path, name, slot, seed))
+        work = partial(write, faults=self.faults) if role == "writer" else read
+        member = Member(role, slot, *start(work, self.path, name, slot, seed))
         self.alive.append(member)
         return member
+
+    def copy(self) -> None:
+        """Damage and salvage a copy of the bank, in a process of its own, unless an earlier one is at it still."""
+        busy = any(copy.poll() is None for copy in self.copies)
+        if not busy and self.path.exists() and self.path.stat().st_size < LARGEST_COPY:
+            command = [sys.executable, "-m", "lessonbank_bench.measure.damage", "--copy", str(self.path)]
+            seed = str(self.chance.getrandbits(32))
+            self.copies.append(subprocess.Popen([*command, "--seed", seed], stdout=subprocess.PIPE, text=True))
+
+    def copied(self) -> dict[str, int]:
+        """What became of the copies: how many there were, their lessons, and how many of these were lost."""
+        reports = [_said(copy) for copy in self.copies]
+        self.accidents += [f"a damaged copy: {problem}" for report in reports for problem in report["problems"]]
+        return {
+            "copies": len(reports),
+            "copied_lessons": sum(report["lessons"] for report in reports),
+            "lost_with_two_pages": sum(report["lost"] for report in reports),
+        }
 
     def kill(self, members: Sequence[Member], /) -> None:
         """End these at once, with no chance to do anything about it."""
@@ -146,6 +176,15 @@ class Crowd:
         self.log_bytes = max(self.log_bytes, log.stat().st_size if log.exists() else 0)
 
 
+def _said(copy: subprocess.Popen[str], /) -> dict[str, Any]:
+    """The report of one copy."""
+    said, _ = copy.communicate(timeout=600)
+    if copy.returncode not in (0, 1) or not said:
+        return {"lessons": 0, "lost": 0, "problems": [f"it ended with {copy.returncode}"]}
+    report: dict[str, Any] = json.loads(said)
+    return report
+
+
 def holder(path: Path, /) -> int | None:
     """The process that holds SQLite's write lock on this file now, where the system tells."""
     try:
@@ -165,8 +204,12 @@ def run(crowd: Crowd, *, writers: int, readers: int, kills: int, seconds: float)
         crowd.start("writer", slot)
     for slot in range(readers):
         crowd.start("reader", slot)
-    gap = seconds / max(kills, 1)
+    gap, copies = seconds / max(kills, 1), iter(began + seconds * (n + 0.5) / COPIES for n in range(COPIES))
+    next_copy = next(copies)
     while crowd.kills < kills:
+        if crowd.faults and time.monotonic() > next_copy:
+            crowd.copy()
+            next_copy = next(copies, float("inf"))
         due = began + (crowd.kills + crowd.chance.random()) * gap
         crowd.watch(min(due, began + seconds))
         if time.monotonic() >= began + seconds:
@@ -205,6 +248,12 @@ def figures(logs: Sequence[Sequence[Line]], /) -> dict[str, Any]:
     }
 
 
+def faults(logs: Sequence[Sequence[Line]], /) -> dict[str, int]:
+    """How many calls were cancelled before they ended, and how many the full disk refused."""
+    all_lines = [line for log in logs for line in log]
+    return {name: sum(name in line for line in all_lines) for name in ("cancelled", "refused")}
+
+
 def fair(path: Path, /, *, writers: int, count: int, seed: int) -> dict[str, Any]:
     """Every writer adds `count` experiences, all beginning together."""
     hear, go = os.pipe()
@@ -236,7 +285,7 @@ def report(path: Path, more: dict[str, Any], /) -> dict[str, Any]:
         compared["problems"] += doctor(path)
     except LessonbankError as error:
         compared = {"problems": [f"the bank cannot be read: {error}"], "lost": [], "half_written": []}
-    return {**more, **compared, **figures(logs)}
+    return {**more, **compared, **faults(logs), **figures(logs)}
 
 
 def arguments() -> argparse.Namespace:
@@ -250,6 +299,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="an empty or new folder; what is left in it is for --check")
     parser.add_argument("--fair", type=int, metavar="WRITES", help="writes of each writer, nobody killed")
     parser.add_argument("--check", type=Path, metavar="DIR", help="only compare what a run left")
+    parser.add_argument("--only-kills", action="store_true", help="no cancelled calls, full disks or damaged copies")
     parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
     return parser.parse_args()
 
@@ -259,11 +309,11 @@ def soak(options: argparse.Namespace, folder: Path, /) -> dict[str, Any]:
     path = folder / BANK
     if options.fair:
         return report(path, fair(path, writers=options.writers, count=options.fair, seed=options.seed))
-    crowd = Crowd(path, random.Random(options.seed))
+    crowd = Crowd(path, random.Random(options.seed), faults=not options.only_kills)
     taken = run(
         crowd, writers=options.writers, readers=options.readers, kills=options.kills, seconds=options.minutes * 60
     )
-    made = {"kills": crowd.kills, "processes": crowd.started, "seconds": round(taken, 1)}
+    made = {"kills": crowd.kills, "processes": crowd.started, "seconds": round(taken, 1), **crowd.copied()}
     for accident in crowd.accidents:
         Log(folder / "accidents.log").line(problem=accident)
     return report(path, {**made, "largest_log_mb": round(crowd.log_bytes / 1e6, 1)})

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lessonbank.guard.trust import TrustPolicy, evidence, independent
 from lessonbank.protocols import Consolidator, Decision, Retriever, Store
 from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Trust, TrustState
+from lessonbank.types.repeats import repeats_of
 
 from .duplicates import compare
 from .one_wording import same_wording
@@ -35,16 +36,24 @@ class Corroborating:
     async def __call__(self, new: Experience, /) -> Decision:
         """The inner consolidator's changes, and one `Trust` for each lesson that is corroborated."""
         near = await self.retriever(new.task, scope=new.scope, limit=self.among)
-        known = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
-        if self.store is not None:
-            known += await same_wording(self.store, new.lessons, scope=new.scope)
-            known = list({lesson.id: (lesson, owner) for lesson, owner in known}.values())
+        known = await self._known([match.experience for match in near.matches], new)
         decided = await self.inner(new)
         brought = [change.experience for change in decided if isinstance(change, Add | Replace | Merge)]
         kept = {lesson.id for experience in brought for lesson in experience.lessons}
         retired = {id for change in decided if isinstance(change, Merge) for id in change.source_lesson_ids}
         told = [t for lesson in new.lessons for t in self._corroborated(lesson, new, known, kept - retired)]
         return Decision((*decided, *_once(told)), usage=spent(decided))
+
+    async def _known(self, near: Sequence[Experience], new: Experience) -> Sequence[tuple[Lesson, Experience]]:
+        """What the nearest experiences show and who has the very words of `new`, each lesson with its true owner."""
+        shown = {lesson.id: lesson for experience in near for lesson in experience.lessons}
+        known = {i.id: (i, e) for e in near for i in e.lessons if i.id not in repeats_of(e)}
+        if self.store is None:
+            return list(known.values())
+        known |= {i.id: (i, owner) for i, owner in await same_wording(self.store, new.lessons, scope=new.scope)}
+        for id in shown.keys() - known.keys():
+            known[id] = shown[id], await self.store.owner(id, scope=new.scope)
+        return list(known.values())
 
     def _corroborated(
         self, lesson: Lesson, new: Experience, known: Sequence[tuple[Lesson, Experience]], kept: set[str]

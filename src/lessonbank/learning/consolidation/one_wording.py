@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lessonbank.guard.wording import wording_of
+from lessonbank.guard.wording import said_once, wording_of
 from lessonbank.protocols import Consolidator, Decision, Store
-from lessonbank.types import Add, Change, Experience, Json, Lesson
+from lessonbank.types import Add, Change, Experience, Lesson
 
 from .retry import spent
-from .skip_duplicates import Sifted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +34,8 @@ class OneWording:
             return change
         new = change.experience
         same = await same_wording(self.store, new.lessons, scope=new.scope)
-        known = {wording_of(lesson): lesson.id for lesson, _ in same}
-        kept: list[Lesson] = []
-        repeats: dict[str, list[Json]] = {}
-        for lesson in new.lessons:
-            held = known.setdefault(wording_of(lesson), lesson.id)
-            if held == lesson.id:
-                kept.append(lesson)
-                continue
-            evidence: list[Json] = [*lesson.provenance.evidence]
-            repeats.setdefault(held, []).append({"title": lesson.title, "evidence": evidence, "why": "the same words"})
-        if not repeats:
-            return change
-        earlier = new.metadata.get("repeats")
-        both: dict[str, Json] = {**(earlier if isinstance(earlier, dict) else {}), **repeats}
-        return change.model_copy(update={"experience": Sifted(tuple(kept), both).of(new)})
+        once = said_once(new, {wording_of(lesson): lesson.id for lesson, _ in same})
+        return change if once is new else change.model_copy(update={"experience": once})
 
 
 async def same_wording(

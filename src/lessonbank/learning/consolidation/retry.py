@@ -19,25 +19,36 @@ T = TypeVar("T")
 
 
 async def retry_on_conflict(
-    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /
+    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /, *, last: Consolidator = append
 ) -> tuple[T, tuple[str, ...]]:
     """Call `commit` with the policy until the store accepts what it decided, and say what came in its way.
 
     Between a decision and its commit another process may retire, change or remove what the decision refers to. The
-    store then refuses it, and the policy decides again about the bank as it is now. After `TRIES` refusals the
-    experience is appended, which refers to nothing.
+    store then refuses it, and the policy decides again about the bank as it is now. After `TRIES` refusals `last`
+    decides, as often: it appends the experience, which refers to nothing but what it taught again.
 
     Raises:
         NotFound, Conflict: the store refused even the appended experience.
     """
+    done, why = await _tried(commit, policy)
+    if done:
+        return done[0], ()
+    note = f"appended without consolidation, because the bank changed during each of {TRIES} decisions: {why}"
+    done, _ = await _tried(commit, last, tries=TRIES - 1)
+    return done[0] if done else await commit(last), (note,)
+
+
+async def _tried(
+    commit: Callable[[Consolidator], Awaitable[T]], policy: Consolidator, /, *, tries: int = TRIES
+) -> tuple[tuple[T, ...], str]:
+    """What `commit` gave with the policy, if the store accepted it in time; else why it did not."""
     why = ""
-    for _ in range(TRIES):
+    for _ in range(tries):
         try:
-            return await commit(policy), ()
+            return (await commit(policy),), ""
         except (Conflict, NotFound) as error:
             why = one_line(str(error), limit=200)
-    note = f"appended without consolidation, because the bank changed during each of {TRIES} decisions: {why}"
-    return await commit(append), (note,)
+    return (), why
 
 
 async def decide(policy: Consolidator, new: Experience, /) -> Sequence[Change]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lessonbank.protocols import Retriever
 from lessonbank.types import Add, Change, Experience, Json, Lesson
+from lessonbank.types.repeats import repeats_of, with_repeats
 
 from .duplicates import compare
 
@@ -38,16 +39,20 @@ class Sifted:
 
     def of(self, new: Experience, /) -> Experience:
         """`new` with the kept lessons, and the repeats in its metadata."""
-        metadata = {**new.metadata, "repeats": self.repeats} if self.repeats else new.metadata
-        return new.model_copy(update={"lessons": self.kept, "metadata": metadata})
+        left = new.model_copy(update={"lessons": self.kept})
+        return with_repeats(left, {**repeats_of(new), **self.repeats}) if self.repeats else left
 
 
 async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
     """The active lessons of the `among` experiences nearest to the task of `new`, each with its experience, by id."""
     near = await retriever(new.task, scope=new.scope, limit=among)
-    return {
-        lesson.id: (lesson, match.experience) for match in near.matches for lesson in match.experience.active_lessons
-    }
+    found = ((lesson, match.experience) for match in near.matches for lesson in match.experience.active_lessons)
+    known: dict[str, tuple[Lesson, Experience]] = {}
+    for lesson, experience in found:
+        # An experience that only taught it again is not the one that holds it.
+        if lesson.id not in known or lesson.id not in repeats_of(experience):
+            known[lesson.id] = lesson, experience
+    return known
 
 
 def sift(lessons: Sequence[Lesson], held: dict[str, tuple[Lesson, Experience]], /) -> Sifted:

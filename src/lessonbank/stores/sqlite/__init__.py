@@ -179,10 +179,11 @@ class SqliteStore:
         scope: str,
         writer: str,
         approved_by: str | None = None,
+        one_wording: bool = False,
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        return await self._write(_importing.import_records, portions, where, encodable(writer), by)
+        return await self._write(_importing.import_records, portions, where, encodable(writer), by, one_wording)
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""

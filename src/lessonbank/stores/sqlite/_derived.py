@@ -14,6 +14,7 @@ from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded, microseconds
 from lessonbank.text.bm25 import words
 from lessonbank.types import Experience, Json, Lesson, Recall, Trajectory
+from lessonbank.types.repeats import repeats_of
 
 from ._rows import AMONG_IDS, among_ids, mark, term, terms
 
@@ -27,7 +28,7 @@ TAIL: Final = 64
 
 
 def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int, Experience], /) -> None:
-    """Lessons and attempts of experiences, by row number; what earlier versions left must be gone."""
+    """Lessons, repeats and attempts of experiences, by row number; what earlier versions left must be gone."""
     connection.executemany(
         "INSERT INTO lessons (scope, id, experience, place, retired, state, created_at, kind, writer, wording)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -50,6 +51,10 @@ def derive(connection: sqlite3.Connection, scope: int, experiences: Mapping[int,
     for number, experience in experiences.items():
         if experience.metadata:
             tag(connection, EXPERIENCE, number, experience.metadata)
+            connection.executemany(
+                "INSERT INTO repeats (experience, lesson) VALUES (?, ?)",
+                ((number, lesson) for lesson in repeats_of(experience)),
+            )
 
 
 def listed(lesson: Lesson, /) -> tuple[str, int, str, str, str]:
@@ -100,6 +105,7 @@ def underive(connection: sqlite3.Connection, scope: int, number: int, experience
     )
     if experience.metadata:
         untag(connection, EXPERIENCE, [number])
+        connection.execute("DELETE FROM repeats WHERE experience = ?", (number,))
     runs = among_ids(attempt.trajectory_id for attempt in experience.attempts)
     connection.execute(
         f"DELETE FROM attempts WHERE scope = ? AND trajectory {AMONG_IDS} AND experience = ?", (scope, runs, number)

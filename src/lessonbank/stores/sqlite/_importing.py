@@ -7,16 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from lessonbank._batches import batches
+from lessonbank.guard.wording import said_once, wording_of
 from lessonbank.stores._arrivals import marked, without_claims
 from lessonbank.stores._changes import vouched
 from lessonbank.stores._packing import packed_records
 from lessonbank.stores._records import encodable
-from lessonbank.types import Add, Settle, Settlement
+from lessonbank.types import Add, Experience, Replace, Settle, Settlement
+from lessonbank.types.repeats import repeats_of, with_repeats
 
 from ._journal import Batch
 from ._read import recall
 from ._read import settlement as settled
-from ._rows import find_scope, make_scope
+from ._rows import AMONG_IDS, among_ids, experience_at, find_scope, make_scope
 from ._write import Present, apply, keep, record
 
 if TYPE_CHECKING:
@@ -32,20 +35,24 @@ def import_records(
     scope: str,
     writer: str,
     approved_by: str | None,
+    one_wording: bool,
     /,
 ) -> int:
     """Add what is new; how much that was. Raises Conflict, NotFound."""
     added = 0
     make_scope(connection, scope)
     before = _Before(connection, scope)
+    once = _Once(connection, scope) if one_wording else None
     ready = (_packed(marked(portion, scope=scope)) for portion in portions())
     for portion, adds in _ahead(ready):
         added += len(keep(connection, scope, portion.runs))
         added += sum(record(connection, one) for one in portion.recalls)
-        added += _add(connection, adds, before, scope, writer)
+        added += _add(connection, adds, before, once, scope, writer)
         added += _settle(connection, portion.settlements, before, scope, writer)
         if approved_by:
             _trust(connection, portion, scope, approved_by)
+    if once:
+        _apply(connection, packed_records(once.renamed()), scope, writer)
     return added
 
 
@@ -89,17 +96,60 @@ class _Before:
         return last > 0 and self._connection.execute(sql, (self._scope, encodable(id), last)).fetchone() is not None
 
 
+class _Once:
+    """Brings a lesson in whose wording is here already as one that was taught again."""
+
+    def __init__(self, connection: sqlite3.Connection, scope: str, /) -> None:
+        self._connection, self._scope = connection, scope
+        self._kept: dict[str, str] = {}
+        """Id of a lesson that was left out to the id of the one that says the same here."""
+
+    def of(self, experiences: Sequence[Experience], /) -> Sequence[Experience]:
+        """`experiences` without copies of what is here, or of one another."""
+        present = Present(self._connection, find_scope(self._connection, self._scope))
+        wordings = {wording_of(lesson) for experience in experiences for lesson in experience.lessons}
+        held = dict(sorted(present.worded(wordings), reverse=True))
+        return [self._one(experience, held) for experience in experiences]
+
+    def _one(self, experience: Experience, held: dict[str, str]) -> Experience:
+        once = said_once(experience, held)
+        if once is not experience:
+            self._kept |= {i.id: id for i in experience.lessons if (id := held[wording_of(i)]) != i.id}
+        return once
+
+    def renamed(self) -> Sequence[Replace]:
+        """What was written of experiences that taught a left out lesson again, naming the one that is here."""
+        scope, found = find_scope(self._connection, self._scope), set[int]()
+        sql = (
+            "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+            f" WHERE e.scope = ? AND r.lesson {AMONG_IDS}"
+        )
+        for some in batches(self._kept):
+            found.update(number for (number,) in self._connection.execute(sql, (scope.number, among_ids(some))))
+        return [self._renamed(experience_at(self._connection, number)) for number in sorted(found)]
+
+    def _renamed(self, experience: Experience) -> Replace:
+        again = {self._kept.get(id, id): told for id, told in repeats_of(experience).items()}
+        return Replace(experience=with_repeats(experience, again), reason="a lesson that it names is here already")
+
+
 def _add(
-    connection: sqlite3.Connection, adds: Sequence[tuple[Add, bytes]], before: _Before, scope: str, writer: str
+    connection: sqlite3.Connection,
+    adds: Sequence[tuple[Add, bytes]],
+    before: _Before,
+    once: _Once | None,
+    scope: str,
+    writer: str,
 ) -> int:
     here = Present(connection, find_scope(connection, scope), new=[add.experience for add, _ in adds])
     new = [one for one in adds if not here.knows(one[0].experience.id)]
-    return _apply(connection, [_without_claims(one, before) for one in new], scope, writer)
+    allowed = [without_claims(add.experience, before) for add, _ in new]
+    kept = once.of(allowed) if once else allowed
+    return _apply(connection, [_packed_as(e, one) for e, one in zip(kept, new, strict=True)], scope, writer)
 
 
-def _without_claims(one: tuple[Add, bytes], before: _Before) -> tuple[Add, bytes]:
-    allowed = without_claims(one[0].experience, before)
-    return one if allowed is one[0].experience else packed_records([Add(experience=allowed)])[0]
+def _packed_as(experience: Experience, one: tuple[Add, bytes]) -> tuple[Add, bytes]:
+    return one if experience is one[0].experience else packed_records([Add(experience=experience)])[0]
 
 
 def _settle(

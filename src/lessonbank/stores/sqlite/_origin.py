@@ -122,10 +122,11 @@ class Origin:
 
     def _checked(self) -> int | None:
         for _ in range(_TRIES):
-            before = _Log.of(self._log)
+            before = _salts(self._log)
             count = _count_of_file(self._path)
             log = _Log.of(self._log)
-            if before.salts != log.salts:
+            # Whoever begins the log again writes over it from its start, also while it is read here.
+            if not before == log.salts == _salts(self._log):
                 time.sleep(random.uniform(0.001, 0.003))
             elif count is None or log.first is None or (count - log.first + 1) % _ROUND <= log.transactions + 1:
                 return count
@@ -167,6 +168,15 @@ class _Log:
             transactions += frame[4:8] != b"\0\0\0\0"
             file.seek(page + size)
         return cls(salts, first, transactions)
+
+
+def _salts(path: Path) -> bytes:
+    """What changes whenever the log begins again."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_HEADER)[16:24]
+    except OSError:
+        return b""
 
 
 def _count_of_file(path: Path) -> int | None:

@@ -24,7 +24,7 @@ _BATCH: Final = 64
 
 def rebuild(connection: sqlite3.Connection, /) -> None:
     """Fill lessons, attempts, settlements, the word index and all sums from the records; drop vectors of nothing."""
-    for table in ("lessons", "attempts", "tasks", "settlements", "tags"):
+    for table in ("lessons", "repeats", "attempts", "tasks", "settlements", "tags"):
         connection.execute(f"DELETE FROM {table}")
     for batch in _batches(connection):
         for number, scope, experience in batch:

@@ -14,6 +14,7 @@ from lessonbank.errors import StoreDamaged
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.types import Add, Experience, Lesson, Merge, Replace
+from lessonbank.types.repeats import repeats_of, shown_with
 from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
@@ -140,6 +141,27 @@ def entry_of(text: bytes, /) -> Entry:
         return _Entry.validate_python(json.loads(text))
     except (ValueError, RecursionError):
         raise StoreDamaged("a journal entry cannot be read") from None
+
+
+SHOWS: Final = (
+    "(e.active OR EXISTS (SELECT 1 FROM repeats r JOIN lessons l ON l.scope = e.scope AND l.id = r.lesson"
+    " WHERE r.experience = e.number AND l.retired = 0))"
+)
+"""Whether the experience `e` is found: a lesson may be shown that it has, or that it taught again."""
+
+
+def found_at(connection: sqlite3.Connection, scope: ScopeRow, number: int, /) -> Experience:
+    """The experience in that row as a search gives it: with the lessons that it taught again, as they are now."""
+    experience = experience_at(connection, number)
+    if not repeats_of(experience):
+        return experience
+    owners = connection.execute(
+        "SELECT DISTINCT l.experience FROM repeats r JOIN lessons l ON l.scope = ? AND l.id = r.lesson"
+        " WHERE r.experience = ?",
+        (scope.number, number),
+    ).fetchall()
+    held = {lesson.id: lesson for (owner,) in owners for lesson in experience_at(connection, owner).lessons}
+    return shown_with(experience, held)
 
 
 def numbers_of(connection: sqlite3.Connection, scope: ScopeRow, ids: Iterable[str], /) -> dict[str, int]:

@@ -21,12 +21,14 @@ from ._matrices import Matrices, Slot
 from ._rows import (
     AMONG,
     PARTS,
+    SHOWS,
     ScopeRow,
     SpaceRow,
     among,
     experience_at,
     find_scope,
     find_space,
+    found_at,
     journal_number,
     numbers_of,
 )
@@ -60,7 +62,7 @@ def nearest(
         here, there = _brought_up(connection, slot, scope, space)
         snapshot = _snapshot(slot, query, there, space)
     left_out = numbers_of(connection, here, map(encodable, exclude)) if exclude else {}
-    return _matches(connection, snapshot, query, limit=limit, exclude=left_out.values()) if snapshot else []
+    return _matches(connection, here, snapshot, query, limit=limit, exclude=left_out.values()) if snapshot else []
 
 
 def unindexed(
@@ -94,7 +96,7 @@ def nearest_unless_missing(
         if _missing(connection, slot, here, there, limit=1, lessons=lessons):
             return None
         snapshot = _snapshot(slot, query, there, space)
-    return _matches(connection, snapshot, query, limit=limit) if snapshot else []
+    return _matches(connection, here, snapshot, query, limit=limit) if snapshot else []
 
 
 def _brought_up(connection: sqlite3.Connection, slot: Slot, scope: str, space: str) -> tuple[ScopeRow, SpaceRow | None]:
@@ -117,6 +119,7 @@ def _snapshot(slot: Slot, query: Vectors, there: SpaceRow | None, space: str) ->
 
 def _matches(
     connection: sqlite3.Connection,
+    scope: ScopeRow,
     snapshot: MatrixSnapshot,
     query: Vectors,
     *,
@@ -125,7 +128,7 @@ def _matches(
 ) -> list[Match]:
     found = snapshot.nearest(query, limit=limit, exclude=exclude)
     best = ranked(found, limit=limit, age=lambda numbers: _ages(connection, numbers))
-    experiences = {n: experience_at(connection, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
+    experiences = {n: found_at(connection, scope, n) for n in dict.fromkeys(key // PARTS for key, _ in best)}
     return [_match(experiences[key // PARTS], key % PARTS, score) for key, score in best]
 
 
@@ -270,7 +273,7 @@ def _rows(blob: bytes, dimensions: int, count: int) -> tuple[np.ndarray, np.ndar
 def _hide(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow) -> None:
     """Mark the rows that must not be found."""
     for (number,) in connection.execute(
-        "SELECT number FROM experiences WHERE scope = ? AND active = 0", (scope.number,)
+        f"SELECT e.number FROM experiences e WHERE e.scope = ? AND e.active = 0 AND NOT {SHOWS}", (scope.number,)
     ):
         matrix.activate(number * PARTS, active=False)
     if matrix.parts:
@@ -321,10 +324,11 @@ def _present(connection: sqlite3.Connection, scope: ScopeRow, numbers: Collectio
 
 def _mark(connection: sqlite3.Connection, matrix: Matrix, scope: ScopeRow, numbers: Iterable[int]) -> None:
     rows = connection.execute(
-        f"SELECT number, active FROM experiences WHERE number {AMONG} AND +scope = ?", (among(numbers), scope.number)
+        f"SELECT e.number, {SHOWS} FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?",
+        (among(numbers), scope.number),
     ).fetchall()
-    for number, active in rows:
-        matrix.activate(number * PARTS, active=bool(active))
+    for number, shows in rows:
+        matrix.activate(number * PARTS, active=bool(shows))
         if matrix.parts:
             for place, lesson in enumerate(experience_at(connection, number).lessons[: PARTS - 1], 1):
                 matrix.activate(number * PARTS + place, active=not lesson.hidden)

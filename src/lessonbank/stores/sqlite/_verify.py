@@ -17,6 +17,7 @@ from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.stores._vectors import keys_from_blob
 from lessonbank.text.bm25 import words
 from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.types.repeats import repeats_of
 from lessonbank.types.timeline import Entry, live
 
 from ._checks import checksum
@@ -48,6 +49,7 @@ _ORPHANS: Final = {
     "tags without an experience": (
         "FROM (SELECT * FROM tags WHERE kind = 3) x LEFT JOIN experiences e ON e.number = x.record"
     ),
+    "repeats without an experience": "FROM repeats x LEFT JOIN experiences e ON e.number = x.experience",
     "settlements without a journal entry": "FROM settlements x LEFT JOIN journal e ON e.number = x.entry",
     "experiences without the journal entry that wrote them": (
         "FROM experiences x LEFT JOIN journal e ON e.number = x.entry"
@@ -172,6 +174,7 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
         "SELECT experience, id, place, retired, state, created_at, kind, writer, wording FROM lessons ORDER BY place",
     )
     attempts = _by_experience(connection, "SELECT experience, trajectory, waiting, outcome FROM attempts")
+    repeats = _by_experience(connection, "SELECT experience, lesson FROM repeats")
     lost = wrong = 0
     rows = connection.execute(
         "SELECT e.number, e.record, j.entry, s.name, e.id, t.task, e.created_at, e.active, e.words"
@@ -185,7 +188,9 @@ def _experiences(connection: sqlite3.Connection) -> Iterator[tuple[str, int]]:
             lost += 1
             continue
         derived = columns, lessons.pop(number, []), sorted(attempts.pop(number, []))
-        wrong += derived != _derived(experience) or not _tagged(connection, EXPERIENCE, number, experience)
+        again = {lesson for (lesson,) in repeats.pop(number, [])} == set(repeats_of(experience))
+        found = again and _tagged(connection, EXPERIENCE, number, experience)
+        wrong += derived != _derived(experience) or not found
     yield "experiences have lost their record", lost
     yield "experiences disagree with what was derived from them", wrong
 

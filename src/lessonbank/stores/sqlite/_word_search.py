@@ -15,7 +15,7 @@ from lessonbank.text.bm25 import add_gains, bounds, drag, scores, whole, words
 from lessonbank.types import Match
 
 from ._derived import upto
-from ._rows import AMONG, ScopeRow, among, experience_at, find_scope, numbers_of, term
+from ._rows import AMONG, SHOWS, ScopeRow, among, find_scope, found_at, numbers_of, term
 
 _SHORT: Final = 512
 """A word that so few tasks hold is read at once: asking whether it must be read would cost more."""
@@ -97,7 +97,7 @@ def search(
     found = _all(known, asked) if _rolled_back(connection, here) else _Asking(known, asked, limit).found()
     usable = ((score, known.tasks[n][2], n) for n, score in found.items() if known.usable(n))
     best = heapq.nlargest(max(limit, 0), usable)
-    return [Match(experience=experience_at(connection, number), score=score) for score, _, number in best]
+    return [Match(experience=found_at(connection, here, number), score=score) for score, _, number in best]
 
 
 def _all(known: _Field, asked: list[str]) -> dict[int, float]:
@@ -195,9 +195,9 @@ def _rolled_back(connection: sqlite3.Connection, scope: ScopeRow) -> bool:
 def _tasks(
     connection: sqlite3.Connection, scope: ScopeRow, numbers: Collection[int]
 ) -> dict[int, tuple[int, bool, int]]:
-    """Words, whether active, and age of tasks by row number."""
+    """Words, whether shown, and age of tasks by row number."""
     rows = connection.execute(
-        f"SELECT number, words, active, created_at FROM experiences WHERE number {AMONG} AND +scope = ?",
+        f"SELECT e.number, e.words, {SHOWS}, e.created_at FROM experiences e WHERE e.number {AMONG} AND +e.scope = ?",
         (among(sorted(numbers)), scope.number),
     )
     return {number: (length, bool(active), created_at) for number, length, active, created_at in rows}

@@ -255,9 +255,10 @@ class Written:
 
 _STATE: Final = (
     "SELECT (SELECT coalesce(max(number), 0) FROM experiences), (SELECT upto FROM indexed),"
-    " EXISTS (SELECT 1 FROM experiences WHERE scope = ?)"
+    " EXISTS (SELECT 1 FROM experiences WHERE scope = ?), EXISTS (SELECT 1 FROM repeats)"
 )
-"""The last number, the last one whose words are indexed, and whether a rollback took anything out of a scope."""
+"""The last number, the last one whose words are indexed; whether a rollback took anything out of a scope, and whether
+anything is taught again."""
 
 
 def write(
@@ -267,7 +268,7 @@ def write(
 
     The number of each, and by how many documents and words the scope grew.
     """
-    last, indexed, rolled_back = connection.execute(_STATE, (-scope.number,)).fetchone()
+    last, indexed, rolled_back, repeated = connection.execute(_STATE, (-scope.number,)).fetchone()
     back = _readmit(connection, scope, written.added) if rolled_back else set[str]()
     every, added = written.experiences, written.added
     old = {id: _old(connection, scope, id) for id in every if id not in added or id in back}
@@ -279,6 +280,8 @@ def write(
     derive(connection, scope.number, {numbers[id]: e for id, e in every.items()})
     if old:
         _change_tasks(connection, scope, old, written)
+    if repeated:
+        _tell_repeating(connection, scope, old, written)
     index_tail(connection, scope.number, tasks, before=last, done=indexed or 0)
     before = sum(row.words for id, row in old.items() if id not in added)
     trajectories.update(attempt.trajectory_id for e in every.values() for attempt in e.attempts)
@@ -384,6 +387,15 @@ def _change_tasks(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[
     for id, row in old.items():
         stale |= stale_lessons(row.number, row.experience.lessons, written.experiences[id].lessons)
     forget(connection, scope.number, keys=stale)
+
+
+def _tell_repeating(connection: sqlite3.Connection, scope: ScopeRow, old: Mapping[str, _Old], written: Written) -> None:
+    """Have matrices read again where a lesson comes or goes that another experience taught again: no entry names it."""
+    before = {i.id for row in old.values() for i in row.experience.active_lessons}
+    moved = before ^ {i.id for experience in written.experiences.values() for i in experience.active_lessons}
+    sql = f"SELECT EXISTS (SELECT 1 FROM repeats WHERE lesson {AMONG_IDS})"
+    if any(connection.execute(sql, (among_ids(some),)).fetchone()[0] for some in batches(sorted(moved))):
+        connection.execute("UPDATE spaces SET epoch = epoch + 1 WHERE scope = ?", (scope.number,))
 
 
 def stale_lessons(number: int, before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:

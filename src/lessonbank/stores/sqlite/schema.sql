@@ -30,7 +30,7 @@ CREATE TABLE experiences (
     number INTEGER PRIMARY KEY,
     scope INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    active INTEGER NOT NULL,               -- whether it has a lesson that may be shown
+    active INTEGER NOT NULL,               -- whether it has a lesson of its own that may be shown
     words INTEGER NOT NULL,
     entry INTEGER NOT NULL,                -- the last journal entry that wrote it
     id TEXT NOT NULL,
@@ -59,6 +59,15 @@ CREATE TABLE lessons (
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX lessons_by_wording ON lessons (scope, wording);
 CREATE INDEX items_by_state ON lessons (scope, state, created_at, experience, place);
+
+-- Lessons that an experience taught again: it holds no copy of them, and is found as if it held them. They lie in the
+-- scope of the experience, or are gone.
+CREATE TABLE repeats (
+    experience INTEGER NOT NULL,           -- its number, taken out or not
+    lesson TEXT NOT NULL,
+    PRIMARY KEY (experience, lesson)
+) WITHOUT ROWID, STRICT;
+CREATE INDEX repeats_by_lesson ON repeats (lesson);
 
 CREATE TABLE attempts (
     scope INTEGER NOT NULL,                -- as in lessons
@@ -117,6 +126,7 @@ CREATE TRIGGER recall_gone AFTER DELETE ON recalls BEGIN
 END;
 CREATE TRIGGER experience_gone AFTER DELETE ON experiences BEGIN
     DELETE FROM tags WHERE kind = 3 AND record = old.number;
+    DELETE FROM repeats WHERE experience = old.number;
 END;
 
 CREATE TABLE settlements (
