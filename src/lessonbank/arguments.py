@@ -14,10 +14,12 @@ from reprlib import Repr
 from typing import Any, Final, TypeVar, cast
 
 from pydantic import JsonValue, TypeAdapter
+from typing_extensions import TypeIs
 
 from .errors import UsageError, printable
 
 V = TypeVar("V")
+K = TypeVar("K")
 
 LONGEST_ID: Final = 200
 """Characters of an id. Those made here have 32; importers and callers may bring their own."""
@@ -34,6 +36,11 @@ _LARGEST: Final = 2**63 - 1
 _LONGEST_NUMBER: Final = 13_000
 """Bits. Python writes no number out that has more than 4,300 digits."""
 _METADATA: Final = TypeAdapter(dict[str, JsonValue])
+
+
+def is_a(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
+    """Whether a value is of one of these types. `isinstance` may ask the value itself, whose answer can raise."""
+    return issubclass(type(value), kinds)
 
 
 class _Short(Repr):
@@ -70,7 +77,7 @@ def refusal(name: str, takes: str, value: object, /) -> UsageError:
 
 def a_text(value: object, name: str, /, *, blank: bool = True) -> str:
     """`value`, a text; without `blank` it must say something."""
-    if not isinstance(value, str):
+    if not is_a(value, str):
         raise refusal(name, "takes a text", value)
     text = str.__str__(value)  # a plain one, whatever a subclass does
     if not blank and not text.strip():
@@ -85,7 +92,7 @@ def maybe_text(value: object, name: str, /) -> str | None:
 
 def an_id(value: object, name: str = "id", /) -> str:
     """`value`, if it can be the id of a record."""
-    text = str.__str__(value) if isinstance(value, str) else ""
+    text = str.__str__(value) if is_a(value, str) else ""
     if not 0 < len(text) <= LONGEST_ID or not text.isprintable():
         raise refusal(name, "takes an id, the text that a record has as `.id`", value)
     return text
@@ -107,8 +114,8 @@ def a_list_of_ids(values: Iterable[object], call: str, /) -> tuple[str, ...]:
 def a_count(value: object, name: str = "limit", /, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
     """`value`, a whole number from `least` to `most`."""
     number = _number(value)
-    if not isinstance(number, int) or not least <= number <= most:
-        bounds = f"from {least} to {most}" if isinstance(number, int) and number > most else f"of at least {least}"
+    if not is_a(number, int) or not least <= number <= most:
+        bounds = f"from {least} to {most}" if is_a(number, int) and number > most else f"of at least {least}"
         raise refusal(name, f"is a whole number {bounds}", value)
     return number
 
@@ -121,7 +128,7 @@ def maybe_count(value: object, name: str = "limit", /, *, least: int = 1, most: 
 def a_seed(value: object, /) -> int:
     """`value`, a whole number that a generator of random numbers starts from."""
     number = _number(value)
-    if not isinstance(number, int) or not -_LARGEST <= number <= _LARGEST:
+    if not is_a(number, int) or not -_LARGEST <= number <= _LARGEST:
         raise refusal("seed", "is a whole number of at most 19 digits", value)
     return number
 
@@ -150,14 +157,14 @@ def a_share(value: object, name: str, takes: str = "", /, *, least: float = 0.0,
 
 def a_flag(value: object, name: str, /) -> bool:
     """`value`, `True` or `False`."""
-    if not isinstance(value, bool):
+    if not is_a(value, bool):
         raise refusal(name, "is True or False", value)
     return value
 
 
 def one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
     """`value`, one of the texts that are allowed."""
-    if not isinstance(value, str) or str.__str__(value) not in allowed:
+    if not is_a(value, str) or str.__str__(value) not in allowed:
         *others, last = map(repr, allowed)
         raise refusal(name, f"is {', '.join(others)} or {last}", value)
     return str.__str__(value)
@@ -170,7 +177,7 @@ def maybe_one_of(value: object, name: str, allowed: Collection[Any], /) -> Any:
 
 def a(value: object, name: str, record: type[V], /) -> V:
     """`value`, a record of one kind."""
-    if not isinstance(value, record):
+    if not is_a(value, record):
         raise refusal(name, f"takes {'an' if record.__name__[0] in 'AEIOU' else 'a'} {record.__name__}", value)
     return value
 
@@ -178,7 +185,7 @@ def a(value: object, name: str, record: type[V], /) -> V:
 def several(values: object, name: str, record: type[V], /, *, or_ids: bool = False) -> list[V]:
     """At least one record of a kind, or its id."""
     found = _items(values)
-    if not found or not all(isinstance(one, (record, str) if or_ids else record) for one in found):
+    if not found or not all(is_a(one, (record, str) if or_ids else record) for one in found):
         raise refusal(name, f"takes at least one {record.__name__}{' or its id' if or_ids else ''}", values)
     return cast("list[V]", found)
 
@@ -206,7 +213,7 @@ def a_mapping(value: object, /) -> dict[str, Any]:
 def check_data(values: Iterable[object], name: str, /) -> None:
     """Refuse data of records that some reader of JSON could not read back."""
     for value in values:
-        if isinstance(value, dict | list | tuple) and value and _levels(cast("object", value)) > DEEPEST:
+        if is_a(value, (dict, list, tuple)) and value and _levels(cast("object", value)) > DEEPEST:
             takes = f"takes data of at most {DEEPEST} levels, and finite numbers of at most 4,000 digits"
             raise refusal(name, takes, cast("object", value))
 
@@ -233,7 +240,7 @@ def a_place(value: object, name: str, takes: str = "takes the path of a file", /
     """`value` as the text of a path that a file system can have."""
     try:
         told = cast("object", os.fspath(cast("os.PathLike[str]", value)))
-        path = str.__str__(told) if isinstance(told, str) else ""
+        path = str.__str__(told) if is_a(told, str) else ""
         names = os.fsencode(path).split(os.sep.encode())
     except Exception:  # noqa: BLE001 - whatever its `__fspath__` raises, and half of a surrogate pair
         path, names = "", []
@@ -261,12 +268,12 @@ def signature(function: object, /) -> Signature | None:
 
 def a_moment(value: object, name: str = "a moment", /) -> int | datetime:
     """`value`, the number of a change, or a time with its zone."""
-    if isinstance(value, datetime):
+    if is_a(value, datetime):
         if value.tzinfo is None:
             raise UsageError("this datetime has no time zone: pass one with a zone, as in datetime.now(UTC)")
         return value
     number = _number(value)
-    if not isinstance(number, int) or not 0 <= number <= _LARGEST:
+    if not is_a(number, int) or not 0 <= number <= _LARGEST:
         raise refusal(name, "is the number of a change, from 0, or a datetime with its zone", value)
     return number
 
@@ -279,9 +286,9 @@ def settle(settings: object, /, **values: object) -> None:
 
 def _number(value: object) -> int | float | None:
     """A plain number, whatever a subclass does."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if is_a(value, bool) or not is_a(value, (int, float)):
         return None
-    return int.__int__(value) if isinstance(value, int) else float.__float__(value)
+    return int.__int__(value) if is_a(value, int) else float.__float__(value)
 
 
 def _finite(value: float) -> bool:
@@ -292,7 +299,7 @@ def _finite(value: float) -> bool:
 
 
 def _items(values: object) -> list[object]:
-    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+    if is_a(values, (str, bytes)) or not is_a(values, Iterable):
         return []
     try:
         return list(cast("Iterable[object]", values))
@@ -306,15 +313,15 @@ def _levels(value: object) -> int:
     level: list[Any] = [value]
     while level and depth <= DEEPEST:
         depth += 1
-        held = [cast("dict[str, Any]", one).values() if isinstance(one, dict) else one for one in level]
+        held = [cast("dict[str, Any]", one).values() if is_a(one, dict) else one for one in level]
         inside: list[Any] = [one for outer in held for one in outer]
         if any(_is_endless(one) for one in inside):
             return DEEPEST + 1
-        level = [one for one in inside if isinstance(one, dict | list | tuple)]
+        level = [one for one in inside if is_a(one, (dict, list, tuple))]
     return depth
 
 
 def _is_endless(value: object) -> bool:
-    if isinstance(value, float):
+    if is_a(value, float):
         return not math.isfinite(value)
-    return isinstance(value, int) and value.bit_length() > _LONGEST_NUMBER
+    return is_a(value, int) and value.bit_length() > _LONGEST_NUMBER

@@ -8,7 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, cast
 
-from .arguments import a_flag, kind, shown
+from .arguments import a_flag, is_a, kind, shown
 from .errors import FormatError, UsageError
 from .guard.quote import quoted
 from .messages import trajectory_from
@@ -221,7 +221,7 @@ class AsyncAttempt:
     def _named_task(self) -> str | None:
         """The task, where it is a text that says something."""
         task = cast("object", self.task)
-        return str.__str__(task) if isinstance(task, str) and str.__str__(task).strip() else None
+        return str.__str__(task) if is_a(task, str) and str.__str__(task).strip() else None
 
     @property
     def _receipt(self) -> Recall | None:
@@ -240,7 +240,7 @@ class AsyncAttempt:
             return None
 
     def _timed(self, source: object) -> object:
-        return self._timed_run(source) if isinstance(source, Trajectory) else source
+        return self._timed_run(source) if is_a(source, Trajectory) else source
 
     def _timed_run(self, run: Trajectory) -> Trajectory:
         """A trajectory that does not say how long it took, with the time since the block was entered."""

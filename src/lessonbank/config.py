@@ -17,6 +17,7 @@ from .arguments import (
     a_number,
     a_place,
     a_share,
+    is_a,
     maybe_count,
     maybe_one_of,
     one_of,
@@ -312,5 +313,5 @@ def _is_preface(value: object) -> bool:
 
 def _asked(check: Callable[..., Any], value: object, /, *told: Any, **bounds: Any) -> None:
     """Check a setting that is not left to the profile."""
-    if not isinstance(value, Unset):
+    if not is_a(value, Unset):
         check(value, *told, **bounds)

@@ -111,7 +111,7 @@ def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
     learn(runs)
     done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=runs.parent)
     assert done.returncode == 0, done.stderr
-    assert "bank.db is copied to copy.db" in done.stdout
+    assert "'bank.db' is copied to 'copy.db'" in done.stdout
     again = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", "--json", cwd=runs.parent)
     assert json.loads(again.stdout) == {"bytes": (runs.parent / "copy.db").stat().st_size, "file": "copy.db"}
     seen = lessonbank_cli("doctor", "--bank", "copy.db", "--verify", "--json", cwd=runs.parent)

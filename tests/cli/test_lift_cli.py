@@ -70,7 +70,7 @@ def test_a_page_is_written_and_an_earlier_one_replaced(folder: Path) -> None:
     (folder / "page.html").write_text("old", encoding="utf-8")
     done = lessonbank_cli("lift", *WHERE, "--html", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "the page is in page.html" in done.stdout
+    assert "the page is in 'page.html'" in done.stdout
     text = (folder / "page.html").read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
     assert text.endswith("</html>\n")
@@ -80,7 +80,7 @@ def test_a_page_is_written_and_an_earlier_one_replaced(folder: Path) -> None:
 def test_a_page_next_to_json_leaves_the_json_alone(folder: Path) -> None:
     done = lessonbank_cli("lift", *WHERE, "--html", "page.html", "--json", cwd=folder)
     assert Lift.model_validate_json(done.stdout).settled == ROUNDS
-    assert "the page is in page.html" in done.stderr
+    assert "the page is in 'page.html'" in done.stderr
     assert (folder / "page.html").is_file()
 
 

@@ -63,7 +63,7 @@ def plain(record: Any) -> Any:
 
 
 def lines_of(path: Path) -> list[tuple[str, Any]]:
-    told = [json.loads(line) for line in path.read_text().splitlines()[1:-1]]
+    told = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:-1]]
     return [(entry["kind"], entry["record"]) for entry in told]
 
 

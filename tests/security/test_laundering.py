@@ -380,8 +380,8 @@ class Chain:
 
     async def _echo(self) -> None:
         recall = await self.now.asked()
-        shown = recall.text or "nothing"
-        await self.now.read({**self.case, "text": shown}, task="Another task", recall=recall)
+        if recall.text:  # without a text there is nothing to echo: a second task would teach the lesson by itself
+            await self.now.read({**self.case, "text": recall.text}, task="Another task", recall=recall)
 
     async def _copy(self) -> None:
         """A caller puts what it was given back in, under ids of its own."""
@@ -426,7 +426,7 @@ async def test_no_way_through_banks_makes_a_lesson_more_trusted(trust: TrustPoli
             assert bool(recall.text) is (trust == "open"), case["id"]
             assert await chain.now.bank.admin.verify() == ()
             merged += chain.merged
-    assert merged >= 8, "models did word one lesson for two"
+    assert merged >= 7, "models did word one lesson for two"
 
 
 async def test_however_it_came_a_lesson_names_its_runs_and_its_first_writer(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import logging
 from typing import Final
 
 from lessonbank._concurrency import briefly, if_there
-from lessonbank.arguments import an_id, shown
+from lessonbank.arguments import an_id, is_a, shown
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import RECEIPT_SECRET, Store
@@ -55,7 +55,7 @@ class Receipts:
         """
         if recall is None:
             return None, ()
-        if not isinstance(recall, Recall):
+        if not is_a(recall, Recall):
             return await self._store.recall(an_id(recall, "recall="), scope=scope), ()
         if recall.scope != scope:
             raise UsageError(f"the recall was made in scope {shown(recall.scope)}, but this learns in {scope!r}")

@@ -12,7 +12,7 @@ from lessonbank._concurrency import gather, if_there
 from lessonbank.agents import AnyAgent as AnyAgent
 from lessonbank.agents import Verifier as Verifier
 from lessonbank.agents import called, check_calls, stated, taken
-from lessonbank.arguments import an_id, refusal, several
+from lessonbank.arguments import an_id, is_a, refusal, several
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
 from lessonbank.types import Found, Lesson, Match, Recall, Trajectory
@@ -116,7 +116,7 @@ async def _receipts(store: Store, recalls: Recalls, scope: str) -> list[Recall]:
 
 
 def _given(recalls: object, /) -> list[Recall | str]:
-    wanted = [recalls] if isinstance(recalls, str | Recall) else recalls
+    wanted = [recalls] if is_a(recalls, (str, Recall)) else recalls
     found: list[object] = [*several(wanted, "trial", Recall, or_ids=True)]
     return [one if isinstance(one, Recall) else an_id(one, "trial") for one in found]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from anyio import to_thread
 
-from lessonbank.arguments import a_mapping, kind, shown
+from lessonbank.arguments import a_mapping, is_a, kind, shown
 from lessonbank.errors import UsageError
 from lessonbank.messages import trajectory_from
 from lessonbank.types import (
@@ -37,7 +37,7 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
     """
     several = _several(source)
     runs = [
-        await run_from(one, task=task if task is not None or isinstance(one, Trajectory) else asked)
+        await run_from(one, task=task if task is not None or is_a(one, Trajectory) else asked)
         for one in (several if several is not None else [source])
     ]
     tasks = {run.task for run in runs}
@@ -49,10 +49,10 @@ async def runs_from(source: object, /, *, task: str | None, asked: str | None = 
 
 
 def _several(source: object) -> list[object] | None:
-    if not isinstance(source, list | tuple) or not source:
+    if not is_a(source, (list, tuple)) or not source:
         return None
     entries = cast("Sequence[object]", source)
-    if all(isinstance(entry, Trajectory | list | tuple) for entry in entries):
+    if all(issubclass(type(entry), Trajectory | list | tuple) for entry in entries):
         return list(entries)
     return None
 
@@ -82,7 +82,7 @@ def _unstated(outcome: object) -> bool:
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:
     """One value per run: a single one stands for all, a sequence must have as many as there are runs."""
-    if isinstance(value, str | Verdict) or not isinstance(value, Iterable):
+    if is_a(value, (str, Verdict)) or not is_a(value, Iterable):
         return [value] * count
     try:
         several = list(cast("Iterable[Any]", value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from lessonbank.arguments import kind, shown
+from lessonbank.arguments import is_a, kind, shown
 from lessonbank.errors import FormatError, printable
 from lessonbank.types import Json, Trajectory, Usage
 
@@ -46,7 +46,7 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
         FormatError: the messages have no known shape, or cannot be read (the sentence names the index and what is
             there), or no task can be found.
     """
-    if isinstance(source, Trajectory):
+    if is_a(source, Trajectory):
         return _retitled(source, task)
     if isinstance(source, str):
         return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
@@ -150,7 +150,7 @@ def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
 
 def _checked(task: object, why: str) -> str:
     """`task`, stripped, or the one sentence that says it is missing."""
-    if task is not None and not isinstance(task, str):
+    if task is not None and not is_a(task, str):
         raise FormatError(f"the task is text, not {_kind(task)}: pass task= as text")
     found = _text("" if task is None else str.__str__(task)).strip()
     if not found:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lessonbank._concurrency import if_there
-from lessonbank.arguments import a_flag, an_id, filters, maybe_id
+from lessonbank.arguments import a_flag, an_id, filters, is_a, maybe_id
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
@@ -69,7 +69,7 @@ class AsyncRecalls:
 
         Raises UsageError, NotFound.
         """
-        receipt = await self.get(recall.id if isinstance(recall, Recall) else recall)
+        receipt = await self.get(recall.id if is_a(recall, Recall) else recall)
         lift = await self._of.ledger.lift(scope=self._of.scope, level=0.95)
         lifts = {lesson.lesson_id: lesson for lesson in lift.lessons}
         found = {c.lesson_id: await self._lesson(c.lesson_id) for c in receipt.candidates}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, get_args
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
-from lessonbank.arguments import one_of
+from lessonbank.arguments import is_a, one_of
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
     OFF,
@@ -104,7 +104,7 @@ async def connect_async(
         StoreUnavailable, VersionMismatch: the file cannot be used.
     """
     check_scope(scope)
-    where = where if isinstance(where, File | Server) else File(where)
+    where = where if is_a(where, (File, Server)) else File(where)
     one_of(profile, "profile=", get_args(Profile))
     model = model if isinstance(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)

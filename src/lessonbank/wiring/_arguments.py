@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank.arguments import refusal
+from lessonbank.arguments import is_a, refusal
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
 from lessonbank.protocols import Judge
@@ -23,7 +23,7 @@ def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any]
     Raises:
         UsageError: something else.
     """
-    if isinstance(value, kind):
+    if is_a(value, kind):
         return value
     if value is None:
         return kind()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from lessonbank.arguments import shown
+from lessonbank.arguments import is_a, shown
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
@@ -53,7 +53,8 @@ async def choose(choice: Choice, /, *, store: Store, model: object, keys: Keys =
         UsageError: no such embedder. MissingExtra: the one named, or kept with the bank, is not installed.
     """
     kept = await store.setting(_SETTING)
-    if isinstance(choice, str):
+    if is_a(choice, str):
+        choice = str.__str__(choice)  # a plain one, whatever a subclass does
         made = await _make(choice, keys)
         await _keep(store, choice, kept)
         return Chosen(made, f"{choice} (named by the caller)")

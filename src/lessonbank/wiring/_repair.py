@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lessonbank.arguments import a_path
+from lessonbank.arguments import a_path, is_a
 from lessonbank.types import Restored, Salvaged
 
 
@@ -42,4 +42,4 @@ def salvage(bank: str | Path, new: str | Path, /) -> Salvaged:
 
 def _file(path: str | Path, name: str) -> Path:
     """The file that an argument means."""
-    return a_path(path.removeprefix("sqlite:") if isinstance(path, str) else path, name)
+    return a_path(path.removeprefix("sqlite:") if is_a(path, str) else path, name)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import cast
 
-from lessonbank.arguments import a_number, shown
+from lessonbank.arguments import a_number, is_a, shown
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import Outcome, Trajectory, Verdict
@@ -31,7 +31,7 @@ def truth_verdict(
     Raises:
         UsageError: an outcome that is none, a reward that is no number, or the two contradict each other.
     """
-    if isinstance(outcome, Verdict):
+    if is_a(outcome, Verdict):
         return outcome
     stated = _stated(outcome)
     if reward is None:
