@@ -76,6 +76,7 @@ SPELLINGS = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=ascii)
 def test_another_spelling_of_a_name_is_no_second_witness(spelling: str) -> None:
     with opened(safety=Safety(trust="witnessed", trust_names=True)) as bank:
@@ -337,6 +338,7 @@ def test_a_call_with_what_belongs_to_another_scope_is_refused_and_changes_nothin
         assert (theirs.history.list(), theirs.runs.list(), theirs.recalls.list(), theirs.lift().recalls) == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "scope", ["b/x", "bb", "b_", "B", "b/", "b/./x", "b/../b", "%", "b%", "*", "b ", "b\x00", "\uff42"], ids=ascii
 )
