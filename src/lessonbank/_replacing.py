@@ -7,6 +7,7 @@ import glob
 import os
 import secrets
 import sqlite3
+import stat
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -33,7 +34,7 @@ _NAME: Final = 100
 
 
 def spare(path: Path, /, *, what: str) -> None:
-    """Refuse to put `what` (an export, a page) in the place of a folder, of a bank, or of what is kept beside one.
+    """Refuse to put `what` (an export, a page) in the place of a folder, a pipe, a bank, or what is kept beside one.
 
     Raises:
         UsageError: it would be.
@@ -41,8 +42,33 @@ def spare(path: Path, /, *, what: str) -> None:
     """
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder: name a file for the {what}")
+    refuse_odd(path)
     if belongs_to_database(path):
         raise UsageError(f"{str(path)!r} is a bank, or a part of one: name another file for the {what}")
+
+
+def refuse_odd(path: Path, /) -> None:
+    """Refuse what is there and is no file: a read of a pipe or a device may never end. A folder is left to others.
+
+    Raises:
+        UsageError: it is a pipe, a device, a socket, or a link that leads to itself.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UsageError(f"{str(path)!r} is a link that leads to itself: name a file") from error
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UsageError(f"{str(path)!r} is a pipe, a device or a socket, and no file: name a file, or move it away")
+
+
+def refuse_odd_bank(path: Path, /) -> None:
+    """`refuse_odd` for a bank and all that SQLite keeps beside it, which it looks for where a link leads to."""
+    refuse_odd(path)
+    for place in {path, Path(os.path.realpath(path))}:
+        for ending in ("", *_BESIDE):
+            refuse_odd(place.with_name(f"{place.name}{ending}"))
 
 
 def belongs_to_database(path: Path, /) -> bool:

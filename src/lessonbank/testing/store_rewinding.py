@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from lessonbank.errors import Conflict, NotFound, UsageError
@@ -40,6 +41,9 @@ from .store_samples import (
     trajectory,
 )
 
+STATES: tuple[TrustState, ...] = ("probation", "active", "quarantined")
+_TAKEN_BACK: tuple[TrustState, ...] = ("probation", "active")
+"""To these a rollback can bring a lesson back; what was put in quarantine stays there."""
 _TASKS = ("Cancel the pending order", "Exchange the blue boots", "Cancel the flight to Oslo")
 
 
@@ -61,13 +65,13 @@ async def as_of(store: Store, sequence: int, *, scope: str = MINE) -> State:
 
 async def wind(store: Store, to: int, *, scope: str = MINE) -> int:
     """Roll back; the sequence of the rollback itself."""
-    (entry,) = await store.apply([Rollback(to=to, reason="test")], scope=scope, writer="tests")
+    entry, *_ = await store.apply([Rollback(to=to, reason="test")], scope=scope, writer="tests")
     assert entry.entry == Rollback(to=to, reason="test")
     return entry.sequence
 
 
 def some_change(known: list[Experience], chance: random.Random, /) -> Change:
-    """A change that fits the present state `known`: of each kind but a rollback."""
+    """A change that fits the present state `known`: of each kind but a rollback, and what no rollback takes back."""
     shown = [i.id for e in known for i in e.lessons if not i.retired]
     hidden = [i.id for e in known for i in e.lessons if i.retired]
     pick = chance.random()
@@ -101,7 +105,7 @@ def _told_of(known: Experience, chance: random.Random, /) -> Change:
     if not known.lessons:
         return Add(experience=_fresh(chance))
     lesson = chance.choice(known.lessons)
-    return some_edit(lesson, chance) if chance.random() < 0.3 else some_trust(lesson, chance)
+    return some_edit(lesson, chance) if chance.random() < 0.3 else some_trust(lesson, chance, _TAKEN_BACK)
 
 
 def some_edit(known: Lesson, chance: random.Random, /) -> Edit:
@@ -110,9 +114,8 @@ def some_edit(known: Lesson, chance: random.Random, /) -> Edit:
     return Edit(lesson_id=known.id, title=title, description="", content=known.content, by="Ana", reason="test")
 
 
-def some_trust(known: Lesson, chance: random.Random, /) -> Trust:
-    """A move of a lesson to another state, by somebody who may."""
-    states: tuple[TrustState, ...] = ("probation", "active", "quarantined")
+def some_trust(known: Lesson, chance: random.Random, states: Sequence[TrustState] = STATES, /) -> Trust:
+    """A move of a lesson to another of the states, by somebody who may."""
     state: TrustState = chance.choice([s for s in states if s != known.state])
     told = chance.random() < 0.5 or known.state == "quarantined"
     by = "person" if told else "corroboration"
@@ -164,6 +167,28 @@ class RewindingTests(StoreTests):
             await wind(store, 3)
             assert await present(store) == before
             assert [e.entry.kind for e in await collected(store.journal(scope=MINE))] == ["add"] * 3 + ["rollback"] * 2
+
+    async def test_no_rollback_lets_a_lesson_out_of_quarantine(self) -> None:
+        async with self.opened() as store:
+            known = experience(lessons=(lesson(), lesson("Second")))
+            await added(store, known)
+            ids = tuple(i.id for i in known.lessons)
+            moves: list[Change] = [
+                Trust(lesson_ids=ids, state="quarantined", by="person", reason="harmful"),
+                Trust(lesson_ids=ids[1:], state="active", by="person", reason="it was fine"),
+                Retire(lesson_ids=ids[:1], reason="harmful"),
+            ]
+            await store.apply(moves, scope=MINE, writer="tests")
+            for to in (1, 4, 0, 1, 0, 2, 3):
+                sequence = await wind(store, to)
+                now = await collected(store.scan(scope=MINE))
+                states = [i.state for e in now for i in e.lessons]
+                assert states[:1] == ["quarantined"][: len(now)]
+                assert states[1:] == [{1: "probation", 2: "quarantined"}.get(to, "active")][: len(now)]
+                journal = await collected(store.journal(scope=MINE))
+                assert list((await as_of(store, journal[-1].sequence)).experiences) == now
+                assert [e.entry.kind for e in journal[sequence:]] in ([], ["trust"])
+                assert await store.verify() == []
 
     async def test_runs_of_what_was_taken_out_can_be_learned_again(self) -> None:
         async with self.opened() as store:

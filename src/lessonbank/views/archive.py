@@ -103,11 +103,11 @@ async def read(
 
     The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
     ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
-    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words
-    is not kept twice.
+    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
+    twice.
 
     Raises:
-        FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.
+        FormatError: not an export, cut short, changed, of an unknown version, or with a time that cannot be.
         Conflict: a lesson of the file belongs to another experience here; nothing was imported.
     """
     if approved_by is not None:
@@ -257,7 +257,9 @@ def _check(path: Path) -> None:
     end = _object(last[0] if last else "")
     if head.get("format") != FORMAT:
         raise FormatError(f"{named(path)} is not a lessonbank export: use `lessonbank learn` for recorded runs")
-    if not isinstance(version := head.get("version"), int) or version > VERSION:
+    if type(version := head.get("version")) is not int or version < 1:  # `true` is an int, too
+        raise FormatError(f"{named(path)} is not an export: its version is {str(version)[:40]!r}, and no whole number")
+    if version > VERSION:
         raise FormatError(f"{named(path)} was exported by a newer lessonbank: upgrade to read it")
     if not end.get("end") or end.get("records") != count or end.get("sha256") != checksum.hexdigest():
         raise FormatError(f"{named(path)} is cut short or was changed after it was written; nothing was imported")

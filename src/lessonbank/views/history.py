@@ -79,7 +79,8 @@ class AsyncHistory:
         """Make the experiences what they were at a moment. Nothing is destroyed.
 
         A rollback is a change like any other: one `to` the change before it undoes it. Runs, receipts and their
-        outcomes stay. Runs that were learned since wait to be learned again. Raises NotFound, UsageError.
+        outcomes stay, and so does a quarantine. Runs that were learned since wait to be learned again. Raises
+        NotFound, UsageError.
         """
         target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):

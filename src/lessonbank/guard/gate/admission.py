@@ -146,9 +146,15 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
 
 
 def appraised(lesson: Lesson, /) -> Lesson:
-    """Set the state of a new lesson: quarantined if it recommends something risky, else on probation."""
+    """Set what a new lesson may not say of itself: quarantined if it recommends something risky, else on probation.
+
+    Nobody has approved it yet, it is in its first wording, and who taught it is for the bank to say.
+    """
     risk = risk_of(lesson.title, lesson.description, lesson.content)
-    return lesson.model_copy(update={"state": "quarantined" if risk else "probation", "risk": risk})
+    state = "quarantined" if risk else "probation"
+    source = lesson.provenance.model_copy(update={"identity": ""}) if lesson.provenance.identity else lesson.provenance
+    told = {"state": state, "risk": risk, "approved": False, "version": 1, "provenance": source}
+    return lesson.model_copy(update=told)
 
 
 def doubt(lesson: Lesson, /) -> str | None:

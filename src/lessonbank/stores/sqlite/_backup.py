@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish, is_database
+from lessonbank._replacing import abandon, begin, finish, is_database, refuse_odd_bank
 from lessonbank.errors import StoreUnavailable, UsageError
 
 from ._origin import move_away
@@ -62,6 +62,7 @@ def _put(connection: sqlite3.Connection, source: Path | None, target: Path) -> N
 
 
 def _spare(target: Path, source: Path | None) -> None:
+    refuse_odd_bank(target)
     own = [source.with_name(source.name + ending) for ending in _OWN] if source else []
     if target in own or (source and target.exists() and target.samefile(source)):
         raise UsageError(f"{str(target)!r} is the bank itself: name another file for its backup")

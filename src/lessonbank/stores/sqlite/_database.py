@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from lessonbank._replacing import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks
@@ -140,12 +141,14 @@ class Database:
 
         Raises:
             StoreUnavailable, VersionMismatch: see `prepare`.
+            UsageError: something there, or beside it, is no file.
         """
         check_library()
         if not self.path.parent.is_dir():
             raise StoreUnavailable(f"the folder {self.path.parent} does not exist: create it first")
         if self.path.is_dir():
             raise StoreUnavailable(f"{self.path} is a folder: name a file in it")
+        refuse_odd_bank(self.path)
         if self._read_only:
             self._open_to_read()
         else:

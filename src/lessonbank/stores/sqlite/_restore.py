@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from lessonbank._replacing import abandon, begin, finish, is_database
+from lessonbank._replacing import abandon, begin, finish, is_database, refuse_odd_bank
 from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.stores._records import moment
 from lessonbank.types import Counts, FileState, Restored
@@ -37,7 +37,7 @@ def restore(backup: Path, bank: Path, /) -> Restored:
         StoreDamaged: the backup is not sound.
         StoreUnavailable: somebody has the bank open, or it cannot be written.
     """
-    backup, bank = backup.absolute(), bank.resolve()
+    backup, bank = backup.absolute(), Path(os.path.realpath(bank))
     _check_places(backup, bank)
     refuse_if_open(bank)
     try:
@@ -50,6 +50,8 @@ def restore(backup: Path, bank: Path, /) -> Restored:
 def _check_places(backup: Path, bank: Path) -> None:
     if not backup.is_file():
         raise UsageError(f"there is no backup {str(backup)!r}: name a file that `lessonbank backup` wrote")
+    refuse_odd_bank(backup)
+    refuse_odd_bank(bank)
     if bank.is_dir() or not bank.parent.is_dir():
         raise UsageError(f"{str(bank)!r} is a folder, or in a folder that does not exist: name a file for the bank")
     if bank.exists() and backup.samefile(bank):

@@ -6,17 +6,33 @@ import json
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final
 
 from lessonbank._batches import batches
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._changes import check_target
-from lessonbank.stores._packing import unpacked
-from lessonbank.types import Experience, JournalEntry, Rollback
-from lessonbank.types.timeline import folded, live
+from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.types import Experience, JournalEntry, Rollback, Trust
+from lessonbank.types.timeline import Entry, folded, live
 
 from ._derived import recount, settle_all, underive
-from ._rows import AMONG, ScopeRow, among, entry_of, experience_at, find_scope, journal_number, make_scope, sequence_of
-from ._write import Batch, Written, journal, write
+from ._rows import (
+    AMONG,
+    AMONG_IDS,
+    ScopeRow,
+    among,
+    among_ids,
+    entry_of,
+    experience_at,
+    find_scope,
+    journal_number,
+    make_scope,
+    sequence_of,
+)
+from ._write import Batch, Written, apply, journal, write
+
+_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +44,7 @@ class _Version:
 
 
 def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
-    """Make the experiences of a scope what they were after entry `rollback.to`.
+    """Make the experiences of a scope what they were after entry `rollback.to`; what is in quarantine stays there.
 
     Raises:
         NotFound: there is no such entry.
@@ -39,7 +55,29 @@ def roll_back(connection: sqlite3.Connection, batch: Batch, rollback: Rollback, 
     now, then = live(jumps, scope.sequence), live(jumps, rollback.to)
     if now != then:
         change_over(connection, scope, batch.scope, then)
-    return journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
+    told = journal(connection, find_scope(connection, batch.scope), batch, touched=[{}])
+    if not (freed := _freed(connection, find_scope(connection, batch.scope))):
+        return told
+    kept = Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS)
+    return [*told, *apply(connection, Batch(batch.scope, batch.writer, packed_records([kept])))]
+
+
+def _freed(connection: sqlite3.Connection, scope: ScopeRow) -> tuple[str, ...]:
+    """The lessons that somebody put in quarantine, nobody approved since, and a rollback has let out.
+
+    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
+    """
+    last: dict[str, str] = {}
+    for entry in _entries_of(connection, scope, "trust").values():
+        if isinstance(entry, Trust):
+            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
+    held = {id for id, state in last.items() if state == "quarantined"}
+    homes: set[int] = set()
+    for some in batches(sorted(held)):
+        sql = f"SELECT experience FROM lessons WHERE scope = ? AND id {AMONG_IDS}"
+        homes.update(number for (number,) in connection.execute(sql, (scope.number, among_ids(some))))
+    there = chain.from_iterable(experience_at(connection, number).lessons for number in sorted(homes))
+    return tuple(lesson.id for lesson in there if lesson.id in held and lesson.state != "quarantined")
 
 
 def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then: Sequence[range], /) -> None:
@@ -70,16 +108,17 @@ def change_over(connection: sqlite3.Connection, scope: ScopeRow, name: str, then
 
 
 def _rollbacks(connection: sqlite3.Connection, scope: ScopeRow) -> dict[int, int]:
+    told = _entries_of(connection, scope, "rollback")
+    return {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
+
+
+def _entries_of(connection: sqlite3.Connection, scope: ScopeRow, kind: str) -> dict[int, Entry]:
+    """The journal entries of one kind by sequence, oldest first."""
     rows = connection.execute(
-        "SELECT number, entry FROM journal WHERE kind = 'rollback' AND number BETWEEN ? AND ?",
-        (journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
+        "SELECT number, entry FROM journal WHERE kind = ? AND number BETWEEN ? AND ? ORDER BY number",
+        (kind, journal_number(scope.number, 1), journal_number(scope.number, scope.sequence)),
     )
-    found: dict[int, int] = {}
-    for number, blob in rows:
-        entry = entry_of(unpacked(blob))
-        if isinstance(entry, Rollback):
-            found[sequence_of(number)] = entry.to
-    return found
+    return {sequence_of(number): entry_of(unpacked(blob)) for number, blob in rows}
 
 
 def _versions(connection: sqlite3.Connection, scope: ScopeRow, spans: Sequence[range]) -> dict[int, _Version]:

@@ -3,6 +3,7 @@ the tables still have is written to the journal again where it was lost there.""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -10,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from lessonbank._replacing import abandon, begin, finish
+from lessonbank._replacing import abandon, begin, finish, refuse_odd, refuse_odd_bank
 from lessonbank.errors import StoreDamaged, StoreUnavailable, UsageError
 from lessonbank.stores._packing import packed, packed_records
 from lessonbank.types import Add, Experience, Lost, Merge, Missing, Replace, Retire, Rollback, Salvaged, Settle
@@ -43,9 +44,11 @@ def salvage(bank: Path, new: Path, /) -> Salvaged:
         StoreUnavailable: somebody has the bank open, or a file cannot be read or written.
         StoreDamaged: nothing of a bank was found.
     """
-    bank, new = bank.resolve(), new.absolute()
+    bank, new = Path(os.path.realpath(bank)), new.absolute()
     if not bank.is_file():
         raise UsageError(f"there is no file {str(bank)!r}: name the damaged bank")
+    refuse_odd_bank(bank)
+    refuse_odd(new)
     if new.exists() or not new.parent.is_dir():
         raise UsageError(f"{str(new)!r} is there already, or its folder is not: name a new file")
     refuse_if_open(bank)
