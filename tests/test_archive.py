@@ -339,6 +339,7 @@ def digest_of(bank: ReasoningBank, path: Path) -> str:
 
 
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
+@pytest.mark.full
 def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tmp_path: Path, where: str) -> None:
     place = where if where == ":memory:" else tmp_path / where
     with filled(":memory:") as source, lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as bank:
@@ -373,6 +374,7 @@ with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=
 """
 
 
+@pytest.mark.full
 def test_an_import_that_is_killed_in_the_middle_leaves_nothing_of_it(tmp_path: Path) -> None:
     with filled(":memory:") as source:
         some_lessons(source, 600)

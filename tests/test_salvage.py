@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import sqlite3
+import threading
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -230,7 +231,10 @@ def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_what_was_learned_on_a_damaged_file_comes_back(sound: Path, tmp_path: Path) -> None:
+def test_what_was_learned_on_a_damaged_file_comes_back(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lessonbank.stores.sqlite._database._LOOKED_OVER", 0)  # as a file that is too large for it
     before = contents(sound)
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(sound)) as raw:
@@ -265,6 +269,41 @@ def test_a_lesson_that_is_not_what_was_written_is_not_read_and_nothing_is_writte
         with pytest.raises(StoreDamaged, match="lessonbank salvage"):
             bank.admin.export(tmp_path / "export.jsonl")
     assert not (tmp_path / "export.jsonl").exists()
+
+
+def looked_over() -> None:
+    """Wait until the banks that this process has open were looked over."""
+    for thread in threading.enumerate():
+        if thread.name == "lessonbank-check":
+            thread.join(60)
+
+
+def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
+    sound: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path)) as raw:
+        (run,) = raw.execute("SELECT record FROM trajectories WHERE number = 1").fetchone()
+    wiped(path, *pages_with(path, run))
+    with connect(path) as bank:
+        looked_over()
+        with pytest.raises(StoreDamaged, match=r"nothing is written to a damaged bank .*lessonbank salvage BANK NEW"):
+            learn(bank, 99)
+    (said,) = [record.message for record in caplog.records if "damaged.db is damaged" in record.message]
+    assert "\n" not in said
+
+
+def test_a_sound_bank_takes_writes_after_it_was_looked_over_and_ends_the_look_when_it_is_closed(
+    sound: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = copied(sound, tmp_path)
+    with connect(path) as bank:
+        looked_over()
+        assert learn(bank, 99)
+    for _ in range(5):
+        connect(path).close()
+        assert "lessonbank-check" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
+    assert caplog.records == []
 
 
 @pytest.mark.full

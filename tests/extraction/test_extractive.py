@@ -272,6 +272,7 @@ def test_any_run_gives_lessons_within_bounds(pairs: list[tuple[str, str]], outco
 
 @pytest.mark.skipif(not (SHARED / "data").exists(), reason="the recorded runs of ../shared/data are not here")
 @pytest.mark.parametrize("name", ["tau_bench_airline", "browsergym_web", "hotpotqa_react", "tau2_telecom"])
+@pytest.mark.full
 def test_recorded_runs_give_short_lessons_or_none(name: str) -> None:
     with gzip.open(SHARED / "data" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [json.loads(line) for line, _ in zip(lines, range(40), strict=False)]

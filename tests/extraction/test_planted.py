@@ -104,6 +104,7 @@ def quoting(case: Case) -> tuple[Lesson, ...]:
     )
 
 
+@pytest.mark.full
 def test_no_planted_value_stands_in_a_lesson_that_a_model_wrote() -> None:
     kept = 0
     for number, case in enumerate(corpus()):

@@ -52,6 +52,7 @@ def test_ordering_a_pizza_recalls_no_cancellation(orders: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 10, 300])
+@pytest.mark.full
 def test_the_floor_by_words_holds_for_banks_of_any_size(size: int) -> None:
     with bank_of(*tasks_of(size, related=True)) as bank:
         assert bank.retrieve("Please cancel order #W777, it is still pending").shown
@@ -60,6 +61,7 @@ def test_the_floor_by_words_holds_for_banks_of_any_size(size: int) -> None:
         assert not bank.retrieve("Please cancel order #W777, it is still pending").lessons
 
 
+@pytest.mark.full
 def test_a_bank_full_of_one_template_still_finds_it() -> None:
     """Every word of the template stands in every task, so BM25 gives it almost nothing."""
     with bank_of(*(CANCEL.format(n) for n in range(60))) as bank:

@@ -328,6 +328,7 @@ async def test_every_part_at_once_holds_as_one_does() -> None:
         assert (asked.around, asked.shape) == (plain.around, plain.shape), case.id
 
 
+@pytest.mark.full
 async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() -> None:
     def quoting(messages: Sequence[Message]) -> str:
         return taken_apart(messages).told

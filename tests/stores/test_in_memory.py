@@ -44,6 +44,7 @@ print(opened, len(after - before), os.listdir("."))
 """
 
 
+@pytest.mark.full
 async def test_nothing_of_it_touches_the_disk(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", WATCHED], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == "[] 0 []", ran.stderr

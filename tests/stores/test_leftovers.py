@@ -81,6 +81,7 @@ async def test_an_empty_file_is_no_bank_and_stays_as_it_is(tmp_path: Path) -> No
         assert (await bank.admin.counts()).experiences == 0
 
 
+@pytest.mark.full
 def test_processes_that_make_a_bank_at_once_make_one(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     program = f"import lessonbank; lessonbank.connect({str(path)!r}, scope='t').learn('x', task='y', outcome='success')"

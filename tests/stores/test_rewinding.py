@@ -56,6 +56,7 @@ async def check(store: Store, moves: list[tuple[bool, int]]) -> None:
 
 
 @given(moves=MOVES)
+@pytest.mark.full
 def test_memory_tells_and_brings_back_every_moment(moves: list[tuple[bool, int]]) -> None:
     asyncio.run(check(SqliteStore.in_memory(), moves))
 

@@ -66,6 +66,7 @@ async def test_everything_is_there_after_reopening(path: Path, filled: Fill) -> 
     await store.close()
 
 
+@pytest.mark.full
 async def test_two_processes_that_write_lose_nothing(path: Path) -> None:
     store = await SqliteStore.open(path)
     writers = [writer(path, name, 100) for name in ("one", "two")]

@@ -16,6 +16,8 @@ import pytest
 
 from lessonbank.errors import StoreUnavailable, VersionMismatch
 from lessonbank.stores.sqlite import SqliteStore, _schema
+from lessonbank.stores.sqlite._errors import unavailable
+from lessonbank.stores.sqlite._schema import check_library
 from lessonbank.stores.sqlite._vector_blocks import FRESH
 from lessonbank.testing.store_samples import (
     MINE,
@@ -157,6 +159,30 @@ async def test_a_lock_that_is_never_released_ends_in_one_clear_error(path: Path)
 
 
 @pytest.mark.full
+def said(name: str) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError("what SQLite says")
+    error.sqlite_errorname, error.sqlite_errorcode = name, getattr(sqlite3, name)
+    return error
+
+
+@pytest.mark.parametrize("name", ["SQLITE_IOERR_LOCK", "SQLITE_IOERR_SHMMAP", "SQLITE_PROTOCOL", "SQLITE_BUSY"])
+def test_a_file_system_without_locks_is_named_with_what_to_do(name: str) -> None:
+    error = unavailable(said(name), Path("bank.db"))
+    assert "file system" in str(error)
+    assert "put the bank on a local disk" in str(error)
+    assert "\n" not in str(error)
+
+
+def test_an_error_of_the_disk_is_not_taken_for_a_missing_lock() -> None:
+    assert "check the disk" in str(unavailable(said("SQLITE_IOERR_READ"), Path("bank.db")))
+
+
+def test_an_older_sqlite_is_refused_before_it_takes_a_bank_for_damaged() -> None:
+    check_library((3, 37, 0))
+    with pytest.raises(StoreUnavailable, match=r"SQLite 3\.36\.1, and a bank needs 3\.37 or newer"):
+        check_library((3, 36, 1))
+
+
 async def test_a_full_disk_fails_the_write_and_nothing_else(path: Path) -> None:
     script = """
 import asyncio, resource, sys

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ._signs import Signs, level
+from ._vectors import PARTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
     Bools: TypeAlias = NDArray[np.bool_]
     Places: TypeAlias = NDArray[np.intp]
-
-PARTS: Final = 4096
-"""A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its lessons in order."""
 
 _SLACK: Final = 1e-5
 """Scores that are equal once they are rounded differ by no more."""

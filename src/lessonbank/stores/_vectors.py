@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     Rows: TypeAlias = tuple[Shorts, Floats]
     """Packed rows: whole numbers, shape (n, dimensions), and what each row is multiplied with to have length 1."""
 
+PARTS: Final = 4096
+"""A key is an experience's number times this, plus 0 for its task or 1, 2, 3, … for its lessons in order."""
 _BATCH: Final = 128
 """Rows packed at once: what comes in between fits the processor's cache."""
 LARGEST: Final = 32767

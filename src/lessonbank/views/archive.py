@@ -101,19 +101,14 @@ async def read(
 ) -> int:
     """Add the records of an export that `scope` does not have; how many were new.
 
-        The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
-        ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
-    <<<<<<< HEAD
-        that were trusted where they come from. With `one_wording`, a lesson that is here in the same words
-        is not kept twice.
-    =======
-        that were trusted where they come from. With `one_wording`, a lesson that is here in the same words is not kept
-        twice.
-    >>>>>>> m-intake
+    The whole file is checked before anything is written, and the store writes all of it or nothing. Records keep their
+    ids and origin and move to `scope`. Lessons come in on probation, unless a person (`approved_by`) vouches for those
+    that were trusted where they come from. With `one_wording`, a lesson that is here in the same words
+    is not kept twice.
 
-        Raises:
-            FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.
-            Conflict: a lesson of the file belongs to another experience here; nothing was imported.
+    Raises:
+        FormatError: not an export, cut short, changed, of a newer version, or with a time that cannot be.
+        Conflict: a lesson of the file belongs to another experience here; nothing was imported.
     """
     if approved_by is not None:
         checked_name(approved_by, what="approved_by=")

@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -199,7 +200,9 @@ def damage_pages(bank: Path, folder: Path, *, pairs: int, chance: random.Random,
         kept = {id for id in gone if any(blob in data for blob in holders[id])}
         found.whole.holds(not kept, f"page {number}: {len(kept)} lessons")
         acknowledged += write_on(data, folder, found, number)
-    found.written.figure = f"{acknowledged} of {found.whole.tried} learns were acknowledged"
+    found.written.figure = (
+        f"{acknowledged} of {found.whole.tried} learns were acknowledged after the file was looked over"
+    )
     shares: list[float] = []
     for _ in range(pairs):
         numbers = chance.sample(range(count), 2)
@@ -233,6 +236,9 @@ def write_on(data: bytes, folder: Path, found: Pages, number: int) -> bool:
     wrong, ids = "", set[str]()
     try:
         with connect(path) as bank:
+            for thread in threading.enumerate():
+                if thread.name == "lessonbank-check":  # it looks the file over in the background
+                    thread.join()
             ids = {i.id for i in bank.learn(run(9_999, random.Random(number)), outcome="failure").lessons}
             wrong = "; ".join(bank.admin.verify())
     except LessonbankError as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -21,9 +23,11 @@ from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
 from ._origin import Origin
-from ._schema import check_current, check_version, prepare
+from ._schema import check_current, check_library, check_version, prepare
 
 T = TypeVar("T")
+
+log: Final = logging.getLogger("lessonbank")
 
 CLOSED: Final = "this store is closed: open it again"
 TORN: Final = (
@@ -34,6 +38,8 @@ _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
+_LOOKED_OVER: Final = 1 << 30
+"""Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
 
 
 class Stream:
@@ -124,6 +130,7 @@ class Database:
         self._streams: set[Stream] = set()
         self._leased = 0
         self._paused = False
+        self._looking: sqlite3.Connection | None = None
         self._waiting: deque[_Job] = deque()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
         self._reading = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
@@ -134,6 +141,7 @@ class Database:
         Raises:
             StoreUnavailable, VersionMismatch: see `prepare`.
         """
+        check_library()
         if not self.path.parent.is_dir():
             raise StoreUnavailable(f"the folder {self.path.parent} does not exist: create it first")
         if self.path.is_dir():
@@ -147,6 +155,9 @@ class Database:
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
         _forks.watch(self)
+        with suppress(OSError, RuntimeError):  # no file or no thread any more: whoever calls hears it
+            if not self._read_only and self.path.stat().st_size <= _LOOKED_OVER:
+                threading.Thread(target=self._look_over, name="lessonbank-check", daemon=True).start()
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -176,6 +187,37 @@ class Database:
     def damaged(self, what: str, /) -> None:
         """Refuse every further write."""
         self._damage = self._damage or what.removesuffix(StoreDamaged.REMEDY)
+
+    def _look_over(self) -> None:
+        """Read the whole file once: damage that no call has read yet must not be written on."""
+        try:
+            with self._lease([], keep=False) as connection, closing(connection):
+                said = self._quickly_checked(connection)
+            self._origin.check()  # who put another file in its place hears of that, and not of damage
+        except StoreDamaged as error:
+            said = str(error)
+        except StoreUnavailable:  # called off; or it cannot be read, which every call will say
+            return
+        if said != "ok" and not self._damage:
+            self.damaged(" ".join(said.split()))
+            log.warning(
+                "%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage
+            )
+
+    def _quickly_checked(self, connection: sqlite3.Connection) -> str:
+        with self._state:
+            self._looking = None if self._paused or self._closed else connection
+        try:
+            return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0]) if self._looking else "ok"
+        finally:
+            self._looking = None
+
+    def _call_off(self) -> None:
+        """End the look over the file. SQLite is told until it hears: between two statements it forgets it."""
+        while (connection := self._looking) is not None:
+            with suppress(sqlite3.ProgrammingError):
+                connection.interrupt()
+            time.sleep(0.001)
 
     def _read(self, work: Callable[..., T], *arguments: Any) -> T:
         with self._lease(self._readers) as connection:
@@ -256,6 +298,7 @@ class Database:
                 job.future.set_exception(error)
 
     def _compact(self) -> None:
+        self._call_off()  # it would keep what was erased in the log
         with self._lease(self._writers, ending=True) as connection:
             patiently(connection, "VACUUM", patience=self._busy_timeout)
             connection.execute(f"PRAGMA busy_timeout = {self._busy_timeout * 1e3:.0f}")  # for readers to end
@@ -294,7 +337,9 @@ class Database:
 
     def close(self) -> None:
         """Wait for calls under way, then close every connection."""
-        self._closed = True
+        with self._state:
+            self._closed = True
+        self._call_off()
         self._writing.shutdown()
         with self._state:
             self._state.wait_for(lambda: not self._leased)
@@ -375,6 +420,7 @@ class Database:
         """Let the calls under way finish, start no new ones, and close what is idle."""
         with self._state:
             self._paused = True
+            self._call_off()
             if self._state.wait_for(lambda: not self._leased, timeout=_forks.PATIENCE):
                 self._close_idle()
             for stream in tuple(self._streams):

@@ -9,7 +9,11 @@ from typing import Final
 from lessonbank.errors import StoreDamaged, StoreUnavailable
 
 _CAUSES: Final = {
-    sqlite3.SQLITE_BUSY: "another process kept {path} locked for too long: find out what it does, or try again",
+    # SQLite says the same where a file system has no lock to give (ENOLCK).
+    sqlite3.SQLITE_BUSY: (
+        "another process kept {path} locked for too long: find out what it does, or try again; if none uses it, its "
+        "file system gives no locks: put the bank on a local disk"
+    ),
     sqlite3.SQLITE_LOCKED: "another connection kept {path} locked for too long: try again",
     sqlite3.SQLITE_READONLY: "{path} cannot be written: make the file and its folder writable",
     sqlite3.SQLITE_FULL: "the disk of {path} is full: free some space and try again",
@@ -18,6 +22,10 @@ _CAUSES: Final = {
     sqlite3.SQLITE_PERM: "{path} may not be opened: check its permissions",
     sqlite3.SQLITE_NOTADB: "{path} is not a bank, nor any SQLite database: name another file; if it was a bank, run "
     "`lessonbank salvage BANK NEW`",
+}
+_NO_LOCKS: Final = {
+    *("SQLITE_PROTOCOL", "SQLITE_IOERR_LOCK", "SQLITE_IOERR_UNLOCK", "SQLITE_IOERR_RDLOCK"),
+    *("SQLITE_IOERR_CHECKRESERVEDLOCK", "SQLITE_IOERR_SHMLOCK", "SQLITE_IOERR_SHMOPEN", "SQLITE_IOERR_SHMMAP"),
 }
 
 
@@ -30,6 +38,11 @@ def unavailable(error: sqlite3.Error, path: Path, /) -> StoreUnavailable:
         return StoreDamaged(f"{path} is damaged ({error})")
     if code == sqlite3.SQLITE_ERROR and "no such" in str(error):
         return StoreDamaged(f"{path} is damaged: it lacks what every bank has ({error})")
+    if (name := getattr(error, "sqlite_errorname", "")) in _NO_LOCKS:
+        return StoreUnavailable(
+            f"the file system of {path} gives no locks or no shared memory ({name}), as some network mounts do not: "
+            "put the bank on a local disk"
+        )
     cause = _CAUSES.get(code, "{path} cannot be used: {error}")
     return StoreUnavailable(cause.format(path=path, error=error))
 

@@ -13,14 +13,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 from lessonbank.errors import StoreDamaged
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
+from lessonbank.stores._vectors import PARTS as PARTS
 from lessonbank.types import Add, Experience, Lesson, Merge, Replace
 from lessonbank.types.repeats import repeats_of, shown_with
 from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
 
-PARTS: Final = 4096
-"""The key of a vector is its experience's number times this, plus the place of a lesson, or 0 for the task."""
 AMONG: Final = "IN (SELECT value FROM json_each(?))"
 """For numbers. For ids there is another: SQLite's JSON ends a text at a NUL, and an id may hold one."""
 AMONG_IDS: Final = "IN (SELECT replace(replace(value, char(1, 98), char(0)), char(1, 97), char(1)) FROM json_each(?))"

@@ -24,6 +24,16 @@ OLDEST: Final = 7
 """The oldest format that `MIGRATIONS` lead from. No release wrote an older one."""
 MIGRATIONS: Final[Mapping[int, str]] = {}
 """A format to the SQL file, beside `schema.sql`, that brings it to the next one: `{7: "0008_what_changed.sql"}`."""
+_OLDEST_SQLITE: Final = (3, 37)
+"""The first one that knows STRICT tables."""
+
+
+def check_library(version: tuple[int, ...] = sqlite3.sqlite_version_info, /) -> None:
+    """Refuse a SQLite that would take every bank for a damaged file. Raises StoreUnavailable."""
+    if version < _OLDEST_SQLITE:
+        raise StoreUnavailable(
+            f"this Python has SQLite {'.'.join(map(str, version))}, and a bank needs 3.37 or newer: use another Python"
+        )
 
 
 def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -> None:
@@ -42,6 +52,7 @@ def prepare(connection: sqlite3.Connection, path: Path, /, *, patience: float) -
 
 def make_tables(connection: sqlite3.Connection, path: Path, /, *, patience: float = 0.0) -> None:
     """Bring the tables to today's, all of them or none. Raises StoreUnavailable, VersionMismatch."""
+    check_library()
     with transaction(connection, patience=patience):
         # Another process may have been faster while this one waited.
         _check(connection, path)

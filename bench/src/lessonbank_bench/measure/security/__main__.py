@@ -35,6 +35,7 @@ PARTS = {
     "echo": "echoing",
     "poison": "poisoning",
     "harmless": "harmless",
+    "time": "timing",
 }
 """What can be measured, and where it is."""
 
