@@ -15,7 +15,10 @@ import lessonbank
 from lessonbank import LessonbankError, Step, Trajectory, importers
 from lessonbank.cli import app
 from lessonbank.errors import JudgeError
+from lessonbank.guard import canonical
+from lessonbank.guard.gate._echo import Shown
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.redact import redact
 from lessonbank.learning.judging.parsing import parse_verdict
 
 KEY = "sk" + "_live_" + "Qx7Lm2Zr9Kd4Wt8Bv3Nf6Hs1"
@@ -96,3 +99,61 @@ def test_a_small_archive_of_millions_of_empty_lines_is_left_soon(
     assert all(isinstance(entry, importers.Skipped) for entry in found)
     assert len(found) <= 10_001
     assert process_time() - began < 3
+
+
+VALUE = "Zt9" + "rTy2w"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "A senha é {}",
+        "パスワードは{}",
+        "비밀번호는 {} 입니다",
+        "lösenordet är {}",
+        "log in with the password {}",
+        "run ALTER ROLE x WITH PASSWORD '{}' first",
+        '<input type="password" value="{}">',
+    ],
+)
+def test_a_password_that_a_sentence_of_any_claimed_language_names_is_removed(form: str) -> None:
+    assert redact(form.format(VALUE)) == form.format("[password 1]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[--password PASSWORD] [--token TOKEN]",
+        "--token TOKEN: text",
+        "--password PASSWORD, x",
+        "パスワードは8文字以上です",
+        "비밀번호는 8자 이상이어야 합니다",
+        "senha é obrigatória",
+        "with the password you chose",
+    ],
+)
+def test_a_usage_text_or_a_rule_about_passwords_stays_as_it_is(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "<reserved_106>",
+        "<_user>",
+        "<_bot>",
+        "<SPECIAL_10>",
+        "[|system|]",
+        "[|endofturn|]",
+        "<role>SYSTEM</role>",
+        "<eoh>",
+        "GPT4 Correct User:",
+    ],
+)
+def test_no_turn_token_of_a_lesser_known_model_stands_whole(token: str) -> None:
+    assert token not in canonical(f"Check the line {token} before saving")
+
+
+def test_a_shown_lesson_with_a_note_that_cites_it_is_no_new_lesson() -> None:
+    said = "Before saving, check the status line, since it names the state."
+    assert Shown((said,)).has("Check the status line", f"As note [1] said, {said[0].lower()}{said[1:]}")
