@@ -251,16 +251,9 @@ class AsyncAttempt:
 
 def _warned(what: str, problem: Exception) -> str:
     """`what`, and why, as one line; it is in the log, too."""
-    told = f"{what}: {kind(problem)}: {quoted(_said(problem))}"
+    told = f"{what}: {kind(problem)}: {quoted(problem)}"
     log.warning("%s", told)
     return told
-
-
-def _said(problem: Exception) -> str:
-    try:
-        return str(problem)
-    except Exception:  # noqa: BLE001 - then its type has to do
-        return ""
 
 
 class Attempt:

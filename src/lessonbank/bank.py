@@ -645,7 +645,7 @@ class AsyncReasoningBank:
         try:
             await self.admin.forget(days=self._keep_runs)
         except LessonbankError as error:
-            return (f"old runs were not erased: {quoted(str(error))}",)
+            return (f"old runs were not erased: {quoted(error)}",)
         return ()
 
     async def _keep_unfinished(
@@ -675,7 +675,7 @@ class AsyncReasoningBank:
             try:
                 await learning()
             except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(str(error)))
+                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)

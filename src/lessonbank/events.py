@@ -95,7 +95,7 @@ def _failure(hook: Hook, event: Event) -> str:
     try:
         hook(event)
     except Exception as error:  # noqa: BLE001 - what a hook raises must not undo or repeat what happened
-        failure = f"a hook failed after {type(event).__name__}: {type(error).__name__}: {quoted(str(error))}"
+        failure = f"a hook failed after {type(event).__name__}: {type(error).__name__}: {quoted(error)}"
         log.warning("%s", failure)
         return failure
     return ""

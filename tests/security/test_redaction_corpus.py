@@ -11,7 +11,7 @@ KNOWN_CHANGES = frozenset(["https://user@example.com/path"])
 """A name before a host reads like an e-mail address, and often is one."""
 
 
-KNOWN_LEAKS = frozenset(["de2", "es2", "ru3", "en2", "en3", "en4"])
+KNOWN_LEAKS = frozenset(["de2", "es2", "ru3", "en3", "en4"])
 """Passwords of words and digits beside their name, without a sign between: file names stand there, too."""
 
 

@@ -35,8 +35,16 @@ def opened(bank: str, scope: str, /, *, make: bool = False, **settings: Any) -> 
 
 def needs_bank(bank: str, /) -> None:
     """Refuse a file that is not there. Raises BadParameter."""
-    if "://" not in bank and not path_of(bank).exists():
+    if "://" not in bank and not is_there(path_of(bank)):
         raise typer.BadParameter(f"there is no bank at {named(bank)}", param_hint="--bank")
+
+
+def is_there(path: Path, /) -> bool:
+    """Whether there is something at `path`. A name that no file can have names nothing."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def path_of(bank: str, /) -> Path:

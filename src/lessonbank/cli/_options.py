@@ -72,12 +72,12 @@ def moment(text: str, /) -> int | datetime:
     Raises:
         UsageError: it is neither.
     """
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
+        if text.isascii() and text.isdigit():
+            return int(text)
         return datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{text!r} is no moment: give a change's number, or a time with its zone") from None
+        raise UsageError(f"{text[:80]!r} is no moment: give a change's number, or a time with its zone") from None
 
 
 def pairs(given: list[str] | None, /) -> dict[str, JsonValue] | None:
@@ -92,10 +92,10 @@ def pairs(given: list[str] | None, /) -> dict[str, JsonValue] | None:
 def _pair(text: str) -> tuple[str, JsonValue]:
     key, equals, value = text.partition("=")
     if not equals or not key.rstrip(":"):
-        raise UsageError(f"--metadata takes KEY=VALUE, as in user=u-17; got {text!r}")
+        raise UsageError(f"--metadata takes KEY=VALUE, as in user=u-17; got {text[:80]!r}")
     if not key.endswith(":"):
         return key, value
     try:
         return key[:-1], json.loads(value)
-    except ValueError:
-        raise UsageError(f"{value!r} is not JSON: write {key[:-1]}={value} for a text") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{value[:80]!r} is not JSON: write {key[:40].rstrip(':')}=… for a text") from None

@@ -13,7 +13,7 @@ from lessonbank.arguments import named
 from lessonbank.types import FileState, Lost
 
 from . import _options as options
-from ._bank import opened, path_of
+from ._bank import is_there, opened, path_of
 from ._output import progress_console, say, show_json
 
 _TO_A_LINE: Final = 20
@@ -115,7 +115,7 @@ def import_(
     as_json: options.Json = False,
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
-    if not file.expanduser().is_file():
+    if not (is_there(file.expanduser()) and file.expanduser().is_file()):
         raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
     with opened(bank, scope, make=True) as memory, progress_console.status("importing"):
         added = memory.admin.import_(file, approved_by=approved_by)

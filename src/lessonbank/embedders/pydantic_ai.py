@@ -22,7 +22,7 @@ from lessonbank.errors import (
     UsageError,
 )
 from lessonbank.guard import one_line
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import quoted, words_of
 from lessonbank.protocols import Vectors
 
 from ._rows import unit_rows
@@ -139,7 +139,7 @@ class PydanticAIEmbedder:
         except UserError as error:
             raise UsageError(f"{self._name}: {_first_sentence(error)}") from error
         except Exception as error:  # an SDK may raise anything
-            said = quoted(f"{type(error).__name__}: {error}")
+            said = quoted(f"{type(error).__name__}: {words_of(error)}")
             raise ModelError(f"{self._name} failed: {said}") from error
         raise ModelTimeout(f"{self._name} gave no vectors within {self._seconds:g} s")
 
@@ -171,7 +171,7 @@ class PydanticAIEmbedder:
         except LessonbankError:
             raise
         except Exception as error:  # an SDK may raise anything
-            said = quoted(f"{type(error).__name__}: {error}")
+            said = quoted(f"{type(error).__name__}: {words_of(error)}")
             raise UsageError(f"the embedder {self._source!r} cannot be used: {said}") from error
 
     def _provider(self, name: str) -> Provider[Any]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from lessonbank.errors import LessonbankError, ModelError, UsageError
-from lessonbank.guard import one_line
+from lessonbank.guard.quote import quoted, words_of
 from lessonbank.protocols import BlockingEmbedder, Embedder, Vectors
 from lessonbank.types.ids import digest
 
@@ -66,7 +66,7 @@ class Checked:
         except LessonbankError:
             raise
         except Exception as error:  # somebody else's embedder may raise anything
-            said = one_line(f"{type(error).__name__}: {error}", limit=300)
+            said = quoted(f"{type(error).__name__}: {words_of(error)}")
             raise ModelError(f"the embedder {self.space} raised {said}") from error
         return unit_rows(raw, count=len(texts), name=self.space)
 

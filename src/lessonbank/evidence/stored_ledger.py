@@ -121,7 +121,7 @@ class StoredLedger:
             async with self._locks.of(scope):
                 return await self._review(scope) if await self._due(scope) else Acted()
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in looking at it: the run was learned
-            return Acted(notes=(f"the evidence was not reviewed: {quoted(str(error))}",))
+            return Acted(notes=(f"the evidence was not reviewed: {quoted(error)}",))
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
         """See `Ledger.proposals`."""

@@ -12,6 +12,8 @@ _TAGS = (
     r"|function_(?:calls?|results?)|tool_(?:calls?|code|use|outputs?|results?|responses?)|minimax:\w{1,40}|seed:\w{1,40}"
     # Gemma, GLM, Command-R, StarCoder, Hermes
     r"|(?:start|end)_of_(?:turn|image)|[be]os|[be]os_token|[es]op|eod|eot|fim_\w{1,20}|arg_(?:key|value)"
+    # Baichuan, TeleChat, Nemotron, Ling, InternLM
+    r"|reserved_\d{1,4}|_(?:user|bot|system|end)|special_\d{1,4}|role|eo[hasu]"
 )
 # One class of first characters, so that a text is searched for those only.
 _TURN = re.compile(
@@ -21,7 +23,8 @@ _TURN = re.compile(
     rf"|(?i:/?(?:{_TAGS})(?:/?>|\s[^<>]{{0,200}}>))|(?i:invoke\s+name\s*=|parameter(?:=|\s+name\s*=)|function=)|/?s>"
     # Llama 2
     r"|<\s*/?SYS>>)"
-    # Mistral, GLM, Kimi; MiniMax
+    # EXAONE; Mistral, GLM, Kimi; MiniMax
+    r"|(?<=\[)(?=\|[^\s\[\]|]{1,40}+\|\])"
     r"|(?<=\[)(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|CALL_ID|THINK|gMASK|BOS|EOS)\]"
     r"|e~\[)|(?<![\w)\]]\[)(?<=\[)(?=(?i:/?INST)\])|(?<=\])(?=~!?b[\[\]]))"
 )
@@ -30,7 +33,8 @@ _INNER = re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)")
 # A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
 _SPEAKER = re.compile(
     r"^[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer"
-    r"|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+(?=:)|^[ \t]{0,8}+#{2,4} (?:Instruction|Response)(?=:)",
+    r"|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+(?=:)|^[ \t]{0,8}+#{2,4} (?:Instruction|Response)(?=:)"
+    r"|\bGPT4 Correct (?:User|Assistant)(?=:)",
     re.MULTILINE,
 )
 _TIGHT_COLON = re.compile(r":(?=\S)")

@@ -53,6 +53,7 @@ _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
 """Every format's name and what it is, in one line."""
 _SAMPLE = 20
+_MOST_IN_VAIN = 10_000
 _ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
 
 
@@ -152,12 +153,23 @@ def _recognised(source: Source) -> Format | Skipped:
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
     """Coding agents' files do not say how the run ended; a test report beside them may."""
-    for entry in format.read(source):
+    for entry in _while_some_are_runs(format.read(source)):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
         else:
             yield entry
+
+
+def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """Every entry, until too many in a row are no runs: a small archive may hold millions of such lines."""
+    in_vain = 0
+    for entry in entries:
+        yield entry
+        in_vain = in_vain + 1 if isinstance(entry, Skipped) else 0
+        if isinstance(entry, Skipped) and in_vain == _MOST_IN_VAIN:
+            yield replace(entry, reason=f"{_MOST_IN_VAIN:,} entries in a row are no runs: the file is not read further")
+            return
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)

@@ -28,6 +28,8 @@ _MOST_TIMES = 250
 """How many times its packed size a file may have. Repetitive logs reach 50, an archive bomb 1,000."""
 _PASSED_OVER = 256 * 2**20
 """Bytes of a line too long that are passed over to find the next one. After more the file is not read further."""
+_MOST_BLANK = 2**20
+"""Bytes of blank lines in a row. A small archive may hold many millions of them."""
 NOT_A_BANK = "it is a bank, or a part of one, and no file of runs"
 _SAMPLE = 20
 _UNREADABLE = "the file cannot be read further"
@@ -118,8 +120,8 @@ class Source:
                     elif raw.strip():
                         blank = 0
                         yield number, raw
-                    elif (blank := blank + len(raw)) > RECORD_LIMIT:
-                        raise OSError(f"more than {RECORD_LIMIT >> 20} MB of blank lines")
+                    elif (blank := blank + len(raw)) > _MOST_BLANK:
+                        raise OSError(f"more than {_MOST_BLANK >> 20} MB of blank lines")
         except (EOFError, OSError, zlib.error) as error:
             yield number + 1, f"{_UNREADABLE}: {_one_line(error)}"
 

@@ -116,7 +116,7 @@ class LearnOutcome:
 def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
     """The place of an extraction that failed: no lessons, what it cost, and why."""
     usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
-    why = quoted(str(error), limit=500)
+    why = quoted(error, limit=500)
     return Extraction(usage=usage, notes=(f"no lesson was drawn, the run is kept for another try: {why}",))
 
 

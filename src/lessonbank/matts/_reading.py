@@ -9,7 +9,7 @@ from typing import cast
 import json_repair
 
 from lessonbank.errors import OutputError
-from lessonbank.guard import one_line
+from lessonbank.guard.quote import quoted
 from lessonbank.types import Usage
 
 _READ = 64_000
@@ -26,9 +26,7 @@ def reply_with(code: str, text: str, /, *, usage: Usage) -> dict[str, object]:
     said = text.rpartition("</think>")[2][-_READ:]
     found = [entry for entry in _objects(said) if str(entry.get("check", "")).strip().lower() == code]
     if not found:
-        raise OutputError(
-            f"nothing readable with the check code in the reply: {one_line(said, limit=120)}", usage=usage
-        )
+        raise OutputError(f"nothing readable with the check code in the reply: {quoted(said, limit=120)}", usage=usage)
     return found[-1]
 
 

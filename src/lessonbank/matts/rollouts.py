@@ -159,7 +159,7 @@ class Rollouts:
             except Exception as problem:  # noqa: BLE001 - whatever a model or a redactor raises: the run before stands
                 if isinstance(problem, OutputError) and problem.usage:
                     self.meter.add(problem.usage)
-                self.notes.append(f"the run was not re-examined any further: {quoted(str(problem))}")
+                self.notes.append(f"the run was not re-examined any further: {quoted(problem)}")
                 self.stopped = "not examined"
                 return None
         self.stopped = "seconds"
@@ -223,7 +223,7 @@ class Rollouts:
             raise
         except Exception as problem:  # noqa: BLE001 - whatever a verifier raises: the run is there, and can be judged
             self.notes.append(
-                f"verify= failed on a run, the judge decides: {type(problem).__name__}: {quoted(str(problem))}"
+                f"verify= failed on a run, the judge decides: {type(problem).__name__}: {quoted(problem)}"
             )
             return None, None
         return stated(told)

@@ -267,7 +267,7 @@ class ScaledTask:
     async def _note(self, what: str, problem: Exception) -> str:
         """`what`, and why, as one line; it is in the log, too."""
         try:
-            said = await self.memory.sentence(quoted(str(problem)))
+            said = await self.memory.sentence(quoted(problem))
         except Exception:  # noqa: BLE001 - a redactor that fails must not show what it was to hide
             said = "its message could not be redacted"
         told = f"{what}: {type(problem).__name__}: {said}"

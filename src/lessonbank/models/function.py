@@ -208,7 +208,7 @@ async def _in_daemon_thread(call: Callable[[], object], /) -> object:
 
 
 def _translated(error: Exception, name: str) -> ModelError:
-    said = f"{name} raised {type(error).__name__}: {quoted(str(error))}".rstrip(": ")
+    said = f"{name} raised {type(error).__name__}: {quoted(error)}".rstrip(": ")
     status = getattr(error, "status_code", None)
     if isinstance(error, ConnectionError):
         return ModelUnreachable(said, retry_after=_retry_after(error))

@@ -21,7 +21,7 @@ from lessonbank.errors import (
     UsageError,
 )
 from lessonbank.guard import one_line
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import quoted, words_of
 from lessonbank.protocols import Completion, Message
 from lessonbank.types import Usage
 
@@ -304,7 +304,7 @@ def _inner(body: object, key: str, /) -> object:
 
 
 def _said(error: Exception, /) -> str:
-    return quoted(f"{type(error).__name__}: {error}")
+    return quoted(f"{type(error).__name__}: {words_of(error)}")
 
 
 def _unreadable(name: str, error: Exception, /) -> str:

@@ -83,7 +83,7 @@ class VectorSearch:
             self.documents.check(scope)
             return await self._embed_due(scope)
         except ModelError as error:
-            return (f"{self._some} a vector yet, because the embedder failed: {quoted(str(error))}",)
+            return (f"{self._some} a vector yet, because the embedder failed: {quoted(error)}",)
 
     async def _embed_due(self, scope: str) -> tuple[str, ...]:
         kept = await self.store.setting(REFUSED + scope)
@@ -207,7 +207,7 @@ async def embed_each(embedder: Embedder, texts: Texts, /, *, most: int | None = 
                 await _check_answers(embedder, error)
                 answers = True
             if len(part) == 1:
-                told.refused[part[0][0]] = (part[0][1], quoted(str(error)))
+                told.refused[part[0][0]] = (part[0][1], quoted(error))
             else:
                 todo += [part[len(part) // 2 :], part[: len(part) // 2]]
             continue

@@ -64,7 +64,7 @@ class Handle:
         try:
             return await self.retriever.index([e for e in experiences if e.active_lessons or repeats_of(e)]), ()
         except ModelError as error:
-            return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(str(error))}",)
+            return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(error)}",)
 
     async def apply_embedded(
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any

@@ -79,7 +79,7 @@ class AsyncRecalls:
         try:
             near = await self._of.retriever(receipt.task, scope=self._of.scope, limit=len(receipt.candidates) + _NEXT)
         except ModelError as error:
-            note = f"what came next is not known, because the embedder failed: {quoted(str(error))}"
+            note = f"what came next is not known, because the embedder failed: {quoted(error)}"
             return told.model_copy(update={"notes": (*told.notes, note)})
         return told.model_copy(update={"losers": losers(receipt, near.matches, lifts, most=_NEXT)})
 

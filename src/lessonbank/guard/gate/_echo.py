@@ -17,6 +17,8 @@ _WORD = re.compile(r"\w+")
 _PART = re.compile(r"(?<=[.!?;。！？])\s+|\n+|(?<=[。！？])|, and ")
 # A name, a number, code, a label: one of them changes what a sentence says.
 _PRECISE = re.compile(r"`[^`\n]{1,80}`|(?<!\w)\w+(?:[_./:=#@-]\w+)+|\b\w*\d\w*\b|(?<=[\w,;:)] )[\"'“(]?[A-Z][a-z]+\b")
+_CITED = re.compile(r"\[\d{1,3}\]")
+"""How a text names a shown lesson: no news."""
 _SIGNS = " `'\"()[]{}.,:;“”"
 _LEAST = 4
 _READ = 400_000
@@ -117,7 +119,9 @@ def _flat(text: str) -> str:
 
 def _specific(text: str) -> set[str]:
     """What of a text changes its meaning by one word: numbers, code, labels, names with signs in them."""
-    found = (" ".join(word.casefold().split()).strip(_SIGNS) for word in _PRECISE.findall(text[:20_000]))
+    found = (
+        " ".join(word.casefold().split()).strip(_SIGNS) for word in _PRECISE.findall(_CITED.sub("", text[:20_000]))
+    )
     return {stem(word) for word in found} - {""}
 
 

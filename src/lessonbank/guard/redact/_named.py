@@ -24,7 +24,7 @@ _LEAST = 4
 """Characters of the shortest password; keys and tokens are never so short."""
 _NAME = re.compile(rf"(?P<core>{CORE})(?:(?<=[码碼令ド호])|(?P<rest>[\w.-]{{0,32}}))")
 _IS = r"""
-    \s (?: [—–] (?=\s) | is | was | are | to | be | as | ist | lautet | est | es | это ) (?!\w)
+    \s (?: [—–] (?=\s) | is | was | are | to | be | as | ist | lautet | est | es | é | är | это ) (?!\w)
     (?: \s (?: now | set \s to | changed \s to) )? (?: \s? : )?"""
 _SIGN = re.compile(
     r"""(?x) (?:
@@ -35,8 +35,9 @@ _SIGN = re.compile(
     | (?P<said> ["'`]?
         (?: \s (?: for | of | at | on | für | von | du | de | del | от | для ) (?: \s [^\s:]{1,32} ){1,3}?
         (?: : | IS ) | IS ) )
-    | \s? [是为為] \s? :? \s?
+    | \s? (?: [是为為] | [은는이가はが] (?= \s? ["'`]? [!-~]{4} ) ) \s? :? \s?
     | (?P<listed> \\?["'`] \s? , \s? (?= \\?["'`]) )
+    | (?P<statement> [ ] (?=') )
     | (?P<beside> [ ] (?= [^\s"'`<>(\[{]{6} ) )
     ) [ \t]{0,24} (?: \n[ \t]{1,24} )? (?: \\?[rbfu](?=["']) )?
     """.replace("IS", _IS)
@@ -59,6 +60,10 @@ _ENDING = ".,:;!?)]}*"
 _OPENING = ("[", "{", "(", "<", ",", ":", "]", "}", "")
 """What a value without quotes does not begin with: a list, a mapping, a placeholder of ours, the end of a text."""
 _ODD = re.compile(r"[a-zA-Z][!?@#$%^&+=*]|[!?@#$%^&+=*][a-zA-Z]")
+_ROLE = re.compile(r"(?:ALTER|CREATE) (?:ROLE|USER|GROUP)\b[^\n;]*\Z", re.IGNORECASE)
+_WITH = re.compile(r"\b(?:with|using|and|by|mit|avec|con|com)(?: (?:the|a|your|my|its|this))? \Z", re.IGNORECASE)
+_CHOSEN = re.compile(r"(?=[^\s]*[a-z])(?=[^\s]*[A-Z])[^\s]*\d")
+"""Small letters, capitals and a digit: what stands behind "with the password" is no word then."""
 _BEGUN = re.compile(r"\w+\Z")
 _OPAQUE = re.compile(rf"secret|token|credential|(?:{KEYS})[ _-]?key")
 _SMALL = re.compile(r"[a-z]")
@@ -129,6 +134,8 @@ def _is_secret(text: str, name: re.Match[str], sign: re.Match[str], kind: str, v
         return False
     if sign["said"] and value.quoted:
         return len(said) >= 8 and " " not in said
+    if sign["statement"] or sign["beside"]:
+        return " " not in said and _stands_beside(text[max(0, name.start() - 120) : name.start()], sign, kind, said)
     if sign.lastgroup:
         return " " not in said and _stands_out(sign.lastgroup, kind, said)
     if kind != "password":
@@ -150,6 +157,15 @@ def _is_large(text: str, name: re.Match[str]) -> bool:
     """Whether the whole name is in capitals, as those in an environment are."""
     before = _BEGUN.search(text[max(0, name.start() - 64) : name.start()])
     return not _SMALL.search((before[0] if before else "") + text[name.start() : name.end()])
+
+
+def _stands_beside(before: str, sign: re.Match[str], kind: str, said: str) -> bool:
+    """Whether `said` is a secret that stands next to its name with nothing but a blank between."""
+    if sign["statement"]:
+        return bool(_ROLE.search(before))
+    if kind == "password" and _CHOSEN.match(said) and _WITH.search(before):
+        return True
+    return _stands_out("beside", kind, said)
 
 
 def _stands_out(sign: str, kind: str, said: str) -> bool:

@@ -162,7 +162,9 @@ def _is_jwt(found: re.Match[str], at: int) -> bool:
 def _is_value(found: re.Match[str], _: int) -> bool:
     """Whether the secret is a value and neither a placeholder, an option nor code."""
     value = found["secret"]
-    return len(value) > 2 and not harmless(value) and not value.startswith("-") and not expression(value)
+    if len(value) < 3 or harmless(value) or harmless(value.rstrip("]:,)}")):
+        return False
+    return not value.startswith("-") and not expression(value)
 
 
 def _is_token(found: re.Match[str], _: int) -> bool:

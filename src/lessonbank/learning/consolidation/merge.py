@@ -136,7 +136,7 @@ class MergeSimilar:
             slots = {"nonce": mark, "first": one, "second": two}
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=Merged)
         except ModelError as error:
-            return f"the model failed: {quoted(str(error), limit=200)}", Usage()
+            return f"the model failed: {quoted(error, limit=200)}", Usage()
         return self._checked(parse_merged(reply.text), pair, prompt), reply.usage
 
     def _checked(self, wording: dict[str, str] | str, pair: _Pair, prompt: Prompt) -> Lesson | str:

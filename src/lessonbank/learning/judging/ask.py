@@ -40,7 +40,7 @@ async def ask(
     except (ModelTimeout, TimeoutError):
         verdict = unknown("The judge's model did not answer in time.", error=ModelTimeout.code)
     except ModelError as error:
-        verdict = unknown(f"The judge's model failed: {quoted(str(error) or type(error).__name__)}", error=error.code)
+        verdict = unknown(f"The judge's model failed: {quoted(error) or type(error).__name__}", error=error.code)
     name = reply.model or model.name
     return verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
 

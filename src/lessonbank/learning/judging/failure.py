@@ -15,4 +15,4 @@ async def judged(judge: Judge, run: Trajectory, /) -> Verdict:
     try:
         return await judge(run)
     except ModelError as error:
-        return unknown(f"the judge's model failed: {quoted(str(error))}", error=error.code)
+        return unknown(f"the judge's model failed: {quoted(error)}", error=error.code)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import json_repair
 
 from lessonbank.errors import JudgeError
-from lessonbank.guard import one_line
+from lessonbank.guard.quote import quoted
 from lessonbank.types import Outcome
 
 from ._thinking import spoken
@@ -73,9 +73,9 @@ def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
     if found:
         return found[-1]
     if nonce and nonce not in said.lower():
-        raise JudgeError(f"The judge's reply does not carry the check code it was given: {one_line(said, limit=120)}")
+        raise JudgeError(f"The judge's reply does not carry the check code it was given: {quoted(said, limit=120)}")
     if (reading := _from_lines(said) if nonce is None or _is_form(said, nonce) else None) is None:
-        raise JudgeError(f"No verdict could be read from the judge's reply: {one_line(said, limit=120)}")
+        raise JudgeError(f"No verdict could be read from the judge's reply: {quoted(said, limit=120)}")
     return reading
 
 
@@ -91,7 +91,7 @@ def _from_object(fields: dict[str, Any], nonce: str | None, /) -> Reading | None
     return Reading(
         outcome=agreed,
         confidence=confidence_of(fields.get("confidence")),
-        reason=one_line(reason, limit=_REASON),
+        reason=quoted(reason, limit=_REASON),
     )
 
 
@@ -105,7 +105,7 @@ def _from_lines(said: str, /) -> Reading | None:
     return Reading(
         outcome=outcomes[-1] if len({*outcomes}) == 1 else "unknown",
         confidence=confidence_of(sure[-1]) if sure else None,
-        reason=one_line(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
+        reason=quoted(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
     )
 
 
