@@ -319,6 +319,11 @@ def test_a_secret_is_kept_in_no_part_of_a_run(name: str, tmp_path: Path) -> None
         "密码",
         "aws_secret_access_key",
         "PASSWORD_1",
+        "pin",
+        "otp",
+        "cvv",
+        "sessionId",
+        "connectionString",
     ],
 )
 def test_a_field_named_after_a_secret_loses_its_value_at_any_depth(field: str) -> None:
