@@ -214,6 +214,16 @@ def _at(chance: random.Random) -> int:
     return chance.randrange(6)
 
 
+async def _add_writer(t: BankTenant, chance: random.Random) -> Any:
+    """The key itself is drawn anew each time."""
+    return bool(await t.bank.admin.add_writer(f"worker {t.mark}"))
+
+
+async def _remove_writer(t: BankTenant, chance: random.Random) -> Any:
+    await t.bank.admin.add_writer(f"worker {t.mark}")
+    return await t.bank.admin.remove_writer(f"worker {t.mark}")
+
+
 CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "retrieve": lambda t, c: t.handle.retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
     "learn": _learn,
@@ -264,11 +274,16 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "admin.reindex": lambda t, c: t.handle.admin.reindex(),
     "admin.purge": _purge,
     "admin.forget": lambda t, c: t.handle.admin.forget(days=c.choice((1e-10, 1.0))),
+    "admin.unembedded": lambda t, c: t.handle.admin.unembedded(),
+    "lessons.proposals": lambda t, c: t.handle.lessons.proposals(),
     # What acts on the whole file is its owner's: a tenant's own handle refuses it.
     "admin.scopes": _scopes,
     "admin.verify": lambda t, c: t.bank.admin.verify(),
     "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
     "admin.backup": _backup,
+    "admin.add_writer": _add_writer,
+    "admin.remove_writer": _remove_writer,
+    "admin.writers": lambda t, c: t.handle.admin.writers(),
 }
 """A call of every public method of a bank and of its views."""
 

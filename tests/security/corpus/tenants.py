@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from lessonbank.errors import LessonbankError
+from lessonbank.guard.wording import wording_of
 from lessonbank.protocols import Imported, Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import START, towards
@@ -315,6 +316,8 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "scopes": _scopes,
     "setting": _setting,
     "set_setting": _set_setting,
+    "settings": lambda t, c: t.store.settings(t.mark),
+    "worded": lambda t, c: t.store.worded([wording_of(Lesson(title=t.text(c), content="x"))], scope=t.scope),
     "purge": _purge,
     "purge_many": _purge_many,
     "forget": _forget,

@@ -39,6 +39,7 @@ _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
+_NOT_HAD: Final = "failed to get page"
 _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
 
@@ -199,9 +200,10 @@ class Database:
             self._origin.check()  # who put another file in its place hears of that, and not of damage
         except StoreDamaged as error:
             said = str(error)
-        except StoreUnavailable:  # called off; or it cannot be read, which every call will say
+        except (StoreUnavailable, MemoryError):  # called off; or it cannot be read, which every call will say
             return
-        if said != "ok" and not self._damage:
+        # A page that cannot be had now says nothing of the file: memory may be short.
+        if said != "ok" and _NOT_HAD not in said and not self._damage:
             self.damaged(" ".join(said.split()))
             log.warning(
                 "%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage
