@@ -515,7 +515,7 @@ def test_a_damaged_archive_gives_what_it_holds_and_says_where_it_ends(tmp_path: 
 def test_json_lines_are_read_one_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     row = {"task": "t", "messages": [{"role": "user", "content": "x"}]}
-    path.write_text(json.dumps(row) + "\n" + " " * 2**20 + "\n" + json.dumps({**row, "task": "old"}) + "\n")
+    path.write_text(json.dumps(row) + "\n" + " " * 2**19 + "\n" + json.dumps({**row, "task": "old"}) + "\n")
     entries = read(path)
     first = next(entries)
     path.write_text(path.read_text().replace('"old"', '"new"'))

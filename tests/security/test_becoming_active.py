@@ -164,7 +164,7 @@ SHOWN_BY: dict[Path_, set[TrustPolicy]] = {
     approved: set(POLICIES),
     written_by_a_person: set(POLICIES),
     imported_and_vouched_for: set(POLICIES),
-    approved_and_rolled_back_to: set(POLICIES),
+    approved_and_rolled_back_to: set(),  # it was in quarantine in between: only an approval ends that
 }
 
 

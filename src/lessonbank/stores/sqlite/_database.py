@@ -226,9 +226,10 @@ class Database:
 
     def _read(self, work: Callable[..., T], *arguments: Any) -> T:
         with self._lease(self._readers) as connection:
+            check_version(connection, self.path)  # a newer release may have upgraded the file meanwhile
+            # Only what `work` reads first takes the snapshot: matrices are brought up to it in the order of snapshots.
             connection.execute("BEGIN")
             try:
-                check_version(connection, self.path)  # a newer release may have upgraded the file meanwhile
                 return work(connection, *arguments)
             finally:
                 # SQLite has ended it already after some failures, and what failed must be what is told.
