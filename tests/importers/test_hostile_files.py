@@ -149,6 +149,7 @@ def test_an_archive_out_of_proportion_and_lines_without_end_are_given_up(
     monkeypatch.setattr(LIMIT, 2**14)
     monkeypatch.setattr("lessonbank.importers._files._PASSED_OVER", 2**20)
     monkeypatch.setattr("lessonbank.importers._MOST_IN_VAIN", 2**20)
+    monkeypatch.setattr("lessonbank.importers._files._MOST_BLANK", 2**14)
     files = {
         "bomb.jsonl.gz": (gzip.compress(ROW.encode() + b"[]\n" * 2**14), "more than 250 times"),
         "blank.jsonl": (ROW.encode() + b" \n" * 2**14, "blank lines"),
