@@ -152,12 +152,12 @@ def test_one_damaged_page_costs_no_lesson_that_the_journal_has(sound: Path, tmp_
     salvaged_page_by_page(sound, tmp_path, [0, 1, *pages_with(sound, *entries(sound, "LIMIT 1"))])
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_no_damaged_page_costs_a_lesson_that_the_journal_has(sound: Path, tmp_path: Path) -> None:
     salvaged_page_by_page(sound, tmp_path, range(sound.stat().st_size // PAGE))
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_two_damaged_pages_cost_few_lessons(sound: Path, tmp_path: Path) -> None:
     chance, before = random.Random(0), contents(sound)
     kept: list[float] = []

@@ -15,7 +15,7 @@ def test_half_of_the_writers_are_too_many() -> None:
     assert played(Crowd(10, 5, 10), tasks=120, seed=1).wrong("discredit")
 
 
-@pytest.mark.full
+@pytest.mark.release
 @pytest.mark.parametrize("world", ["discredit", "praise"])
 @pytest.mark.parametrize("way", ["lies", "chosen truths"])
 @pytest.mark.parametrize("reports", [1, 10, 50])
@@ -24,12 +24,12 @@ def test_no_wrong_action_in_500_tasks_where_a_tenth_of_the_writers_lie(world: st
     assert not any(played(crowd, tasks=500, seed=seed).wrong(crowd.world) for seed in (1, 2))
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_through_a_bank_whose_writers_have_keys_a_good_lesson_stays() -> None:
     assert in_bank("open", Crowd(10, 1, 5), tasks=60, seed=1).did is None
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_a_lesson_that_harms_goes_and_the_tables_say_so() -> None:
     assert all(one.retired for one in power(seeds=1) if not one.liars)
     rows = list(table(seeds=1, tasks=60, writers=10, shares=(0.1,)))

@@ -60,7 +60,7 @@ CALLS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.release
 @pytest.mark.parametrize("name", CALLS)
 def test_four_times_the_text_takes_five_times_as_long_at_most(name: str) -> None:
     assert too_slow({name: CALLS[name]}, pieces=PIECES[::6] if name in COMPOSED else PIECES) == {}

@@ -68,7 +68,7 @@ def test_four_times_the_text_takes_four_times_as_long(piece: str) -> None:
     assert growth(lambda text: found_in(text), piece, size=20_000) <= RATIO
 
 
-@pytest.mark.full
+@pytest.mark.release
 @pytest.mark.parametrize("name", CALLS)
 def test_no_function_takes_longer_than_its_text_grows(name: str) -> None:
     assert too_slow({name: CALLS[name]}, pieces=HOSTILE) == {}

@@ -270,7 +270,7 @@ def _cases(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[tuple[Call,
                     yield call, parameter, value  # what an agent raises reaches the caller
 
 
-@pytest.mark.full
+@pytest.mark.release
 @pytest.mark.parametrize("part", ["bank", *VIEWS, "attempt block", "connect", "settings", "importers"])
 def test_every_wrong_argument_is_refused_in_one_sentence(
     part: str, bank: lessonbank.ReasoningBank, folder: Path
