@@ -46,7 +46,7 @@ Domain = Literal["general", "web", "code"]
 Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
-Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
+Consolidation = Literal["recognise", "append", "merge_similar"]
 Template: TypeAlias = Callable[[str], str]
 """Says which template a task's text has."""
 
@@ -170,8 +170,9 @@ class Learning:
     domain: Domain = "general"
     """Which prompts: `general`, `web` or `code`."""
     consolidation: Consolidation | Unset = UNSET
-    """`append` keeps every lesson. `skip_duplicates` leaves out lessons the bank holds already. `merge_similar` lets
-    the model word one lesson for two that are close."""
+    """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
+    `merge_similar` lets the model word one lesson for two that are close. Default: `recognise`; the paper's profile
+    appends."""
     abstain: float = 0.0
     """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
     judge_budget: int | Unset = UNSET

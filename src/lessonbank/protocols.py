@@ -364,6 +364,10 @@ class Store(Protocol):
         """The experiences with a lesson of one of these wordings (`guard.wording.wording_of`), oldest first."""
         ...
 
+    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
+        """The experiences that taught this lesson again (`types.repeats`), oldest first."""
+        ...
+
     async def list_lessons(
         self,
         *,

@@ -41,6 +41,8 @@ class Lessons(Waiting[AsyncLessons]):
     search = _sync(AsyncLessons.search)
     get = _sync(AsyncLessons.get)
     experience = _sync(AsyncLessons.experience)
+    repeats = _sync(AsyncLessons.repeats)
+    split = _sync(AsyncLessons.split)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
     proposals = _sync(AsyncLessons.proposals)

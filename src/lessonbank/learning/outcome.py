@@ -33,7 +33,7 @@ from lessonbank.types import (
     Trajectory,
     Usage,
 )
-from lessonbank.types.repeats import repeats_of
+from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of
 
 from .prior_runs import PriorRuns, Verdicts
 from .settlement import settlement_of
@@ -106,7 +106,7 @@ class LearnOutcome:
                 *self.graded,
                 *self.extraction.notes,
                 *self.prior.contradictions(self.truths),
-                *taught_again(kept),
+                *recognised(kept),
                 *notes,
             ),
             errors=self._errors,
@@ -130,13 +130,17 @@ def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
     return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
 
 
-def taught_again(experience: Experience, /) -> tuple[str, ...]:
-    """A note that names the lessons which the bank held already."""
+def recognised(experience: Experience, /) -> tuple[str, ...]:
+    """Notes that name the lessons which the bank held already, and say where a model could not tell."""
     known = [shown(id) for id in repeats_of(experience)]
-    if not known:
-        return ()
-    first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
-    return (f"taught again, and kept once: the bank had {first}{more}",)
+    notes: list[str] = []
+    if known:
+        first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
+        notes.append(f"taught again, and kept once: the bank had {first}{more}")
+    for id, unclear in mapping_at(experience, NOT_RECOGNISED).items():
+        why = unclear.get("why") if isinstance(unclear, dict) else None
+        notes.append(f"{shown(id)} is kept as a new lesson, because nobody could tell whether it came again: {why}")
+    return tuple(notes)
 
 
 def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Lesson, ...]:

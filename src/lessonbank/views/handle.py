@@ -48,13 +48,22 @@ class Handle:
         return self.off
 
     async def apply(
-        self, *changes: Change, by: str | None = None, vectors: Mapping[str, Vectors] = _NO_VECTORS
+        self,
+        *changes: Change,
+        by: str | None = None,
+        vectors: Mapping[str, Vectors] = _NO_VECTORS,
+        unchanged: Sequence[Experience] = (),
     ) -> tuple[JournalEntry, ...]:
-        """Apply changes in the scope. `by`: the person who makes them. Raises UsageError, NotFound, Conflict."""
+        """Apply changes in the scope. `by`: the person who makes them; `unchanged`: what they were decided upon.
+
+        Raises UsageError, NotFound, Conflict.
+        """
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
-        entries, notes = await self.apply_embedded(changes, vectors, writer=writer, one_wording=self.one_wording)
+        entries, notes = await self.apply_embedded(
+            changes, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
+        )
         for note in notes:
             log.warning("%s", note)
         return tuple(entries)

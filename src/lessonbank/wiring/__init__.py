@@ -16,6 +16,7 @@ from lessonbank.arguments import is_a, one_of
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
     OFF,
+    Consolidation,
     Evidence,
     File,
     Learning,
@@ -112,6 +113,7 @@ async def connect_async(
     evidence = grouped(evidence, Evidence, "evidence", short=lambda holdout: Evidence(holdout=holdout))
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
+    consolidation: Consolidation = chosen(learning.consolidation, "append" if profile == "paper" else "recognise")
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
@@ -128,7 +130,7 @@ async def connect_async(
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator
         if consolidator is None:
-            consolidator = choose_consolidator(learning.consolidation, bare, roles.extractor, found.embedder)
+            consolidator = choose_consolidator(consolidation, bare, roles.extractor, found.embedder, store=store)
         one_wording = profile != "paper"
         search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)
@@ -149,7 +151,7 @@ async def connect_async(
         "trust_names": safety.trust_names,
         "limit": chosen(retrieval.limit, LIMIT),
         "budget": chosen(retrieval.budget, BUDGET),
-        "consolidation": getattr(parts.consolidator, "__name__", None) or chosen(learning.consolidation, "append"),
+        "consolidation": getattr(parts.consolidator, "__name__", None) or consolidation,
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,

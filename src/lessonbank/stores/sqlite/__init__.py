@@ -197,6 +197,10 @@ class SqliteStore:
         """See `Store.worded`."""
         return await self._read(_read.worded, check_scope(scope), tuple(wordings))
 
+    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
+        """See `Store.repeating`."""
+        return await self._read(_read.repeating, check_scope(scope), lesson_id)
+
     async def list_lessons(
         self,
         *,
