@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice, product
 from pathlib import Path
@@ -42,8 +42,10 @@ _TRIED: Final = 16
 """Readings of one word that are looked up: `1` can be an `i` or an `l`."""
 
 
+@lru_cache(maxsize=8)
 def views(text: str, /) -> tuple[str, ...]:
     """`text` in lower case, and its skeleton where that is another text."""
+    # Kept for the next rules: all of them read the same few texts of one lesson.
     plain, bare = text.lower(), skeleton(text)
     return (plain,) if plain == bare else (plain, bare)
 
@@ -59,8 +61,8 @@ def skeleton(text: str, /) -> str:
     text = _TALL.sub(lambda tall: "l" * len(tall[0]), text).lower()
     text = _INSIDE.sub("", _BROKEN.sub("", text))
     text = _SPACED.sub(_closed_up, _WRAPPED.sub(r"\1", text))
-    alone = len(_MIXED.findall(text)) >= _HABIT
-    return _SIGNED.sub(lambda word: _spelled(word[0], alone=alone), text)
+    spelled = cache(partial(_spelled, alone=len(_MIXED.findall(text)) >= _HABIT))
+    return _SIGNED.sub(lambda word: spelled(word[0]), text)
 
 
 @lru_cache(maxsize=4096)
