@@ -280,7 +280,9 @@ class AsyncReasoningBank:
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
         if dry_run:
-            return await self._intake.changes(await self._consolidator(experience), given=experience)
+            with self._intake.in_force():
+                told = await self._consolidator(experience)
+            return await self._intake.changes(told, given=experience)
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
@@ -452,7 +454,8 @@ class AsyncReasoningBank:
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
-        return await scaling.run(task, agent, verifier=verify, progress=progress)
+        with self._intake.in_force():
+            return await scaling.run(task, agent, verifier=verify, progress=progress)
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
@@ -514,11 +517,13 @@ class AsyncReasoningBank:
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
     async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+        with self._intake.in_force():
+            verdict = truth or error_verdict(run) or await judged(self._judge, run)
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
-        drawn = await self._extractor(attempts)
+        with self._intake.in_force():
+            drawn = await self._extractor(attempts)
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
@@ -578,7 +583,7 @@ class AsyncReasoningBank:
         """
 
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding(experience.scope):
+            with self._locks.deciding(experience.scope), self._intake.in_force():
                 told = await decide(policy, experience)
             costs.append(spent(told))
             return replacing(earlier, await self._intake.changes(told, given=experience))
