@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
@@ -688,7 +688,7 @@ class AsyncReasoningBank:
         """This bank, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
         if labels is None:
             return self, []
-        relabel = getattr(self._extractor, "labelled", None)
+        relabel = attribute(self._extractor, "labelled")
         if relabel is None:
             return self, ["labels= changed nothing: this bank's extractor cannot be told whether to show outcomes"]
         bank = copy(self)
