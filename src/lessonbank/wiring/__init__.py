@@ -177,6 +177,7 @@ async def connect_async(
         intake=intake,
         scaler=kit.scaler,
         success_at=learning.success_at,
+        pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
         observe=evidence.observe,
         off=off,
