@@ -405,6 +405,7 @@ class Store(Protocol):
 
         In a space of lessons, the active lessons whose vectors are closest: one match each, which names the lesson.
         Filtered by scope, `exclude` (experience ids) and active lessons before ranking; equal scores newest first.
+        A limit of 0 asks only whether the vector fits. Raises SpaceMismatch: it has another dimension than the space.
         """
         ...
 

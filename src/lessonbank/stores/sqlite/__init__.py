@@ -273,7 +273,7 @@ class SqliteStore:
         plain = recall.model_copy(update={"lessons": ()})
         if returned:
             return await self._write(_write.take_back, plain)
-        await self._write(_write.record, plain)
+        await _result(self._database.write(_write.record, plain, at_once=True))
         return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
