@@ -45,6 +45,7 @@ from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, t
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
 from .learning.settlement import changed_settlement, corrected, told_by
 from .learning.shown_texts import texts_shown
+from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -95,6 +96,7 @@ class AsyncReasoningBank:
         injector: Injector,
         one_wording: bool = False,
         ledger: Ledger | None = None,
+        topics: Topics | None = None,
         limit: int = 1,
         writer: str = "learn",
         trust_names: bool = False,
@@ -118,7 +120,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
-        self._one_wording, self._pays, self._fitting = one_wording, pays, set[str]()
+        self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
@@ -287,7 +289,8 @@ class AsyncReasoningBank:
         if dry_run:
             with self._intake.in_force():
                 told = await self._consolidator(experience)
-            return await self._intake.changes(told, given=experience)
+            decided = await self._intake.changes(told, given=experience)
+            return (await in_topics(self._topics, decided))[0]
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
@@ -608,11 +611,16 @@ class AsyncReasoningBank:
         `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
         """
 
+        sorting = list[str]()
+
         async def decided() -> tuple[Change, ...]:
             with self._locks.deciding(experience.scope), self._intake.in_force():
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, await self._intake.changes(told, given=experience))
+            changes = replacing(earlier, await self._intake.changes(told, given=experience))
+            changes, usage, sorting[:] = await in_topics(self._topics, changes)
+            costs.append(usage)
+            return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
@@ -627,9 +635,9 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, (*notes, *misfit)
+            return changes, settlement, (*notes, *sorting, *misfit)
 
-        if not asks_model(policy):
+        if not asks_model(policy) and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
                 return await applied(await decided())
@@ -746,6 +754,7 @@ class AsyncReasoningBank:
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
+            topics=self._topics,
         )
 
 
