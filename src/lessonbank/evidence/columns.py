@@ -16,6 +16,7 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
 from lessonbank.types.timeline import reached
 
+from .doubts import superseded
 from .episodes import Episodes, Flags, Floats, Ints, Pairs
 
 _NAN: Final = float("nan")
@@ -111,6 +112,10 @@ class Columns:
     _first: array[int] = field(default_factory=wholes)
     """The change by which each row's outcome became known first."""
     _cluster: array[int] = field(default_factory=wholes)
+    _task: array[int] = field(default_factory=wholes)
+    """By row: a number that equal tasks share."""
+    _astray: set[str] = field(default_factory=set[str])
+    """Ids of receipts that a run of another task settled."""
     _judge: array[int] = field(default_factory=wholes)
     _writer: array[int] = field(default_factory=wholes)
     """Who told each row's outcome: -1 while it is unknown, -2 where it does not count."""
@@ -153,6 +158,7 @@ class Columns:
         for name, column in self._numbers.items():
             column.append(told.get(name, _NAN))
         self._first.append(_NEVER)
+        self._task.append(hash(recall.task))
         self._judge.append(-1)
         self._writer.append(_UNTOLD)
         self._cluster.append(self._clusters.of(template_of(recall.task)))
@@ -172,6 +178,8 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
+        if settlement.another_task:
+            self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _told(settlement, outcome)
         if opinion and self._numbers["true"][row] and not math.isnan(self._numbers["outcome"][row]):
@@ -243,6 +251,8 @@ class Columns:
             writer=writer[order],
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
+            superseded=superseded(_wholes(self._task), np.array(self._numbers["at"], dtype=float), ~unknown),
+            another_task=len(self._astray),
         )
 
     def _standing_for(self, successors: Mapping[str, Sequence[str]]) -> Ints:

@@ -73,6 +73,10 @@ class Episodes:
     writers: tuple[str, ...] = ()
     uncounted: int = 0
     """Recalls that were left out because their writer told more than its share."""
+    superseded: int = 0
+    """Recalls without an outcome whose task was tried again soon and has one then."""
+    another_task: int = 0
+    """Recalls that a run of another task settled."""
 
     def __len__(self) -> int:
         return len(self.outcome)
