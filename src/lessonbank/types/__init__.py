@@ -32,6 +32,7 @@ from .lessons import Rejected as Rejected
 from .lessons import Rule as Rule
 from .lessons import TrustState as TrustState
 from .recalls import Candidate as Candidate
+from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall
 from .recalls import Settlement as Settlement
 from .recalls import numbers_cited as numbers_cited
