@@ -18,6 +18,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import (
     Add,
+    Audit,
     Edit,
     Erased,
     Forgotten,
@@ -222,6 +223,8 @@ def _what(entry: JournalEntry) -> str:
             return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
         case Trust():
             return f"{_ids(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
+        case Audit():
+            return f"{change.odds:.0%} of the runs that a judge spoke of, by {change.by}: {change.reason}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():

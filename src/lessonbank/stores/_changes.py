@@ -10,6 +10,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 from lessonbank.types import (
     Add,
+    Audit,
     Change,
     Edit,
     Experience,
@@ -102,6 +103,8 @@ class Draft:
             case Merge():
                 self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
+            case Audit():
+                pass
             case Rollback():
                 raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
 
