@@ -481,7 +481,7 @@ class AsyncReasoningBank:
 
     @property
     def runs(self) -> AsyncRuns:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return AsyncRuns(self._handle)
 
     @property

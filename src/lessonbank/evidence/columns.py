@@ -16,6 +16,7 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
 from lessonbank.types.timeline import reached
 
+from .audits import Audits
 from .doubts import superseded
 from .episodes import Episodes, Flags, Floats, Ints, Pairs
 
@@ -103,6 +104,7 @@ class Columns:
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
+    audits: Audits = field(default_factory=Audits)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
@@ -178,6 +180,7 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
+        self.audits.settle(settlement)
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
@@ -195,6 +198,11 @@ class Columns:
         if settlement.template is not None:
             self._cluster[row] = self._clusters.of(f"template {settlement.template}")
         self._cite(row, settlement.cited)
+
+    def forget(self, before: datetime, /) -> None:
+        """The runs of recalls that are older were erased; their outcomes still count."""
+        at = self._numbers["at"]
+        self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
@@ -230,6 +238,8 @@ class Columns:
         order = order[writer[order] != _UNCOUNTED]
         place = np.full(len(writer), -1)
         place[order] = np.arange(len(order))
+        ids = np.array(list(self._rows), dtype=object)
+        audit_odds, audited = self.audits.by_row(ids[order].tolist())
         number: Callable[[str], Floats] = lambda name: np.array(self._numbers[name], dtype=float)[order]  # noqa: E731
         return Episodes(
             outcome=number("outcome"),
@@ -253,6 +263,8 @@ class Columns:
             uncounted=self.shares.uncounted,
             superseded=superseded(_wholes(self._task), np.array(self._numbers["at"], dtype=float), ~unknown),
             another_task=len(self._astray),
+            audit_odds=audit_odds,
+            audited=audited,
         )
 
     def _standing_for(self, successors: Mapping[str, Sequence[str]]) -> Ints:
