@@ -42,8 +42,8 @@ from .learning.handed_in import (
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
-from .learning.settlement import changed_settlement, corrected, told_by
+from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, own_receipt
+from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from .learning.shown_texts import texts_shown
 from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
@@ -187,9 +187,9 @@ class AsyncReasoningBank:
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        graded = (*unmeasured, *graded)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
-        receipt = receipt or prior.recall
+        receipt, refused = await own_receipt(self.store, receipt, prior)
+        graded = (*unmeasured, *refused, *graded)
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
         return await self._learn_new(prior, receipt, truths, graded, metadata)
@@ -492,7 +492,7 @@ class AsyncReasoningBank:
 
     @property
     def runs(self) -> AsyncRuns:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return AsyncRuns(self._handle)
 
     @property
@@ -661,7 +661,8 @@ class AsyncReasoningBank:
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
             settlement = told_by(settlement, await self._identity())
             await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
-        notes = (*graded, *prior.contradictions(truths))
+        misfits = () if earlier else of_another_task(settlement and receipt, prior.handed_in)
+        notes = (*graded, *prior.contradictions(truths), *misfits)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:

@@ -63,6 +63,7 @@ class Runs(Waiting[AsyncRuns]):
     retry = _sync(AsyncRuns.retry)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
+    unlabelled = _sync(AsyncRuns.unlabelled)
 
 
 class Recalls(Waiting[AsyncRecalls]):
@@ -134,7 +135,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     @property
     def runs(self) -> Runs:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return Runs(self.aio.runs)
 
     @property

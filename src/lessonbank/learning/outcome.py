@@ -36,7 +36,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of
 
 from .prior_runs import PriorRuns, Verdicts
-from .settlement import settlement_of
+from .settlement import of_another_task, settlement_of
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
@@ -106,6 +106,7 @@ class LearnOutcome:
                 *self.graded,
                 *self.extraction.notes,
                 *self.prior.contradictions(self.truths),
+                *of_another_task(self.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *notes,
             ),

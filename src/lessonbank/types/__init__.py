@@ -1,6 +1,7 @@
 """The records that flow through the loop and outlive the process."""
 
 from .changes import Add as Add
+from .changes import Audit as Audit
 from .changes import Change as Change
 from .changes import Edit as Edit
 from .changes import Erased as Erased

@@ -150,6 +150,8 @@ class Settlement(Record):
     """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
+    another_task: bool = False
+    """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
     at: Moment = Field(default_factory=now)
     identity: str = ""
     """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""
