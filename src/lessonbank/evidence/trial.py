@@ -181,10 +181,10 @@ class _Play:
 async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
     """One for each task, and how many tasks were given. Recalls are read as they are kept."""
     given = _given(tasks)
-    if any(isinstance(one, Recall) and one.scope != scope for one in given):
+    if any(is_a(one, Recall) and one.scope != scope for one in given):
         raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
-    each = dict.fromkeys(one if isinstance(one, str) else one.id for one in given)
-    known = {one.id for one in given if isinstance(one, Recall)}
+    each = dict.fromkeys(one if is_a(one, str) else one.id for one in given)
+    known = {one.id for one in given if is_a(one, Recall)}
 
     async def read(name: str) -> Recall:
         return await (store.recall(name, scope=scope) if name in known or _is_id(name) else recaller(name))
