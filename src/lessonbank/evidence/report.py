@@ -12,6 +12,7 @@ from lessonbank.types import Lesson
 
 from .calibration import believable, calibrations, checked, label_power, share
 from .columns import FREE, TWICE
+from .doubts import doubts
 from .episodes import Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, cost_effect, lesson_effects, more_needed, overall_effect, pooled
 from .lift import Estimate, LessonLift, Lift, MeasuringCost, Point, Standing
@@ -274,7 +275,7 @@ def _notes(episodes: Episodes, found: Evidence) -> tuple[str, ...]:
         )
     if len(episodes) and not np.any(episodes.control_probability > 0):
         notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes)]
+    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes), *doubts(episodes)]
     return tuple(notes)
 
 
@@ -306,7 +307,7 @@ def _scattered(episodes: Episodes) -> list[str]:
         return []
     return [
         f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need fewer "
-        'lessons, each found more often (consolidation="skip_duplicates" or "merge_similar", more general lessons)'
+        'lessons, each found more often (consolidation="recognise" or "merge_similar", more general lessons)'
     ]
 
 
