@@ -267,7 +267,7 @@ async def test_an_extraction_that_fails_again_writes_nothing_new() -> None:
 
 async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> None:
     model = ScriptedModel([LESSON, "rubbish", LESSON])
-    async with await open_with(model=model, consolidation="skip_duplicates") as bank:
+    async with await open_with(model=model, consolidation="recognise") as bank:
         await bank.learn(run(), outcome="success")
         await bank.learn(late := run(), outcome="success")
         learned = await bank.learn(late)

@@ -43,6 +43,28 @@ def is_a(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
     return issubclass(type(value), kinds)
 
 
+def attribute(value: object, name: str, default: object = None, /) -> Any:
+    """An attribute of a caller's own object, or `default` where it has none or raises when it is asked."""
+    try:
+        return getattr(value, name, default)
+    except Exception:  # noqa: BLE001 - whatever `__getattribute__` or a property raises
+        return default
+
+
+def called(value: object, /) -> str:
+    """What a function or an object calls itself, else the name of its type."""
+    return own if is_a(own := attribute(value, "__name__"), str) and own else type(value).__name__
+
+
+def is_async(function: object, /) -> bool:
+    """Whether calling it gives something to await: an async function, or an object whose `__call__` is one."""
+    try:
+        own = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+        return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own)
+    except Exception:  # noqa: BLE001 - whatever its own attributes raise
+        return False
+
+
 class _Short(Repr):
     """Short texts of values of any size and depth."""
 

@@ -14,10 +14,10 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
-from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
+from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
@@ -40,11 +40,12 @@ from .learning.handed_in import (
     truths_of,
     with_metadata,
 )
-from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
+from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, own_receipt
 from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from .learning.shown_texts import texts_shown
+from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -95,6 +96,7 @@ class AsyncReasoningBank:
         injector: Injector,
         one_wording: bool = False,
         ledger: Ledger | None = None,
+        topics: Topics | None = None,
         limit: int = 1,
         writer: str = "learn",
         trust_names: bool = False,
@@ -102,6 +104,7 @@ class AsyncReasoningBank:
         intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
         success_at: float = SUCCESS_AT,
+        pays: bool = True,
         keep_runs: float | None = None,
         observe: bool = False,
         off: bool = False,
@@ -117,7 +120,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
-        self._one_wording = one_wording
+        self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
@@ -172,7 +175,8 @@ class AsyncReasoningBank:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
         `outcome` or `reward` is ground truth and beats the judge. `recall` settles its receipt. The runs are on disk
-        before a model is asked. When a model fails, the run stays pending: `notes` says why and `errors` has the codes.
+        before a model is asked. When a model fails, or the embedder's vectors do not fit those of the bank, the run
+        stays pending: `notes` says why and `errors` has the codes.
         A run that was learned before adds no lesson, but a later outcome corrects its verdict and its receipt. A
         pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
@@ -202,10 +206,11 @@ class AsyncReasoningBank:
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
-        attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
+        misfit = await self._misfit(new[0].task)
+        attempts = await gather(partial(self._judged, run, decided[run.id], misfit) for run in new)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, receipt)
+        extraction, failed = await self._extracted(attempts, receipt, misfit)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += self._tell(event, notes=extraction.notes)
@@ -268,7 +273,7 @@ class AsyncReasoningBank:
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
 
-        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        Raises UsageError (an experience of another scope), Conflict, SpaceMismatch, StoreError.
         """
         a_flag(dry_run, "dry_run=")
         if a(experience, "consolidate", Experience).scope != self.scope:
@@ -279,8 +284,13 @@ class AsyncReasoningBank:
         if self._handle.skips("consolidate"):
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
+        if asks_model(self._consolidator) and (misfit := await self._misfit(experience.task)):
+            raise misfit
         if dry_run:
-            return await self._intake.changes(await self._consolidator(experience), given=experience)
+            with self._intake.in_force():
+                told = await self._consolidator(experience)
+            decided = await self._intake.changes(told, given=experience)
+            return (await in_topics(self._topics, decided))[0]
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
@@ -452,7 +462,8 @@ class AsyncReasoningBank:
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
-        return await scaling.run(task, agent, verifier=verify, progress=progress)
+        with self._intake.in_force():
+            return await scaling.run(task, agent, verifier=verify, progress=progress)
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
@@ -513,22 +524,45 @@ class AsyncReasoningBank:
 
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
-    async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+    async def _misfit(self, task: str) -> SpaceMismatch | None:
+        """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
+
+        Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
+        Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
+        """
+        if not self._pays or self.scope in self._fitting:
+            return None
+        try:
+            misfit = await self._handle.misfit(task)
+        except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
+            return None
+        if misfit is None:
+            self._fitting.add(self.scope)
+        return misfit
+
+    async def _judged(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None) -> Run:
+        verdict = truth or error_verdict(run)
+        if misfit and not verdict:
+            verdict = unknown(quoted(misfit), error=misfit.code)
+        with self._intake.in_force():
+            verdict = verdict or await judged(self._judge, run)
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
-        drawn = await self._extractor(attempts)
+        with self._intake.in_force():
+            drawn = await self._extractor(attempts)
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
 
     async def _extracted(
-        self, attempts: Sequence[Run], receipt: Recall | None
-    ) -> tuple[Extraction, ExtractionError | ModelError | None]:
+        self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
+    ) -> tuple[Extraction, ExtractionError | ModelError | SpaceMismatch | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
+        if misfit:
+            return nothing_drawn(misfit), misfit
         try:
             return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
@@ -577,11 +611,16 @@ class AsyncReasoningBank:
         `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
         """
 
+        sorting = list[str]()
+
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding(experience.scope):
+            with self._locks.deciding(experience.scope), self._intake.in_force():
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, await self._intake.changes(told, given=experience))
+            changes = replacing(earlier, await self._intake.changes(told, given=experience))
+            changes, usage, sorting[:] = await in_topics(self._topics, changes)
+            costs.append(usage)
+            return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
@@ -596,9 +635,9 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, (*notes, *misfit)
+            return changes, settlement, (*notes, *sorting, *misfit)
 
-        if not asks_model(policy):
+        if not asks_model(policy) and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
                 return await applied(await decided())
@@ -689,7 +728,7 @@ class AsyncReasoningBank:
         """This bank, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
         if labels is None:
             return self, []
-        relabel = getattr(self._extractor, "labelled", None)
+        relabel = attribute(self._extractor, "labelled")
         if relabel is None:
             return self, ["labels= changed nothing: this bank's extractor cannot be told whether to show outcomes"]
         bank = copy(self)
@@ -716,6 +755,7 @@ class AsyncReasoningBank:
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
+            topics=self._topics,
         )
 
 

@@ -39,8 +39,11 @@ class Lessons(Waiting[AsyncLessons]):
 
     list = _sync(AsyncLessons.list)
     search = _sync(AsyncLessons.search)
+    topics = _sync(AsyncLessons.topics)
     get = _sync(AsyncLessons.get)
     experience = _sync(AsyncLessons.experience)
+    repeats = _sync(AsyncLessons.repeats)
+    split = _sync(AsyncLessons.split)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
     proposals = _sync(AsyncLessons.proposals)

@@ -16,7 +16,6 @@ from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
-from ._plugins import Commands
 from .compare import diff
 from .demo import demo
 from .doctor import doctor
@@ -24,6 +23,7 @@ from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
+from .plugins import Commands
 from .purge import purge
 from .retrieve import retrieve
 

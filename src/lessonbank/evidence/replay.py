@@ -109,16 +109,16 @@ async def _play(runner: _Runner, arms: Mapping[str, _Arms], trial: Trial, design
 async def _receipts(store: Store, recalls: Recalls, scope: str) -> list[Recall]:
     """As they are kept, each once."""
     given = _given(recalls)
-    if any(isinstance(one, Recall) and one.scope != scope for one in given):
+    if any(is_a(one, Recall) and one.scope != scope for one in given):
         raise UsageError("replay takes recalls of its own scope only: name theirs with scope=")
-    ids = dict.fromkeys(one if isinstance(one, str) else an_id(one.id, "trial") for one in given)
+    ids = dict.fromkeys(one if is_a(one, str) else an_id(one.id, "trial") for one in given)
     return [await store.recall(id, scope=scope) for id in ids]
 
 
 def _given(recalls: object, /) -> list[Recall | str]:
     wanted = [recalls] if is_a(recalls, (str, Recall)) else recalls
     found: list[object] = [*several(wanted, "trial", Recall, or_ids=True)]
-    return [one if isinstance(one, Recall) else an_id(one, "trial") for one in found]
+    return [one if is_a(one, Recall) else an_id(one, "trial") for one in found]
 
 
 class _Lessons:

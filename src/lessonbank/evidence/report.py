@@ -307,7 +307,7 @@ def _scattered(episodes: Episodes) -> list[str]:
         return []
     return [
         f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need fewer "
-        'lessons, each found more often (consolidation="skip_duplicates" or "merge_similar", more general lessons)'
+        'lessons, each found more often (consolidation="recognise" or "merge_similar", more general lessons)'
     ]
 
 
