@@ -525,7 +525,7 @@ class AsyncReasoningBank:
 
     @property
     def lessons(self) -> AsyncLessons:
-        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
         return AsyncLessons(self._handle)
 
     @property

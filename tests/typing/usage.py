@@ -180,6 +180,7 @@ def lessons(bank: lessonbank.ReasoningBank, id: str) -> None:
     assert_type(bank.lessons.quarantine(id, reason="odd"), tuple[JournalEntry, ...])
     assert_type(bank.lessons.retire(id, reason="stale", by="Ana"), tuple[JournalEntry, ...])
     assert_type(bank.lessons.restore(id, reason="useful"), tuple[JournalEntry, ...])
+    assert_type(bank.lessons.narrow(id, to=("refund",), by="Ana"), Lesson)
     assert_type(bank.lessons.edit(id, content="Ask first.", by="Ana"), Lesson)
     added = bank.lessons.add(title="Ask", content="Ask first.", task="Cancel", when="always", kind="strategy", by="Ana")
     assert_type(added, Lesson)
