@@ -43,7 +43,14 @@ from .learning.handed_in import (
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, own_receipt
+from .learning.prior_runs import (
+    PriorRuns,
+    Verdicts,
+    earlier_settlement,
+    find_prior_runs,
+    own_receipt,
+    settled_by_another,
+)
 from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from .learning.shown_texts import texts_shown
 from .learning.topics import Topics, in_topics
@@ -191,13 +198,16 @@ class AsyncReasoningBank:
         if self._off:
             return Learned(notes=(OFF,))
         metadata = a_mapping(metadata)
-        await self._identity()  # a wrong key costs no model
+        who = await self._identity()  # a wrong key costs no model
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         receipt, refused = await own_receipt(self.store, receipt, prior)
-        graded = (*unmeasured, *refused, *graded)
+        foreign = await settled_by_another(self.store, receipt, who)
+        graded = (*unmeasured, *refused, *foreign, *graded)
+        if foreign:
+            receipt, truths = None, truths if prior.new else {}
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
         return await self._learn_new(prior, receipt, truths, graded, metadata)
