@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Experience, Lesson, Recall, Step, Trajectory, Usage
+from lessonbank import Action, Experience, Lesson, Recall, Step, ToolCall, Trajectory, Usage
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence import Holdout, Trial
@@ -276,9 +276,19 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
     def as_original(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, original=({"deep": [{"content": memory}]},))
 
-    for agent in (as_step, as_messages, as_original):
+    def as_arguments(task: str, memory: str) -> Trajectory:
+        call = ToolCall(name="ask", arguments={"system": ["\x1b \u00e9 \U0001f600", f"\x01 {memory} \\"]})
+        return Trajectory(task=task, steps=(Step(action=Action(calls=(call,))),))
+
+    for agent in (as_step, as_messages, as_original, as_arguments):
         told = await ask(bank, recalls, agent, verify=lambda run: 0.5, without=only.id)
-        assert (told.pairs, told.refused, told.ties) == (2, 0, 2), agent
+        assert (told.pairs, told.refused, told.unproven, told.ties) == (2, 0, 0, 2), agent
+
+
+async def test_a_text_with_odd_characters_is_found_again() -> None:
+    bank = await bank_of(a_lesson("a", 'Say "caf\u00e9" \U0001f600 \\ \x7f / <b>\u2028 here.'))
+    told = await ask(bank, await recalls_of(bank, 2), World())
+    assert (told.pairs, told.unproven) == (2, 0)
 
 
 async def test_every_row_carries_the_digests_of_what_was_handed_out() -> None:

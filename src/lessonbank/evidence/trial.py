@@ -413,30 +413,18 @@ def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
     Holding the other side's text proves the contrary. Where `memory` is empty, that alone can be looked for.
     """
     echoed = run.metadata.get(ECHO)
-    texts = list(_texts(run))
-    if other and any(other in text for text in texts):
+    held = run.model_dump_json(exclude={"metadata", "answer", "error"})
+    if other and _as_json(other) in held:
         return "holds the text of the other side", False
     if echoed is not None:
         same = echoed == digest(memory)
         return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
-    return "", not memory or any(memory in text for text in texts)
+    return "", not memory or _as_json(memory) in held
 
 
-def _texts(run: Trajectory) -> Iterator[str]:
-    """Every text of a run in which memory can stand."""
-    yield run.task
-    yield run.instructions
-    for step in run.steps:
-        yield from (step.thought, step.action.text, *(observation.text for observation in step.observations))
-    todo: list[object] = [*run.original, *(call.arguments for step in run.steps for call in step.action.calls)]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            todo += cast("dict[str, object]", value).values()
-        elif isinstance(value, list):
-            todo += cast("list[object]", value)
+def _as_json(text: str) -> str:
+    """As it stands inside of a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _success(told: object) -> float | None:
