@@ -69,7 +69,6 @@ from .types import (
     Change,
     Experience,
     Extraction,
-    Found,
     Json,
     Learned,
     Outcome,
@@ -150,29 +149,23 @@ class AsyncReasoningBank:
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        found = await self._found(task, limit=limit)
-        recall = await self._drawn_for(found, task=task, id=new_id())
+        found = await self._retriever(task, scope=self.scope, limit=limit)
+        found = await self._ledger.prefer(found, scope=self.scope)
+        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
+        recall = self._injector.recall(
+            found,
+            id=recall_id,
+            task=task,
+            scope=self.scope,
+            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
-
-    async def _found(self, task: str, *, limit: int) -> Found:
-        found = await self._retriever(task, scope=self.scope, limit=limit)
-        return await self._ledger.prefer(found, scope=self.scope)
-
-    async def _drawn_for(self, found: Found, *, task: str, id: str) -> Recall:
-        ids = [i.id for m in found.matches for i in m.experience.active_lessons]
-        return self._injector.recall(
-            found,
-            id=id,
-            task=task,
-            scope=self.scope,
-            assigned=await self._ledger.assign(ids, recall_id=id, task=task, scope=self.scope),
-            retriever=self._retriever.name,
-            space=self._retriever.space,
-        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -373,9 +366,9 @@ class AsyncReasoningBank:
                 number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
                 trial.
             verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-            without: the lesson, or the group (`topic/refunds`), to leave out of what is shown.
+            without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
             with_: the lesson to add to what is shown.
-            placebo: what to replace with irrelevant words of its length; `True`: everything that is shown.
+            placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
             max_runs: the largest number of runs; a pair is two.
             max_cost, max_seconds: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`),
                 or the call took so long. What is under way is finished.
@@ -420,12 +413,18 @@ class AsyncReasoningBank:
     async def _recall_for_trial(self, task: str) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        asked_for = await self._intake.task(task)
-        found = await self._found(asked_for, limit=self.limit)
+        found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
+        found = await self._ledger.prefer(found, scope=self.scope)
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        recall = await self._drawn_for(found, task=asked_for, id=digest("\n".join((self.scope, task, *words)))[:32])
-        candidates = tuple(each.model_copy(update={"withheld": False}) for each in recall.candidates)
-        return recall.model_copy(update={"task": task, "candidates": candidates, "groups": (), "kept": False})
+        recall = self._injector.recall(
+            found,
+            id=digest("\n".join((self.scope, task, *words)))[:32],
+            task=task,
+            scope=self.scope,
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
+        return recall.model_copy(update={"kept": False})
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
