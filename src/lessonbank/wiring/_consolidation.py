@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.config import Consolidation
+from lessonbank.config import Consolidation, TrustPolicy
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import MergeSimilar, Recognise, append
 from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever, Store
@@ -17,6 +17,7 @@ def choose(
     /,
     *,
     store: Store,
+    trust: TrustPolicy,
 ) -> Consolidator:
     """The consolidator of a name.
 
@@ -27,7 +28,8 @@ def choose(
         return append
     if name == "recognise":
         # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
-        return Recognise(retriever if model else LexicalRetriever(store), model, embedder)
+        search = retriever if model else LexicalRetriever(store)
+        return Recognise(search, model, embedder, imported=trust == "open")
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
     return MergeSimilar(retriever, model, embedder=embedder)
