@@ -207,14 +207,17 @@ async def test_runs_learned_one_by_one_under_one_receipt_count_together(tmp_path
         assert settlement and settlement.outcome == "success"
 
 
-async def test_a_run_known_from_another_receipt_brings_no_strangers_into_this_one(bank: AsyncReasoningBank) -> None:
+async def test_a_run_known_from_another_receipt_and_what_is_handed_in_beside_it_settle_no_second_one(
+    bank: AsyncReasoningBank,
+) -> None:
     first, second = await bank.retrieve("find the invoice"), await bank.retrieve("find the invoice")
     a, b, c = run(), run(), run()
     await bank.learn([a, b], recall=first, outcome="success")
-    await bank.learn([b, c], recall=second, outcome=["success", "failure"])
-    settlement = await bank.store.settlement(second.id, scope="t")
-    assert settlement
-    assert settlement.trajectory_ids == (b.id, c.id)
+    learned = await bank.learn([b, c], recall=second, outcome=["success", "failure"])
+    assert await bank.store.settlement(second.id, scope="t") is None
+    settlement = await bank.store.settlement(first.id, scope="t")
+    assert settlement and settlement.trajectory_ids == (a.id, b.id)
+    assert (learned.known, learned.notes[0][:15]) == ((b.id,), "settled before:")
 
 
 async def test_runs_whose_extraction_failed_wait_and_are_contrasted_together() -> None:

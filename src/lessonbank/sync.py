@@ -39,12 +39,14 @@ class Lessons(Waiting[AsyncLessons]):
 
     list = _sync(AsyncLessons.list)
     search = _sync(AsyncLessons.search)
+    topics = _sync(AsyncLessons.topics)
     get = _sync(AsyncLessons.get)
     experience = _sync(AsyncLessons.experience)
     repeats = _sync(AsyncLessons.repeats)
     split = _sync(AsyncLessons.split)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
+    narrow = _sync(AsyncLessons.narrow)
     proposals = _sync(AsyncLessons.proposals)
     approve = _sync(AsyncLessons.approve)
     quarantine = _sync(AsyncLessons.quarantine)
@@ -62,6 +64,7 @@ class Runs(Waiting[AsyncRuns]):
     retry = _sync(AsyncRuns.retry)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
+    unlabelled = _sync(AsyncRuns.unlabelled)
 
 
 class Recalls(Waiting[AsyncRecalls]):
@@ -128,12 +131,12 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     @property
     def lessons(self) -> Lessons:
-        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
         return Lessons(self.aio.lessons)
 
     @property
     def runs(self) -> Runs:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return Runs(self.aio.runs)
 
     @property

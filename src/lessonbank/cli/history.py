@@ -18,6 +18,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import (
     Add,
+    Audit,
     Edit,
     Erased,
     Forgotten,
@@ -216,18 +217,24 @@ def _what(entry: JournalEntry) -> str:
         case Rejudge():
             run = f"run {short(change.trajectory_id)} of {short(change.experience_id)}"
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
-        case Retire() | Restore():
-            return f"{_ids(change.lesson_ids)}: {change.reason}"
-        case Edit():
-            return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
-        case Trust():
-            return f"{_ids(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
+        case Retire() | Restore() | Edit() | Trust():
+            return _of_lessons(change)
+        case Audit():
+            return f"{change.odds:.0%} of judged runs, by {change.by}: {change.reason}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case Settle():
             return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
         case Purge() | Erased() | Forgotten() | Missing():
             return _without_content(change)
+
+
+def _of_lessons(change: Retire | Restore | Edit | Trust) -> str:
+    if isinstance(change, Edit):
+        only = f" (for {' or '.join(change.only)})" if change.only else ""
+        return f"{short(change.lesson_id)}: {change.title}{only}: {change.reason}".removesuffix(": ")
+    what = f"{change.state}, by {change.by}: " if isinstance(change, Trust) else ""
+    return f"{_ids(change.lesson_ids)}: {what}{change.reason}"
 
 
 def _ids(ids: Iterable[str]) -> str:

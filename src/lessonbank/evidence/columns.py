@@ -16,6 +16,8 @@ from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
 from lessonbank.types.timeline import reached
 
+from .audits import Audits
+from .doubts import superseded
 from .episodes import Episodes, Flags, Floats, Ints, Pairs
 
 _NAN: Final = float("nan")
@@ -102,6 +104,7 @@ class Columns:
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
+    audits: Audits = field(default_factory=Audits)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
@@ -111,6 +114,10 @@ class Columns:
     _first: array[int] = field(default_factory=wholes)
     """The change by which each row's outcome became known first."""
     _cluster: array[int] = field(default_factory=wholes)
+    _task: array[int] = field(default_factory=wholes)
+    """By row: a number that equal tasks share."""
+    _astray: set[str] = field(default_factory=set[str])
+    """Ids of receipts that a run of another task settled."""
     _judge: array[int] = field(default_factory=wholes)
     _writer: array[int] = field(default_factory=wholes)
     """Who told each row's outcome: -1 while it is unknown, -2 where it does not count."""
@@ -153,6 +160,7 @@ class Columns:
         for name, column in self._numbers.items():
             column.append(told.get(name, _NAN))
         self._first.append(_NEVER)
+        self._task.append(hash(recall.task))
         self._judge.append(-1)
         self._writer.append(_UNTOLD)
         self._cluster.append(self._clusters.of(template_of(recall.task)))
@@ -172,6 +180,9 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
+        self.audits.settle(settlement)
+        if settlement.another_task:
+            self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _told(settlement, outcome)
         if opinion and self._numbers["true"][row] and not math.isnan(self._numbers["outcome"][row]):
@@ -187,6 +198,11 @@ class Columns:
         if settlement.template is not None:
             self._cluster[row] = self._clusters.of(f"template {settlement.template}")
         self._cite(row, settlement.cited)
+
+    def forget(self, before: datetime, /) -> None:
+        """The runs of recalls that are older were erased; their outcomes still count."""
+        at = self._numbers["at"]
+        self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
@@ -222,6 +238,8 @@ class Columns:
         order = order[writer[order] != _UNCOUNTED]
         place = np.full(len(writer), -1)
         place[order] = np.arange(len(order))
+        ids = np.array(list(self._rows), dtype=object)
+        audit_odds, audited = self.audits.by_row(ids[order].tolist())
         number: Callable[[str], Floats] = lambda name: np.array(self._numbers[name], dtype=float)[order]  # noqa: E731
         return Episodes(
             outcome=number("outcome"),
@@ -243,6 +261,10 @@ class Columns:
             writer=writer[order],
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
+            superseded=superseded(_wholes(self._task), np.array(self._numbers["at"], dtype=float), ~unknown),
+            another_task=len(self._astray),
+            audit_odds=audit_odds,
+            audited=audited,
         )
 
     def _standing_for(self, successors: Mapping[str, Sequence[str]]) -> Ints:

@@ -73,6 +73,14 @@ class Episodes:
     writers: tuple[str, ...] = ()
     uncounted: int = 0
     """Recalls that were left out because their writer told more than its share."""
+    audit_odds: Floats = field(default_factory=lambda: np.empty(0))
+    """With which odds an audit asked for the truth of each row; `nan` where none did. Empty: there was no audit."""
+    audited: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Whether an audit drew it, so that chance chose it; empty where `audit_odds` is."""
+    superseded: int = 0
+    """Recalls without an outcome whose task was tried again soon and has one then."""
+    another_task: int = 0
+    """Recalls that a run of another task settled."""
 
     def __len__(self) -> int:
         return len(self.outcome)

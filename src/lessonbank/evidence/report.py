@@ -12,6 +12,7 @@ from lessonbank.types import Lesson
 
 from .calibration import believable, calibrations, checked, label_power, share
 from .columns import FREE, TWICE
+from .doubts import doubts
 from .episodes import Episodes, Flags, Floats, Ints
 from .estimates import Effects, Pooled, cost_effect, lesson_effects, more_needed, overall_effect, pooled
 from .lift import Estimate, LessonLift, Lift, MeasuringCost, Point, Standing
@@ -274,7 +275,7 @@ def _notes(episodes: Episodes, found: Evidence) -> tuple[str, ...]:
         )
     if len(episodes) and not np.any(episodes.control_probability > 0):
         notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes)]
+    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes), *doubts(episodes)]
     return tuple(notes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lessonbank._version import VERSION
 from lessonbank.arguments import shown
-from lessonbank.errors import ExtractionError, ModelError
+from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import IMPORTED
@@ -36,7 +36,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of
 
 from .prior_runs import PriorRuns, Verdicts
-from .settlement import settlement_of
+from .settlement import of_another_task, settlement_of
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
@@ -52,7 +52,7 @@ class LearnOutcome:
     extraction: Extraction
     _: KW_ONLY
     scope: str
-    failed: ExtractionError | ModelError | None
+    failed: ExtractionError | ModelError | SpaceMismatch | None
     """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
@@ -106,6 +106,7 @@ class LearnOutcome:
                 *self.graded,
                 *self.extraction.notes,
                 *self.prior.contradictions(self.truths),
+                *of_another_task(self.receipt, [attempt.trajectory for attempt in self.attempts]),
                 *recognised(kept),
                 *notes,
             ),
@@ -113,7 +114,7 @@ class LearnOutcome:
         )
 
 
-def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
+def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Extraction:
     """The place of an extraction that failed: no lessons, what it cost, and why."""
     usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
     why = quoted(error, limit=500)

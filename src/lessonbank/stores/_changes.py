@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
@@ -24,6 +24,8 @@ from lessonbank.types import (
     Trust,
 )
 from lessonbank.types.timeline import edited, rejudged
+
+_SAID: Final = {"title", "description", "content", "only"}
 
 
 class View(Protocol):
@@ -91,6 +93,17 @@ class Draft:
                 self._replace(change.experience)
             case Rejudge():
                 self._rejudge(change)
+            case Merge():
+                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
+                self._add(change.experience)
+            case Rollback():
+                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
+            case _:
+                self._mark(change)
+
+    def _mark(self, change: Change) -> None:
+        """Change the flags or the words of lessons."""
+        match change:
             case Retire():
                 self._set(change.lesson_ids, partial(_flipped, retired=True))
             case Restore():
@@ -99,11 +112,8 @@ class Draft:
                 self._set(change.lesson_ids, partial(_trusted, change=change))
             case Edit():
                 self._set((change.lesson_id,), partial(_reworded, change=change))
-            case Merge():
-                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
-                self._add(change.experience)
-            case Rollback():
-                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
+            case _:
+                pass  # an audit changes no experience
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})
@@ -213,7 +223,7 @@ def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
 
 
 def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
-    if (lesson.title, lesson.description, lesson.content) == (change.title, change.description, change.content):
+    if edited(lesson, change).model_dump(include=_SAID) == lesson.model_dump(include=_SAID):
         raise Conflict(f"the lesson {lesson.id!r} says this already: nothing was changed")
     return edited(lesson, change)
 

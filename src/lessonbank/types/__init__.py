@@ -1,6 +1,7 @@
 """The records that flow through the loop and outlive the process."""
 
 from .changes import Add as Add
+from .changes import Audit as Audit
 from .changes import Change as Change
 from .changes import Edit as Edit
 from .changes import Erased as Erased
@@ -29,8 +30,10 @@ from .lessons import Match as Match
 from .lessons import Provenance as Provenance
 from .lessons import Rejected as Rejected
 from .lessons import Rule as Rule
+from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
 from .recalls import Candidate as Candidate
+from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall
 from .recalls import Settlement as Settlement
 from .recalls import numbers_cited as numbers_cited

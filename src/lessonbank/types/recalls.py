@@ -29,7 +29,19 @@ class Candidate(Record):
     """Whether its own draw left it out. If the whole recall was withheld, it was not shown in any case."""
     probability: float = 0.0
     """The probability of withholding it, fixed before the draw."""
+    groups: tuple[str, ...] = ()
+    """Ids of the groups it belonged to then, the widest first: its source, its topic. Their draws are on the recall."""
     why: str = ""
+
+
+class GroupDraw(Record):
+    """One draw for all lessons of a group that were found."""
+
+    group: str
+    """Its id, as the candidates name it."""
+    withheld: bool
+    probability: float
+    """The probability of withholding them, fixed before the draw."""
 
 
 def numbers_cited(text: str, /) -> frozenset[int]:
@@ -54,6 +66,8 @@ class Recall(Record):
     control: bool = False
     """Whether the whole recall was withheld at random: this task got no lessons, for comparison."""
     control_probability: float = 0.0
+    groups: tuple[GroupDraw, ...] = ()
+    """The draws for groups of lessons. A group that is not named here was not drawn."""
     retriever: str = ""
     space: str | None = None
     notes: tuple[str, ...] = ()
@@ -78,7 +92,12 @@ class Recall(Record):
     @property
     def withheld(self) -> tuple[Lesson, ...]:
         """The lessons left out at random, so that their effect can be measured; all, if the recall was withheld."""
-        ids = {c.lesson_id for c in self.candidates if c.withheld or (self.control and c.placed)}
+        gone = {draw.group for draw in self.groups if draw.withheld}
+        ids = {
+            c.lesson_id
+            for c in self.candidates
+            if c.withheld or (c.placed and (self.control or not gone.isdisjoint(c.groups)))
+        }
         return tuple(lesson for lesson in self.lessons if lesson.id in ids)
 
     def observed(self) -> Recall:
@@ -87,6 +106,7 @@ class Recall(Record):
         plain = {"shown": False, "placed": False, "withheld": False, "probability": 0.0, "why": why}
         candidates = tuple(candidate.model_copy(update=plain) for candidate in self.candidates)
         told = {"text": "", "text_digest": "", "candidates": candidates, "control": False, "control_probability": 0.0}
+        told["groups"] = ()
         return self.model_copy(update={**told, "notes": (*self.notes, why)})
 
     def cited(self, text: str, /) -> tuple[Lesson, ...]:
@@ -130,6 +150,8 @@ class Settlement(Record):
     """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
+    another_task: bool = False
+    """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
     at: Moment = Field(default_factory=now)
     identity: str = ""
     """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

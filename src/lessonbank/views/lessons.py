@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Final, get_args
 
 from lessonbank.arguments import (
     a_flag,
@@ -13,12 +13,18 @@ from lessonbank.arguments import (
     a_text,
     an_id,
     filters,
+    is_a,
     maybe_one_of,
     maybe_text,
     one_of,
+    several,
+    shown,
 )
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.groups import topic_names
+from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState
+from lessonbank.retrieving.trusted import task_words
 from lessonbank.types import (
     Add,
     Change,
@@ -40,6 +46,9 @@ from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
 
+_LONGEST: Final = 200
+"""Characters of what names a task."""
+
 
 @dataclass(frozen=True, slots=True)
 class AsyncLessons:
@@ -53,6 +62,7 @@ class AsyncLessons:
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topic: str | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -61,15 +71,16 @@ class AsyncLessons:
     ) -> tuple[Lesson, ...]:
         """Lessons, newest first, at most `limit`. `after`: the id of the last lesson of the page before.
 
-        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `text`: every word of it
-        stands in the title, description or content. `metadata`: the lesson's experience has these keys and values.
-        Raises UsageError, NotFound (`after`).
+        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `topic`: a topic's name or
+        id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
+        the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
         """
         found = await self._of.store.list_lessons(
             scope=self._of.scope,
             state=maybe_one_of(state, "state=", get_args(LessonState)),
             kind=maybe_one_of(kind, "kind=", get_args(Kind)),
             writer=maybe_text(writer, "writer="),
+            topics=None if topic is None else await self._topics_called(a_text(topic, "topic=", blank=False)),
             retired=a_flag(retired, "retired="),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
@@ -91,6 +102,18 @@ class AsyncLessons:
         return await self.list(
             text=text, state=state, kind=kind, writer=writer, metadata=metadata, limit=limit, after=after
         )
+
+    async def topics(self) -> Mapping[str, str]:
+        """The topics of the lessons in this scope: id to name."""
+        scope = self._of.scope
+        return topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
+
+    async def _topics_called(self, asked: str) -> frozenset[str]:
+        named = {id: name.casefold() for id, name in (await self.topics()).items()}
+        found = frozenset(id for id, name in named.items() if asked.casefold() in (id, name))
+        if not found:
+            raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
+        return found
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
@@ -154,7 +177,8 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
+        (change,), _, _ = await in_topics(self._of.topics, [Add(experience=new)])
+        applied = await self._of.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(
@@ -189,14 +213,39 @@ class AsyncLessons:
             title=safe.title,
             description=safe.description,
             content=safe.content,
+            only=lesson.only,
             by=writer,
             reason=a_text(reason, "reason="),
         )
-        edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
-        vectors, _ = await self._of.index([edited])
-        vectors = {key: vector for key, vector in vectors.items() if key == id}
-        await self._of.apply(change, by=by, vectors=vectors)
-        return await self.get(id)
+        return await self._edited(change, owner, lesson.model_copy(update=_words(safe)))
+
+    async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
+        """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
+
+        `bank.lift()` names tasks on which a lesson's effect differs. Its evidence starts again from nothing, because
+        what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
+        (it is kept for these already).
+        """
+        writer, owner = person(by), await self.experience(id)
+        lesson = _lesson(owner, id)
+        only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
+        change = Edit(
+            lesson_id=id,
+            title=lesson.title,
+            description=lesson.description,
+            content=lesson.content,
+            only=only,
+            by=writer,
+            reason=a_text(reason, "reason="),
+        )
+        return await self._edited(change, owner, lesson)
+
+    async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:
+        """Apply an edit with the vectors of `lesson`, which has its words."""
+        vectors, _ = await self._of.index([owner.model_copy(update={"lessons": (lesson,)})])
+        vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
+        await self._of.apply(change, by=change.by, vectors=vectors)
+        return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
         """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
@@ -234,6 +283,17 @@ class AsyncLessons:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
+
+
+def _tasks(to: str | Sequence[str]) -> list[str]:
+    """What tasks are named by, each once. Raises UsageError."""
+    if is_a(to, (list, tuple)) and not to:
+        return []
+    named = [to] if is_a(to, str) else several(to, "to=", str)
+    found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
+    if wordless := [text for text in found if not task_words(text)]:
+        raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")
+    return list(dict.fromkeys(found))
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:

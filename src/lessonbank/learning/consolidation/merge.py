@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from lessonbank._concurrency import gather
 from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
-from lessonbank.guard import clean, fence, nonce, one_line
+from lessonbank.guard import clean, fence, nonce
 from lessonbank.guard.gate import doubt
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import in_one_line, quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Change, Experience, Json, Lesson, Usage
@@ -152,8 +152,8 @@ def parse_merged(reply: str, /) -> dict[str, str] | str:
     if not all(isinstance(text, str) for text in texts.values()):
         return "the model's reply has a field that is no text"
     wording = {
-        "title": one_line(texts["title"], limit=200),
-        "description": one_line(texts["description"], limit=500),
+        "title": in_one_line(texts["title"], limit=200),
+        "description": in_one_line(texts["description"], limit=500),
         "content": clean(texts["content"]).strip(),
     }
     return wording if wording["title"] and wording["content"] else "no merged lesson could be read from the reply"

@@ -1,0 +1,83 @@
+"""What one receipt tells of each thing that can be withheld: memory as a whole, a group of lessons, one lesson."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from lessonbank.types import Recall
+
+WHOLE: Final = "*"
+"""The unit that is memory as a whole. A group has an id with a slash, and a lesson its own id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One unit in one recall: whether it was shown, and with which probability."""
+
+    unit: str
+    shown: bool
+    """Whether no draw withheld the unit. Draws for smaller units inside of it may have withheld parts of it."""
+    chance: float
+    """The probability of that, fixed before the draws; between 0 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    withheld: bool
+    probability: float
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether such a draw can be: a receipt may come from anywhere."""
+        return 0.0 <= self.probability <= 1.0 and (self.probability > 0.0 if self.withheld else self.probability < 1.0)
+
+
+_NONE: Final = _Draw(withheld=False, probability=0.0)
+
+
+def entries(recall: Recall, /) -> list[Entry]:
+    """What a receipt tells of each unit, the whole first.
+
+    Units that cover the same lessons of this recall are one: whichever of their draws withholds, the same lessons go.
+    So a lesson that was found alone also learns from the recalls that went without memory. Nothing is told of a unit
+    while a draw for something else withheld any of its lessons, for example its topic. That condition depends on other
+    draws only, so the chance of the unit itself stays what it was. A unit that could not have been withheld, or not
+    have been shown, gets no entry.
+    """
+    covered = _covered(recall)
+    draws = _draws(recall)
+    blocks: dict[frozenset[str], list[str]] = {}
+    for unit, lessons in covered.items():
+        blocks.setdefault(frozenset(lessons), []).append(unit)
+    gone = [lessons for lessons, units in blocks.items() if any(draws.get(unit, _NONE).withheld for unit in units)]
+    told: dict[str, Entry] = {}
+    for lessons, units in blocks.items():
+        merged = [draws.get(unit, _NONE) for unit in units]
+        chance = prod([1.0 - draw.probability for draw in merged])
+        if 0.0 < chance < 1.0 and all(draw.is_possible for draw in merged) and not _is_hidden(lessons, gone):
+            told |= {unit: Entry(unit, lessons not in gone, chance) for unit in units}
+    return [told[unit] for unit in covered if unit in told]
+
+
+def _covered(recall: Recall) -> Mapping[str, Iterable[str]]:
+    """By unit: the lessons below it that had a place."""
+    covered: dict[str, list[str]] = {}
+    for candidate in recall.candidates:
+        if candidate.placed:
+            for unit in (WHOLE, *candidate.groups, candidate.lesson_id):
+                covered.setdefault(unit, []).append(candidate.lesson_id)
+    return covered
+
+
+def _draws(recall: Recall) -> Mapping[str, _Draw]:
+    lessons = {c.lesson_id: _Draw(c.withheld, c.probability) for c in recall.candidates if c.placed}
+    groups = {draw.group: _Draw(draw.withheld, draw.probability) for draw in recall.groups}
+    return lessons | groups | {WHOLE: _Draw(recall.control, recall.control_probability)}
+
+
+def _is_hidden(lessons: frozenset[str], gone: list[frozenset[str]]) -> bool:
+    """Whether a draw that was not for these lessons, or a part of them, withheld any of them."""
+    return any(other != lessons and not other < lessons and not other.isdisjoint(lessons) for other in gone)
