@@ -329,6 +329,7 @@ def bring_back(backup: Path) -> Restored | Salvaged:
 async def through_the_port(recall: Recall, new: Experience) -> bool:
     store: Store = SqliteStore.in_memory()
     assert_type(await store.worded([], scope=new.scope), Sequence[Experience])
+    assert_type(await store.repeating("id", scope=new.scope), Sequence[Experience])
     assert_type(await store.settings("writer/"), Mapping[str, str])
     change = [Add(experience=new)]
     assert_type(
