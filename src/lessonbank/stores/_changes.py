@@ -92,10 +92,8 @@ class Draft:
                 self._replace(change.experience)
             case Rejudge():
                 self._rejudge(change)
-            case Retire():
-                self._set(change.lesson_ids, partial(_flipped, retired=True))
-            case Restore():
-                self._set(change.lesson_ids, partial(_flipped, retired=False))
+            case Retire() | Restore():
+                self._set(change.lesson_ids, partial(_flipped, retired=isinstance(change, Retire)))
             case Trust():
                 self._set(change.lesson_ids, partial(_trusted, change=change))
             case Edit():

@@ -42,6 +42,7 @@ from .repairs import FileState as FileState
 from .repairs import Lost as Lost
 from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
+from .runs import MODEL as MODEL
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
 from .runs import SUBMITTED as SUBMITTED
