@@ -11,12 +11,21 @@ import numpy as np
 from lessonbank.guard.identity import one_of_many
 
 from .calibration import believable
-from .draws import DEFAULT_RATES as DEFAULT_RATES
-from .draws import Rates as Rates
 from .episodes import Episodes, Flags, Floats
 from .estimates import Effects, Pooled, lesson_effects, overall_effect, pooled, sober
 from .sequences import bounds, e_bh, lesson_scores, log_e, overall_scores
 
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often to withhold: what a policy that adapts is allowed to do."""
+
+    usual: float = 0.1
+    floor: float = 0.02
+    ceiling: float = 0.9
+
+
+DEFAULT_RATES = Rates()
 ALPHA = 0.1
 """The most that may be wrong, on average, of the lessons that are taken back by themselves, and of those trusted."""
 _CERTAIN = math.log(40.0)
