@@ -20,6 +20,7 @@ from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
+from .evidence.groups import groups_of
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
 from .evidence.receipts import Receipts
@@ -151,13 +152,15 @@ class AsyncReasoningBank:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
         found = await self._retriever(task, scope=self.scope, limit=limit)
         found = await self._ledger.prefer(found, scope=self.scope)
-        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
+        recall_id = new_id()
+        groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
+            assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            groups=groups,
             retriever=self._retriever.name,
             space=self._retriever.space,
         )
