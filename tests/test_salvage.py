@@ -313,6 +313,20 @@ def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, 
         bank.learn("Shipped.", task="Ship parcel 99", outcome="failure")
 
 
+def test_a_damaged_vector_keeps_changes_out_until_a_rebuild_dropped_it(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("UPDATE fresh SET vector = zeroblob(length(vector)) WHERE key = (SELECT min(key) FROM fresh)")
+    with connect(path) as bank:
+        for _ in range(2):
+            with pytest.raises(StoreDamaged, match=r"nothing is written .* call `admin.rebuild\(\)`"):
+                bank.lessons.add(title="Ask", content="Ask twice.", task="mend the door", by="Ana")
+        bank.admin.rebuild()
+        bank.admin.reindex()
+        assert learn(bank, 99)
+        assert bank.admin.verify() == ()
+
+
 @pytest.mark.full
 def test_on_a_small_file_no_damaged_page_is_written_on(sound: Path, tmp_path: Path) -> None:
     written: list[int] = []

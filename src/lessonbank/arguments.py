@@ -204,11 +204,11 @@ def a(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def several(values: object, name: str, record: type[V], /, *, or_ids: bool = False) -> list[V]:
-    """At least one record of a kind, or its id."""
+def several(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
+    """At least one record of a kind, or a text, which `or_text` says the meaning of."""
     found = _items(values)
-    if not found or not all(is_a(one, (record, str) if or_ids else record) for one in found):
-        raise refusal(name, f"takes at least one {record.__name__}{' or its id' if or_ids else ''}", values)
+    if not found or not all(is_a(one, (record, str) if or_text else record) for one in found):
+        raise refusal(name, f"takes at least one {record.__name__}{or_text}", values)
     return cast("list[V]", found)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
+from os import PathLike
 from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
@@ -22,9 +23,9 @@ from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judg
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
 from .evidence.receipts import Receipts
-from .evidence.replay import Recalls, replay
-from .evidence.replay_design import Design as TrialDesign
-from .evidence.replay_design import Replay, asked
+from .evidence.trial import Tasks, try_again
+from .evidence.trial_design import Design as TrialDesign
+from .evidence.trial_design import Trial, asked
 from .guard import check_scope
 from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
@@ -61,6 +62,7 @@ from .types import (
     Change,
     Experience,
     Extraction,
+    Found,
     Json,
     Learned,
     Outcome,
@@ -71,7 +73,7 @@ from .types import (
     Usage,
     Verdict,
 )
-from .types.ids import new_id
+from .types.ids import digest, new_id
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 
 T = TypeVar("T", Recall, Learned)
@@ -141,23 +143,29 @@ class AsyncReasoningBank:
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        found = await self._retriever(task, scope=self.scope, limit=limit)
-        found = await self._ledger.prefer(found, scope=self.scope)
-        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
-        recall = self._injector.recall(
-            found,
-            id=recall_id,
-            task=task,
-            scope=self.scope,
-            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
-            retriever=self._retriever.name,
-            space=self._retriever.space,
-        )
+        found = await self._found(task, limit=limit)
+        recall = await self._drawn_for(found, task=task, id=new_id())
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
+
+    async def _found(self, task: str, *, limit: int) -> Found:
+        found = await self._retriever(task, scope=self.scope, limit=limit)
+        return await self._ledger.prefer(found, scope=self.scope)
+
+    async def _drawn_for(self, found: Found, *, task: str, id: str) -> Recall:
+        ids = [i.id for m in found.matches for i in m.experience.active_lessons]
+        return self._injector.recall(
+            found,
+            id=id,
+            task=task,
+            scope=self.scope,
+            assigned=await self._ledger.assign(ids, recall_id=id, task=task, scope=self.scope),
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -321,7 +329,7 @@ class AsyncReasoningBank:
 
     async def trial(
         self,
-        recalls: Recalls,
+        tasks: Tasks,
         agent: AnyAgent,
         /,
         *,
@@ -329,47 +337,65 @@ class AsyncReasoningBank:
         without: str | None = None,
         with_: str | None = None,
         placebo: str | bool = False,
-        max_pairs: int = 200,
+        max_runs: int = 400,
+        max_cost: float | None = None,
+        max_seconds: float | None = None,
         rounds: int = 1,
-        min_effect: float = 0.05,
+        min_effect: float = 0.1,
         level: float = 0.95,
         seed: int = 0,
         concurrency: int = 1,
-    ) -> Replay:
-        """Do the tasks of `recalls` again with and without a lesson, in pairs, until it is clear what it changes.
+        resume: str | PathLike[str] | None = None,
+        progress: Callable[[Trial], None] | None = None,
+    ) -> Trial:
+        """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
-        For worlds that can be reset. Nothing is written. A run must prove what it was shown: its trajectory holds the
-        memory text, or has the text's SHA-256 in `metadata["memory_digest"]`. Without that no effect is reported.
+        For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
+        `without`, `with_` or `placebo` the question is about one lesson or group instead of memory as a whole.
+        `lessonbank.evidence.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
+
+        The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
+        run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
 
         Args:
-            recalls: receipts of this scope, or their ids.
+            tasks: their texts; or kept recalls of this scope or their ids, for what was shown then.
             agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
-                number in both runs of a pair. What it raises ends the trial.
+                number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
+                trial.
             verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-            without: the lesson to leave out of what was shown.
-            with_: the lesson to add to what was shown.
-            placebo: the lesson to replace with irrelevant words of its length; `True`: everything that was shown.
-            max_pairs: the largest number of pairs; each is two runs.
+            without: the lesson, or the group (`topic/refunds`), to leave out of what is shown.
+            with_: the lesson to add to what is shown.
+            placebo: what to replace with irrelevant words of its length; `True`: everything that is shown.
+            max_runs: the largest number of runs; a pair is two.
+            max_cost, max_seconds: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`),
+                or the call took so long. What is under way is finished.
             rounds: how often each side may do each task.
             min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
             level: the confidence of the interval, however often one looks.
             seed: decides the order of tasks and sides, and the agent's luck.
             concurrency: how many pairs run at once; a plain function then runs in as many threads.
+            resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
+                memory, question, seed, level and agent are the same; budgets and rounds may be larger.
+            progress: called after every pair with the result so far. What it raises ends the trial.
 
         Raises:
-            UsageError: none or several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no
-                recalls or those of another scope, or nothing to compare in them.
+            UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
+                recalls of another scope, nothing to compare, or the journal of another trial.
             NotFound: a recall that this scope does not have.
+            StoreUnavailable: the journal cannot be read or written.
         """
-        return await replay(
+        return await try_again(
             self.store,
             self._injector,
-            recalls,
+            tasks,
             agent,
+            recaller=self._recall_for_trial,
             verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
-                max_pairs=max_pairs,
+                max_runs=max_runs,
+                max_cost=max_cost,
+                max_seconds=max_seconds,
                 rounds=rounds,
                 min_effect=min_effect,
                 level=level,
@@ -377,7 +403,19 @@ class AsyncReasoningBank:
                 concurrency=concurrency,
             ),
             scope=self.scope,
+            resume=resume,
+            progress=progress,
         )
+
+    async def _recall_for_trial(self, task: str) -> Recall:
+        """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
+        and a trial that goes on later shows the same text."""
+        asked_for = await self._intake.task(task)
+        found = await self._found(asked_for, limit=self.limit)
+        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
+        recall = await self._drawn_for(found, task=asked_for, id=digest("\n".join((self.scope, task, *words)))[:32])
+        candidates = tuple(each.model_copy(update={"withheld": False}) for each in recall.candidates)
+        return recall.model_copy(update={"task": task, "candidates": candidates, "groups": (), "kept": False})
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
     known = _given(bank, folder)
     run_id = bank.runs.list()[0].trajectory.id
     special: dict[str, dict[str, Any]] = {
-        "trial": {"without": known["id"], "max_pairs": 1},
+        "trial": {"without": known["id"], "max_runs": 2},
         "scale": {"k": 1, "learn": False},
         "purge": {"lesson": known["id"], "preview": True},
         "runs.get": {"id": run_id},

@@ -33,9 +33,9 @@ from lessonbank.attempt import AsyncAttempt, Attempt
 from lessonbank.config import Caps
 from lessonbank.errors import StoreDamaged
 from lessonbank.events import Event, Hook, Retrieved
+from lessonbank.evidence import Trial
 from lessonbank.evidence.explanation import Explanation
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.replay_design import Replay
 from lessonbank.importers import Imported, Skipped, read
 from lessonbank.matts.result import Scaled
 from lessonbank.protocols import Consolidator, Extractor, Judge, Redactor, Store
@@ -273,7 +273,7 @@ async def looked_up(run: Trajectory, /) -> Outcome:
 
 def measured(bank: lessonbank.ReasoningBank, recalls: list[Recall], id: str) -> None:
     assert_type(bank.lift(), Lift)
-    assert_type(bank.trial(recalls, my_agent, without=id, verify=is_done, max_pairs=50, concurrency=4), Replay)
+    assert_type(bank.trial(recalls, my_agent, without=id, verify=is_done, max_runs=50, concurrency=4), Trial)
     assert_type(bank.scale("Cancel the order", my_agent, k=5, verify=is_done), Scaled)
     assert_type(bank.scale("Cancel the order", my_awaited_agent, mode="sequential", verify=looked_up), Scaled)
 

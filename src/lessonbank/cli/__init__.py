@@ -26,6 +26,7 @@ from .learn import learn
 from .plugins import Commands
 from .purge import purge
 from .retrieve import retrieve
+from .trial import trial
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every error about options and arguments derives from; typer has no name for it in all its releases."""
@@ -44,6 +45,7 @@ app.command()(formats)
 app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
+app.command()(trial)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")

@@ -192,7 +192,7 @@ async def _trial(t: BankTenant, chance: random.Random) -> Any:
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
         verify=lambda run: bool(run.answer),
         without=lesson,
-        max_pairs=2,
+        max_runs=4,
     )
 
 

@@ -363,7 +363,8 @@ class SqliteStore:
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
-        await self._write(_rebuild.rebuild)
+        # A rebuild mends damaged vectors, which keep every other change out.
+        await _result(self._database.write(_rebuild.rebuild, at_once=True))
         if await self._read(_rebuild.unfinished):
             await self._erase(_purge.mark)
 

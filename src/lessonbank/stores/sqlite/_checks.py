@@ -28,16 +28,25 @@ def checksum(*values: bytes | str | int | None) -> int:
     return found
 
 
-def changed_rows(connection: sqlite3.Connection, /, *, seconds: float) -> str:
-    """What is wrong with the first vector or record that is not what was written; empty where `seconds` found none."""
+def check_rows(connection: sqlite3.Connection, /, *, seconds: float) -> tuple[str, str]:
+    """What is wrong with the first record, and with the first vector, that is not what was written.
+
+    Empty where none is found in `seconds`. A rebuild drops such a vector; a record is lost.
+    """
     end = monotonic() + seconds
-    return next((said for said in _each_row(connection) if said or monotonic() > end), "")
+    vector, record = (
+        next((said for said in rows(connection) if said or monotonic() > end), "") for rows in (_vectors, _records)
+    )
+    return record, vector
 
 
-def _each_row(connection: sqlite3.Connection) -> Iterator[str]:
+def _vectors(connection: sqlite3.Connection) -> Iterator[str]:
     for sql in VECTORS:
         for kept, *values in connection.execute(sql):
             yield "" if kept == checksum(*values) else "a vector is not what was written"
+
+
+def _records(connection: sqlite3.Connection) -> Iterator[str]:
     for sql in _RECORDS:
         for (record,) in connection.execute(sql):
             try:

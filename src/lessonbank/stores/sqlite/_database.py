@@ -20,7 +20,7 @@ from lessonbank._replacing import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks
-from ._checks import changed_rows
+from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
@@ -40,6 +40,7 @@ _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
+_REFUSED: Final = "nothing is written to a damaged bank"
 _NOT_HAD: Final = "failed to get page"
 _BEFORE_A_CHANGE: Final = 0.25
 """Seconds that the first change waits for the look over the file, and then takes at most to read checksums."""
@@ -220,19 +221,26 @@ class Database:
             self._looked.set()
 
     def _check_sums(self) -> None:
-        """Before the first change, read what has a checksum: SQLite does not look at the bytes inside a row."""
+        """Before the first change, read what has a checksum: SQLite does not look at the bytes inside a row.
+
+        Raises:
+            StoreDamaged: a vector is damaged. This is not remembered, because a rebuild mends it.
+        """
         if self._is_checked:
             return
-        self._is_checked = True
         self._looked.wait(_BEFORE_A_CHANGE)
         try:
             with self._lease(self._readers, ending=True) as connection:
-                said = changed_rows(connection, seconds=_BEFORE_A_CHANGE)
-            self._say_damaged(said)
+                record, vector = check_rows(connection, seconds=_BEFORE_A_CHANGE)
+            self._say_damaged(record)
         except StoreDamaged as error:
             self._say_damaged(str(error))
+            return
         except (StoreUnavailable, MemoryError):  # the change itself will say so
             return
+        if vector and not self._damage:
+            raise StoreDamaged(f"{_REFUSED} ({vector})", remedy=": call `admin.rebuild()`, then `admin.reindex()`")
+        self._is_checked = True
 
     def _say_damaged(self, said: str) -> None:
         # A page that cannot be had now says nothing of the file: memory may be short.
@@ -290,7 +298,7 @@ class Database:
 
     def _check_undamaged(self) -> None:
         if self._damage:
-            raise StoreDamaged(f"nothing is written to a damaged bank ({self._damage})")
+            raise StoreDamaged(f"{_REFUSED} ({self._damage})")
 
     def compact(self) -> Future[None]:
         """Write the file again without its free pages, and empty the write-ahead log.
@@ -310,8 +318,14 @@ class Database:
     def _commit_waiting(self) -> None:
         jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
         live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-        if not all(job.at_once for job in live):
-            self._check_sums()
+        changes = [job for job in live if not job.at_once]
+        try:
+            if changes:
+                self._check_sums()
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
+            for job in changes:
+                job.future.set_exception(error)
+            live = [job for job in live if job.at_once]
         if live:
             self._commit(live)
 
