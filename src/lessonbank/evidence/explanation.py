@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from lessonbank.guard import one_line
 from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
-from .lift import LessonLift, points
+from .lift import LessonLift
+from .lift_words import points
 
 
 class Explained(Record):
