@@ -110,6 +110,7 @@ def test_lessons_lists_lessons_and_shows_one_with_its_provenance(learned: Path) 
     assert "ground_truth" in whole.stdout
 
 
+@pytest.mark.full
 def test_export_and_import_carry_a_scope_over(learned: Path) -> None:
     out = lessonbank_cli("export", "all.jsonl", "--bank", "bank.db", "--scope", "t", cwd=learned.parent)
     assert out.returncode == 0, out.stderr
