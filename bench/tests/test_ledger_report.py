@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lessonbank.evidence.episodes import Episodes
+from lessonbank_bench.measure.simulator import Episodes
 
 Part = Callable[[str], ModuleType]
 

@@ -15,7 +15,7 @@ import anyio
 import numpy as np
 import pytest
 
-from lessonbank.evidence.episodes import Episodes
+from lessonbank_bench.measure.simulator import Episodes
 from lessonbank_bench.measure.simulator.__main__ import ranked
 
 LARGE = 300_000 if "LESSONBANK_SOAK" in os.environ else 120_000

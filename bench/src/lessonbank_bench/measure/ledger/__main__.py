@@ -29,7 +29,7 @@ PARTS = {
     "coverage": "covering",
     "peeking": "peeking",
     "ranking": "ranking",
-    "poison": "poisoning",
+    "reach": "reaching",
     "flips": "flipping",
     "bank": "driving",
     "cost": "costing",

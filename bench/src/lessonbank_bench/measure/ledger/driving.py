@@ -51,7 +51,7 @@ def driven(seed: int, episodes: int, /) -> Verdicts:
         drive(world, episodes, bank, seed=seed)
         lift = bank.lift()
     planted = dict(zip(world.names, world.families.effect[0], strict=True))
-    said = {"helps": 1, "harms": -1, "no evidence yet": 0}
+    said = {"helps": 1, "likely helps": 1, "no evidence yet": 0, "likely harms": -1, "harms": -1}
     acting = [lesson for lesson in lift.lessons if planted[lesson.lesson_id]]
     verdicts = {lesson.lesson_id: -1 if lesson.retired else said[lesson.standing] for lesson in lift.lessons}
     return Verdicts(

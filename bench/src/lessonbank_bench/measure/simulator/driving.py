@@ -10,10 +10,10 @@ import numpy as np
 
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
-from lessonbank.evidence.episodes import Flags, Floats, Ints
 from lessonbank.testing.settings import grouped
 
 from .chances import chance
+from .columns import Flags, Floats, Ints
 from .playing import spent_on, told_of
 from .world import World
 
