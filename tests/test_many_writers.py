@@ -85,8 +85,8 @@ def test_what_does_not_count_is_no_row_and_no_missing_outcome() -> None:
         columns.receipt(receipt(id, withheld=number % 2 == 1))
         columns.settle(settlement(id, "success", "key:ann" if number < 3 else "key:eve"), number + 1, at=MORNING)
     told = columns.episodes()
-    assert (len(told), told.uncounted, len(told.pairs)) == (3 + FREE, 97 - FREE, 3 + FREE)
-    assert set(told.pairs.row) == set(range(3 + FREE))
+    assert (len(told), told.uncounted, len(told.placed)) == (3 + FREE, 97 - FREE, 3 + FREE)
+    assert set(told.placed.row) == set(told.draws.row) == set(range(3 + FREE))
     assert told.known.all()
     assert [told.writers[n] for n in told.writer[:4]] == ["key:ann"] * 3 + ["key:eve"]
 

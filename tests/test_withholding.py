@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
 from lessonbank.evidence import Adaptive, Assignment, Blocked, Holdout, Never, Withholding
+from lessonbank.evidence.lift import Standing
+from lessonbank.evidence.review_snapshot import UnitReview
 from lessonbank.types.ids import new_id
 
 ASK = {"task": "Cancel it", "scope": "t"}
@@ -50,18 +52,18 @@ def test_lessons_and_recalls_are_withheld_as_often_as_stated_and_independently_o
     assert {(d.control_probability, d.probability["a"], d.usual) for d in draws} == {(0.3, 0.2, 0.2)}
 
 
-@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
-def test_an_adaptive_policy_stays_between_its_floor_and_its_ceiling(told: float, control: float) -> None:
+def test_an_adaptive_policy_withholds_more_of_what_likely_harms_and_less_of_what_is_shown_to_help() -> None:
     policy = Adaptive(start=0.1, floor=0.05, ceiling=0.6)
-    policy.tell("t", {"a": told}, control)
-    drawn = assigned(policy, "a", "b")
-    assert drawn.probability == {"a": min(max(told, 0.05), 0.6), "b": 0.1}
-    assert drawn.control_probability == min(max(control, 0.05), 0.6)
+    said: dict[str, Standing] = {"a": "likely harms", "b": "helps", "c": "likely helps", "*": "harms"}
+    policy.tell("t", {id: UnitReview(grade=grade) for id, grade in said.items()})
+    drawn = assigned(policy, "a", "b", "c", "d")
+    assert drawn.probability == {"a": 0.6, "b": 0.05, "c": 0.1, "d": 0.1}
+    assert drawn.control_probability == 0.6
 
 
 def test_what_an_adaptive_policy_is_told_holds_in_one_scope() -> None:
     policy = Adaptive()
-    policy.tell("other", {"a": 0.9}, 0.9)
+    policy.tell("other", {"a": UnitReview(grade="harms")})
     assert (assigned(policy, "a").probability, assigned(policy, "a").control_probability) == ({"a": 0.1}, 0.1)
 
 

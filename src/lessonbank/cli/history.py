@@ -18,6 +18,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import (
     Add,
+    Audit,
     Edit,
     Erased,
     Forgotten,
@@ -222,19 +223,21 @@ def _what(entry: JournalEntry) -> str:
             return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
         case Trust():
             return f"{_ids(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
+        case Audit():
+            return f"{change.odds:.0%} of the judged runs, by {change.by}: {change.reason}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
-        case Settle():
-            return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
-        case Purge() | Erased() | Forgotten() | Missing():
-            return _without_content(change)
+        case _:
+            return _no_change(change)
 
 
 def _ids(ids: Iterable[str]) -> str:
     return ", ".join(map(short, ids))
 
 
-def _without_content(change: Purge | Erased | Forgotten | Missing) -> str:
+def _no_change(change: Settle | Purge | Erased | Forgotten | Missing) -> str:
+    if isinstance(change, Settle):
+        return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
     if isinstance(change, Purge):
         return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
     if isinstance(change, Erased):

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 
 from lessonbank.errors import UsageError
 
+from .review_snapshot import UnitReview
+
 USUAL: Final = 0.1
 _WHOLE: Final = "*"
 
@@ -19,9 +21,9 @@ class Rates:
 
     usual: float = USUAL
     """While nothing is known."""
-    floor: float = 0.02
+    floor: float = 0.05
     """Never less, so that what is known stays true: tasks and models change."""
-    ceiling: float = 0.9
+    ceiling: float = 0.5
     """What is probably harmful is withheld so often, and never more: only what is shown can be acquitted."""
 
 
@@ -155,9 +157,9 @@ class Blocked:
 
 @dataclass(slots=True)
 class Adaptive:
-    """Starts with the same probability for all and follows the evidence: what probably harms is left out more often,
-    what is settled less, never below `floor`. The ledger tells it after its reviews; each recall keeps the probability
-    that it was drawn with, so estimates stay unbiased (Horvitz and Thompson 1952)."""
+    """Starts with the same probability for all and follows the evidence: what likely harms is left out more often,
+    what is shown to help less, never below `floor`. The ledger tells it after its reviews; each recall keeps the
+    probability that it was drawn with, so estimates stay unbiased (Horvitz and Thompson 1952)."""
 
     start: float = DEFAULT_RATES.usual
     floor: float = DEFAULT_RATES.floor
@@ -184,10 +186,15 @@ class Adaptive:
         """What it may do, for a review of the evidence."""
         return Rates(self.start, self.floor, self.ceiling)
 
-    def tell(self, scope: str, lessons: Mapping[str, float], control: float, /) -> None:
-        """From now on these probabilities hold in `scope`, within floor and ceiling."""
-        held = {id: min(max(odd, self.floor), self.ceiling) for id, odd in lessons.items()}
-        self._told[scope] = held, min(max(control, self.floor), self.ceiling)
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
+        """From now on what a review says of each unit decides how often it is withheld in `scope`."""
+        odds = {id: self._odds(unit) for id, unit in units.items()}
+        self._told[scope] = odds, odds.get(_WHOLE, self.start)
+
+    def _odds(self, unit: UnitReview) -> float:
+        if unit.grade in ("harms", "likely harms"):
+            return self.ceiling
+        return self.floor if unit.helps else self.start
 
     def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Independent draws with the probabilities of now."""

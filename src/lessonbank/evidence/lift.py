@@ -6,8 +6,11 @@ from typing import Literal
 
 from lessonbank.guard.sanitise import one_line
 from lessonbank.types import Kind, Record
+from lessonbank.types.record import Moment
 
-Standing = Literal["helps", "harms", "no evidence yet"]
+Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
+"""Two grades. "Likely" is printed of at most 1 % of lessons that change nothing; of at most 5 % of banks is any "helps"
+or "harms" ever wrong, however often one looks."""
 
 
 class Estimate(Record):
@@ -24,34 +27,57 @@ class Estimate(Record):
     always_high: float | None = None
     """The interval that is right however often one looks and whenever one stops; wider. Verdicts go by it."""
     basis: str = ""
-    """What the outcomes are: `truth`, `truth and judge`, `judge`."""
+    """What the outcomes are: `truth`; `truth and judge`: truth drawn by an audit, with a judge's opinions to lessen the
+    noise; `judge`: opinions alone, of which nothing follows."""
     note: str = ""
 
 
-class LessonLift(Record):
+class UnitLift(Record):
+    """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
+
+    shown: int = 0
+    """Recalls with a known outcome in which it was shown."""
+    withheld: int = 0
+    """Those in which a draw left it out: its own, or one that left out nothing else."""
+    success: Estimate = Estimate()
+    expected: float | None = None
+    """The effect to be expected of it as one of many: drawn to its group's while its own evidence is thin."""
+    evidence: float = 1.0
+    """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
+    standing: Standing = "no evidence yet"
+    since: Moment | None = None
+    """Since when it harms, where it did not from the first. The estimate is of the time since then."""
+    more: int | None = None
+    """About how many more recalls bring the next verdict with a chance of 80 %, if the effect is ten points."""
+    missing_shown: float | None = None
+    missing_withheld: float | None = None
+    """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
+
+
+class LessonLift(UnitLift):
     """What one lesson changes in the tasks it is found for."""
 
     lesson_id: str
     title: str = ""
     kind: Kind | None = None
-    shown: int = 0
-    """Recalls with a known outcome in which it was shown."""
-    withheld: int = 0
-    """Those in which its own draw left it out."""
+    groups: tuple[str, ...] = ()
+    """Ids of the groups it was in when it was recalled last, the widest first."""
     cited: int = 0
     """Recalls in which the agent named it among what it used. Adherence: never counted as an effect."""
-    success: Estimate = Estimate()
-    expected: float | None = None
-    """The effect to be expected of it as one of many: drawn to the others' mean while its own evidence is thin."""
-    evidence: float = 1.0
-    """An e-value against its having no such effect: 20 is what a test at 5 % asks for, however often one looks."""
-    standing: Standing = "no evidence yet"
-    more: int | None = None
-    """About how many more recalls would show an effect of ten points, where nothing is shown yet."""
     retired: bool = False
     quarantined: bool = False
     proposed: bool = False
     """Whether a person is asked to retire it: it is approved and shown to harm."""
+
+
+class GroupLift(UnitLift):
+    """What the lessons of one group change together: those of a source, or of a topic."""
+
+    group: str
+    """Its id."""
+    name: str = ""
+    lessons: int = 0
+    """How many of its lessons were found at least once."""
 
 
 class JudgeReport(Record):
@@ -107,7 +133,7 @@ class Point(Record):
 
 
 class Lift(Record):
-    """What memory changed in one scope, overall and by lesson. `print(lift)` says it in words."""
+    """What memory changed in one scope, overall, by group and by lesson. `print(lift)` says it in words."""
 
     scope: str
     level: float = 0.95
@@ -134,6 +160,9 @@ class Lift(Record):
     cost: Estimate = Estimate()
     """US dollars a task."""
     seconds: Estimate = Estimate()
+    since: Moment | None = None
+    evidence: float = 1.0
+    groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
     judges: tuple[JudgeReport, ...] = ()
@@ -148,6 +177,8 @@ class Lift(Record):
 def in_words(lift: Lift, /, *, most: int = 10) -> str:
     """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
     lines = [headline(lift), *_sides(lift), *_running(lift)]
+    if lift.groups and most > 0:
+        lines += ["", _COLUMNS, *map(_group, lift.groups[:most])]
     if lift.lessons and most > 0:
         lines += ["", _COLUMNS, *map(_lesson, lift.lessons[:most])]
         if len(lift.lessons) > most:
@@ -171,9 +202,23 @@ def headline(lift: Lift, /) -> str:
     """The answer in one sentence."""
     if lift.success.value is None:
         return f"Does memory help? No evidence yet: {lift.settled} settled recalls, {lift.controls} without memory."
-    said = {"helps": "Yes", "harms": "No, it harms", "no evidence yet": "No evidence yet"}[lift.standing]
-    more = f"; about {lift.more} more recalls would show ten points" if lift.more and lift.standing[:2] == "no" else ""
-    return f"Does memory help? {said}: success {points(lift.success)}{more}."
+    more = ""
+    if lift.more and lift.standing == "no evidence yet":
+        more = f"; about {lift.more} more recalls, if it changes ten points"
+    return f"Does memory help? {_SAYS[lift.standing]}{_by(lift.success)}: success {points(lift.success)}{more}."
+
+
+_SAYS: dict[Standing, str] = {
+    "helps": "Yes",
+    "harms": "No, it harms",
+    "likely helps": "Likely",
+    "likely harms": "No, it likely harms",
+    "no evidence yet": "No evidence yet",
+}
+
+
+def _by(estimate: Estimate) -> str:
+    return ", by the judge" if estimate.basis == "judge" else ""
 
 
 def advice(lift: Lift, /) -> tuple[str, ...]:
@@ -204,17 +249,36 @@ def _running(lift: Lift) -> list[str]:
 
 
 def _lesson(lesson: LessonLift) -> str:
-    effect = points(lesson.success) if lesson.success.value is not None else "too few to say"
-    title = one_line(lesson.title, limit=_READ) or one_line(lesson.lesson_id, limit=_READ)
+    return _row(lesson, one_line(lesson.title, limit=_READ) or lesson.lesson_id, said_of(lesson))
+
+
+def _group(group: GroupLift) -> str:
+    return _row(
+        group, one_line(group.name, limit=_READ) or group.group, f"{standing_of(group)}, {group.lessons} lessons"
+    )
+
+
+def _row(unit: UnitLift, title: str, said: str) -> str:
+    effect = points(unit.success) if unit.success.value is not None else "too few to say"
+    title = one_line(title, limit=_READ)
     title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
-    return f"  {lesson.shown:5d}  {lesson.withheld:8d}  {effect:26s}  {said_of(lesson)}: {title}"
+    return f"  {unit.shown:5d}  {unit.withheld:8d}  {effect:26s}  {said}: {title}"
+
+
+def standing_of(unit: UnitLift, /) -> str:
+    """What the evidence says of it, in a few words."""
+    if unit.missing_shown is not None and unit.missing_withheld is not None:
+        return f"no verdict: {unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
+    more = f" (about {unit.more} more)" if unit.more and unit.standing == "no evidence yet" else ""
+    by = _by(unit.success) if unit.standing != "no evidence yet" else ""
+    since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
+    return f"{unit.standing}{since}{by}{more}"
 
 
 def said_of(lesson: LessonLift, /) -> str:
     """What the evidence says of a lesson, and what became of it, in a few words."""
-    more = f" (about {lesson.more} more)" if lesson.more and lesson.standing == "no evidence yet" else ""
     states = {"retired": lesson.retired, "quarantined": lesson.quarantined, "retirement proposed": lesson.proposed}
-    return ", ".join([f"{lesson.standing}{more}", *(word for word, is_so in states.items() if is_so)])
+    return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
 
 
 def points(estimate: Estimate, /) -> str:

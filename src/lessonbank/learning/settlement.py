@@ -7,6 +7,7 @@ from typing import Final
 
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
+    MODEL,
     SECONDS,
     Change,
     Experience,
@@ -50,6 +51,7 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         seconds=_seconds(attempts),
         cited=cited(recall, [a.trajectory for a in attempts]),
         template=next((t for a in attempts if isinstance(t := a.trajectory.metadata.get(TEMPLATE), str)), None),
+        agent=next((m for a in attempts if isinstance(m := a.trajectory.metadata.get(MODEL), str)), ""),
     )
 
 

@@ -23,7 +23,13 @@ _READ = 300
 """Characters of a title that are looked at."""
 _NARROWEST = 0.1
 """Ten points above and below: a scale of less would make much of noise."""
-_LOOKS: dict[Standing, Look] = {"helps": "helps", "harms": "harms", "no evidence yet": "open"}
+_LOOKS: dict[Standing, Look] = {
+    "helps": "helps",
+    "likely helps": "helps",
+    "harms": "harms",
+    "likely harms": "harms",
+    "no evidence yet": "open",
+}
 SIGN: dict[Standing, str] = {standing: SIGNS[look] for standing, look in _LOOKS.items()}
 
 

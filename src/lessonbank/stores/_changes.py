@@ -10,6 +10,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 from lessonbank.types import (
     Add,
+    Audit,
     Change,
     Edit,
     Experience,
@@ -91,10 +92,8 @@ class Draft:
                 self._replace(change.experience)
             case Rejudge():
                 self._rejudge(change)
-            case Retire():
-                self._set(change.lesson_ids, partial(_flipped, retired=True))
-            case Restore():
-                self._set(change.lesson_ids, partial(_flipped, retired=False))
+            case Retire() | Restore():
+                self._set(change.lesson_ids, partial(_flipped, retired=isinstance(change, Retire)))
             case Trust():
                 self._set(change.lesson_ids, partial(_trusted, change=change))
             case Edit():
@@ -102,6 +101,8 @@ class Draft:
             case Merge():
                 self._set(change.source_lesson_ids, partial(_flipped, retired=True))
                 self._add(change.experience)
+            case Audit():
+                pass
             case Rollback():
                 raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
 

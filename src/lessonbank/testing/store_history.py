@@ -6,6 +6,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.protocols import RECEIPT_SECRET
 from lessonbank.types import (
     Add,
+    Audit,
     Candidate,
     Change,
     Erased,
@@ -227,6 +228,16 @@ class HistoryTests(StoreTests):
                 await store.apply([], scope=MINE, writer="tests", settlement=settlement(receipt, scope=THEIRS))
             assert (await store.counts(scope=MINE)).experiences == 0
             assert await collected(store.journal(scope=MINE)) == []
+
+    async def test_an_audit_is_written_down_and_changes_nothing(self) -> None:
+        async with self.opened() as store:
+            await store.apply([Add(experience=experience(task="first"))], scope=MINE, writer="tests")
+            before = await collected(store.scan(scope=MINE))
+            audit = Audit(seed="a", odds=0.25, by="Ana")
+            (entry,) = await store.apply([audit], scope=MINE, writer="tests")
+            assert (entry.entry, await collected(store.scan(scope=MINE))) == (audit, before)
+            assert await collected(store.journal(scope=MINE, kinds=("audit",))) == [entry]
+            assert await store.verify() == []
 
     async def test_a_setting_is_kept_until_it_is_set_again(self) -> None:
         async with self.opened() as store:

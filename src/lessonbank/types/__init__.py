@@ -1,6 +1,7 @@
 """The records that flow through the loop and outlive the process."""
 
 from .changes import Add as Add
+from .changes import Audit as Audit
 from .changes import Change as Change
 from .changes import Edit as Edit
 from .changes import Erased as Erased
@@ -41,6 +42,7 @@ from .repairs import FileState as FileState
 from .repairs import Lost as Lost
 from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
+from .runs import MODEL as MODEL
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS
 from .runs import SUBMITTED as SUBMITTED

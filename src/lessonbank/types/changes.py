@@ -47,6 +47,8 @@ class Retire(Record):
     kind: Literal["retire"] = "retire"
     lesson_ids: tuple[str, ...]
     reason: str
+    group: str = ""
+    """The group that was taken back as one. What comes into it later has evidence of its own."""
 
 
 class Restore(Record):
@@ -94,6 +96,21 @@ class Edit(Record):
     content: Text
     by: Text
     """The person's name."""
+    reason: str = ""
+
+
+class Audit(Record):
+    """Ask for the truth of runs that were drawn at random from those of which only a judge spoke. Nothing else changes.
+
+    Every recall whose outcome stood by a judge's word alone had a draw of its own, with the same odds: it is asked for
+    if `uniform(seed, recall_id)` is below them.
+    """
+
+    kind: Literal["audit"] = "audit"
+    seed: Text
+    odds: Annotated[float, Field(gt=0, le=1)]
+    by: Text
+    """Who asked for it."""
     reason: str = ""
 
 
@@ -155,7 +172,7 @@ class Proposal(Record):
 
 
 Change = Annotated[
-    Add | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
+    Add | Audit | Edit | Replace | Rejudge | Retire | Restore | Trust | Merge | Rollback, Field(discriminator="kind")
 ]
 """A consolidator's decision, as data: it can be shown, stored, reviewed, replayed, undone."""
 

@@ -150,6 +150,8 @@ class Settlement(Record):
     """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
+    agent: str = ""
+    """The model that the agent ran on, where the run names it: `metadata["model"]`. With another, evidence restarts."""
     at: Moment = Field(default_factory=now)
     identity: str = ""
     """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

@@ -39,6 +39,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Restore: ("reason",),
     types.Rollback: ("reason",),
     types.Trust: ("reason",),
+    types.Audit: ("reason",),
 }
 """The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
 _NEVER_EMPTY = frozenset(("task", "title", "content"))
