@@ -14,7 +14,7 @@ from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.units import entries
 from lessonbank_bench.measure.ledger import reaching
 from lessonbank_bench.measure.ledger.sampling import Sampling
-from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Unit, making, play, seen
+from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Played, Pure, Seen, Unit, making, play, seen
 from lessonbank_bench.measure.streams.playing import Come, receipt
 from lessonbank_bench.measure.streams.truth import changes
 
@@ -44,16 +44,25 @@ def columns(episodes: Episodes) -> dict[str, Any]:
     return told | {name: getattr(episodes, name) for name in names} | {"parents": [*map(str, episodes.parents)]}
 
 
+def rounded(played: Played) -> list[Any]:
+    """The draws; sums are made in another order, so that the last digit of the odds may differ."""
+    drawn = [(one.whole, *one.groups.values(), *one.lessons) if one else () for one in played.drawn]
+    return [[(withheld, round(odds, 9)) for withheld, odds in draws] for draws in drawn]
+
+
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_the_simulator_tells_straight_is_what_receipts_and_settlements_tell(name: str) -> None:
     stream = MAKERS[name](90, 3)
     banks = [Pure(stream, TrialPeriods(seed="a"), receipts=receipts) for receipts in (False, True)]
     runs = [play(stream, bank) for bank in banks]
     np.testing.assert_array_equal(runs[0].outcome, runs[1].outcome)
-    assert runs[0].drawn == runs[1].drawn
+    assert rounded(runs[0]) == rounded(runs[1])
     straight, kept = (columns(bank.rows.episodes()) for bank in banks)
     for name, column in straight.items():
-        np.testing.assert_array_equal(column, kept[name], err_msg=name)
+        if name == "draws.chance":
+            np.testing.assert_allclose(column, kept[name], atol=1e-9)
+        else:
+            np.testing.assert_array_equal(column, kept[name], err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["nulls", "grouped", "arriving", "twins"])

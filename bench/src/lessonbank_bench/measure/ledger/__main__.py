@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
+from .reaching import PARTS as REACHING
 from .sampling import Sampling
 from .table import Row, as_data, as_lines
 
@@ -29,17 +30,19 @@ PARTS = {
     "coverage": "covering",
     "peeking": "peeking",
     "ranking": "ranking",
-    "reach": "reaching",
     "flips": "flipping",
     "bank": "driving",
     "cost": "costing",
 }
-"""What can be measured, and where it is."""
+"""What can be measured, and where it is; and what the default bank reaches, part by part."""
+PARTS |= dict.fromkeys(REACHING, "reaching")
 QUICK = 1 / 30
 
 
 def measured(part: str, sampling: Sampling, /) -> list[Row]:
     """The rows of one part."""
+    if part in REACHING:
+        return REACHING[part](sampling)
     rows: Callable[[Sampling], list[Row]] = import_module(f"lessonbank_bench.measure.ledger.{PARTS[part]}").rows
     return rows(sampling)
 

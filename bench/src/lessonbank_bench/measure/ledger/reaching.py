@@ -158,7 +158,10 @@ def judged(sampling: Sampling, /) -> list[Row]:
     acted = [bool(one.out) for one in none]
     return [
         counted(
-            "a judge prefers memory, 30 % of truth told: any false “helps” or “harms”", map(_any, some), on=on, most=5.0
+            "a judge prefers memory, 30 % of truth told: any false “helps” or “harms”",
+            [_any(one) for one in some],
+            on=on,
+            most=5.0,
         ),
         counted("… memory as a whole ever “likely”", [min(one.units["*"].likely) < NEVER for one in some], on=on),
         *_sound("a judge prefers memory, 30 % of truth told", some, on=on),
