@@ -19,6 +19,7 @@ from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
+from .evidence.groups import groups_of
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
 from .evidence.receipts import Receipts
@@ -45,6 +46,7 @@ from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, t
 from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
 from .learning.settlement import changed_settlement, corrected, told_by
 from .learning.shown_texts import texts_shown
+from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -95,6 +97,7 @@ class AsyncReasoningBank:
         injector: Injector,
         one_wording: bool = False,
         ledger: Ledger | None = None,
+        topics: Topics | None = None,
         limit: int = 1,
         writer: str = "learn",
         trust_names: bool = False,
@@ -117,7 +120,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
-        self._one_wording = one_wording
+        self._one_wording, self._topics = one_wording, topics
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
@@ -140,13 +143,15 @@ class AsyncReasoningBank:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
         found = await self._retriever(task, scope=self.scope, limit=limit)
         found = await self._ledger.prefer(found, scope=self.scope)
-        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
+        recall_id = new_id()
+        groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
+            assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            groups=groups,
             retriever=self._retriever.name,
             space=self._retriever.space,
         )
@@ -280,7 +285,8 @@ class AsyncReasoningBank:
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
         if dry_run:
-            return await self._intake.changes(await self._consolidator(experience), given=experience)
+            decided = await self._intake.changes(await self._consolidator(experience), given=experience)
+            return (await in_topics(self._topics, decided))[0]
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
@@ -577,11 +583,16 @@ class AsyncReasoningBank:
         `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
         """
 
+        sorting = list[str]()
+
         async def decided() -> tuple[Change, ...]:
             with self._locks.deciding(experience.scope):
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, await self._intake.changes(told, given=experience))
+            changes = replacing(earlier, await self._intake.changes(told, given=experience))
+            changes, usage, sorting[:] = await in_topics(self._topics, changes)
+            costs.append(usage)
+            return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
@@ -596,9 +607,9 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, (*notes, *misfit)
+            return changes, settlement, (*notes, *sorting, *misfit)
 
-        if not asks_model(policy):
+        if not asks_model(policy) and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
                 return await applied(await decided())
@@ -715,6 +726,7 @@ class AsyncReasoningBank:
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
+            topics=self._topics,
         )
 
 

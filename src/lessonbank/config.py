@@ -47,6 +47,7 @@ Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
 Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
+TopicsBy = Literal["words", "model"]
 Template: TypeAlias = Callable[[str], str]
 """Says which template a task's text has."""
 
@@ -172,6 +173,10 @@ class Learning:
     consolidation: Consolidation | Unset = UNSET
     """`append` keeps every lesson. `skip_duplicates` leaves out lessons the bank holds already. `merge_similar` lets
     the model word one lesson for two that are close."""
+    topics: TopicsBy | Unset | None = UNSET
+    """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
+    not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects
+    are measured."""
     abstain: float = 0.0
     """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
     judge_budget: int | Unset = UNSET
@@ -188,6 +193,8 @@ class Learning:
                 "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
             )
         _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        if self.topics is not None:
+            _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
         a_share(self.abstain, "Learning(abstain=)")
         _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)

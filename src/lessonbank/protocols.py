@@ -371,6 +371,7 @@ class Store(Protocol):
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -380,9 +381,9 @@ class Store(Protocol):
         """Lessons, newest first, at most `limit`; `after` is the id of the last one of the page before.
 
         Retired ones are left out, unless `retired` or `state="retired"` asks for them. `writer` is that of the lesson's
-        provenance. `text`: every word of it stands in the title, description or content, whatever the case. `metadata`:
-        the metadata of the lesson's experience have these keys with these values. To list one state reads no lesson of
-        another.
+        provenance. `topics`: the lesson's is one of these ids. `text`: every word of it stands in the title,
+        description or content, whatever the case. `metadata`: the metadata of the lesson's experience have these keys
+        with these values. To list one state reads no lesson of another.
 
         Raises:
             UsageError: `limit` is below 1.

@@ -39,6 +39,7 @@ class Lessons(Waiting[AsyncLessons]):
 
     list = _sync(AsyncLessons.list)
     search = _sync(AsyncLessons.search)
+    topics = _sync(AsyncLessons.topics)
     get = _sync(AsyncLessons.get)
     experience = _sync(AsyncLessons.experience)
     add = _sync(AsyncLessons.add)

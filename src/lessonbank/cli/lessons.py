@@ -26,6 +26,7 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Lessons' ids; 4
 State = Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")]
 KindOf = Annotated[Kind | None, typer.Option("--kind", help="Only lessons of this kind.")]
 Writer = Annotated[str | None, typer.Option("--writer", help="Only what this writer wrote.")]
+OfTopic = Annotated[str | None, typer.Option("--topic", help="Only lessons of this topic: its name or id.")]
 Title = Annotated[str | None, typer.Option("--title", help="One line that says what to do.", show_default=False)]
 Content = Annotated[str | None, typer.Option("--content", help="What to do, in full.", show_default=False)]
 When = Annotated[str | None, typer.Option("--when", help="When to use it, and when not.", show_default=False)]
@@ -38,6 +39,7 @@ def list_(
     state: State = None,
     kind: KindOf = None,
     writer: Writer = None,
+    topic: OfTopic = None,
     metadata: options.Metadata = None,
     retired: Annotated[bool, typer.Option("--retired", help="List retired lessons too.")] = False,
     limit: options.Limit = 50,
@@ -50,6 +52,7 @@ def list_(
             state=state,
             kind=kind,
             writer=writer,
+            topic=topic,
             metadata=options.pairs(metadata),
             retired=retired,
             limit=limit,
@@ -214,8 +217,8 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
     if elsewhere := "" if found else elsewhere_in(memory):
         warn(elsewhere)
     proposed = {proposal.lesson.id for proposal in memory.lessons.proposals()}
-    rows = [(short(one.id), one.kind, _state(one, proposed), one.title) for one in found]
-    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "title"), rows)
+    rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
+    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 
 
@@ -239,6 +242,7 @@ def _show_whole(lesson: Lesson) -> None:
     rows = (
         ("id", lesson.id),
         ("state", state),
+        ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
         ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
         ("version", lesson.version),
         ("model", source.model or "none"),

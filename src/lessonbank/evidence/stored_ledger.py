@@ -36,7 +36,7 @@ from lessonbank.types import (
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .draws import Adaptive, Assignment, Withholding
+from .draws import Assignment, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .ledger import Acted
 from .lift import Lift
@@ -48,6 +48,8 @@ WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "rollback", "retire", "edit", "trust", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
+_COUNTED: Final = 500
+"""Outcomes from which on nobody needs to know how many recalls there were."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
@@ -111,6 +113,7 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
+        self._recalls: dict[str, int] = {}
         self._lock = threading.Lock()
 
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
@@ -118,11 +121,12 @@ class StoredLedger:
         told = await self._last(scope)
         return _preferring(found, told.helps) if told.helps else found
 
-    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
-        assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
-        odds = (assigned.control_probability, *assigned.probability.values())
+        assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
+        groups = [draw.probability for draw in assigned.groups]
+        odds = (assigned.control_probability, *groups, *assigned.probability.values())
         if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
@@ -168,13 +172,16 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        self._tell(scope, ReviewSnapshot.of(await self._store.setting(key(scope))))
+        told = ReviewSnapshot.of(await self._store.setting(key(scope)))
+        if told.reviewed < _COUNTED:  # a trial of memory as a whole ends with its recalls, settled or not
+            self._recalls[scope] = (await self._store.counts(scope=scope)).recalls
+        self._tell(scope, told)
         self._asked[scope] = 0
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
-        if isinstance(self.policy, Adaptive):
-            self.policy.tell(scope, told.units)
+        if isinstance(self.policy, FollowsEvidence):
+            self.policy.tell(scope, told.units, recalls=self._recalls.get(scope, 0))
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)

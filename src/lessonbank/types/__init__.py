@@ -30,6 +30,7 @@ from .lessons import Match as Match
 from .lessons import Provenance as Provenance
 from .lessons import Rejected as Rejected
 from .lessons import Rule as Rule
+from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
 from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw

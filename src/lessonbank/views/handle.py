@@ -13,6 +13,7 @@ from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
+from lessonbank.learning.topics import Topics
 from lessonbank.protocols import Retriever, Store, Vectors
 from lessonbank.types import Change, Experience, JournalEntry, Learned
 from lessonbank.types.repeats import repeats_of
@@ -40,6 +41,8 @@ class Handle:
     """Whether memory is switched off: nothing is written, and nothing is there."""
     one_wording: bool = False
     """Whether no lesson is written that has the words of another one."""
+    topics: Topics | None = None
+    """What decides which topic a new lesson belongs to."""
 
     def skips(self, call: str, /) -> bool:
         """Whether memory is switched off, so that `call` does nothing. The log says so."""

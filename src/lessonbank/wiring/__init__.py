@@ -29,6 +29,7 @@ from lessonbank.config import (
     TrustPolicy,
     chosen,
 )
+from lessonbank.evidence.draws import Never
 from lessonbank.guard import check_scope
 from lessonbank.protocols import LanguageModel
 from lessonbank.sync import ReasoningBank
@@ -36,6 +37,7 @@ from lessonbank.types import Extraction, Verdict
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
+from ._consolidation import choose_topics
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import Keys
 from ._embedders import choose as choose_embedder
@@ -132,6 +134,8 @@ async def connect_async(
         one_wording = profile != "paper"
         search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)
+        measured = not isinstance(policy, Never)
+        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
     except BaseException:
         await store.close()
         raise
@@ -150,6 +154,7 @@ async def connect_async(
         "limit": chosen(retrieval.limit, LIMIT),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": getattr(parts.consolidator, "__name__", None) or chosen(learning.consolidation, "append"),
+        "topics": "off" if topics is None else "model" if topics.asks_model else "words",
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
@@ -169,6 +174,7 @@ async def connect_async(
         one_wording=one_wording,
         injector=kit.injector,
         ledger=ledger,
+        topics=topics,
         limit=chosen(retrieval.limit, LIMIT),
         trust_names=safety.trust_names,
         hooks=parts.hooks,

@@ -204,6 +204,7 @@ class SqliteStore:
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -213,7 +214,8 @@ class SqliteStore:
         """See `Store.list_lessons`."""
         asked = Asked(check_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
-        return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
+        listed = partial(_listing.lessons, states=states, kind=kind, writer=writer, topics=topics)
+        return await self._read(listed, asked)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
