@@ -65,6 +65,17 @@ def test_what_the_simulator_tells_straight_is_what_receipts_and_settlements_tell
             np.testing.assert_array_equal(column, kept[name], err_msg=name)
 
 
+def test_a_group_starts_again_when_a_lesson_of_it_is_taken_back_as_in_a_bank() -> None:
+    stream = making.poisoned(240, 1)
+    banks = [Pure(stream, Holdout(0.3, 0.1), receipts=receipts, acts=False) for receipts in (False, True)]
+    for bank in banks:
+        play(stream, bank)
+        bank.rows.restart(["topic/1", "source/0"], 100)
+    straight, kept = (columns(bank.rows.episodes()) for bank in banks)
+    for name, column in straight.items():
+        np.testing.assert_array_equal(column, kept[name], err_msg=name)
+
+
 @pytest.mark.parametrize("name", ["nulls", "grouped", "arriving", "twins"])
 def test_each_recall_tells_of_each_unit_what_the_library_takes_from_its_receipt(name: str) -> None:
     stream = MAKERS[name](200, 4)

@@ -126,7 +126,11 @@ def _is_lesson(id: str) -> bool:
 
 def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) -> list[Row]:
     """Always-valid coverage, and the bias of values, of all units that have enough draws to speak of."""
-    held = [float(np.mean([unit.held for unit in one.units.values()])) for one in found if one.truth and one.units]
+    held = [
+        float(np.mean([unit.held for unit in one.units.values() if unit.draws]))
+        for one in found
+        if one.truth and one.units
+    ]
     off = [_errors(one) for one in found if one.truth]
     each = np.array([np.mean(errors) for errors in off if len(errors)]) if any(map(len, off)) else np.zeros(2)
     covers = [
@@ -213,7 +217,7 @@ def _said(claim: str, found: Sequence[Seen], lesson: int, side: int, tasks: int,
 def arriving(sampling: Sampling, /) -> list[Row]:
     """A bank that adds a lesson after each task."""
     seeds = sampling.seeds(_RUNS)
-    on = f"{len(seeds)} runs of 2000 tasks, 25 topics by Zipf's law (.8), three lessons of the topic found, {told(seeds)}"
+    on = f"{len(seeds)} runs of 2000 tasks, 25 topics by Zipf's law (.8), three lessons found, {told(seeds)}"
     made = list[Row]()
     for name, share in (("a lesson per task", 0.0), ("a lesson per task, 70 % of them recognised", 0.7)):
         found = runs(partial(_arriving, share), seeds)

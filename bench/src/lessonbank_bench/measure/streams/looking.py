@@ -27,6 +27,7 @@ _FEW = 12
 _SAFE, _LITTLE = 0.9, 1e-9
 NEVER = 1 << 40
 HELP, HARM = 0, 1
+_WORDS = ("helps", "likely helps", "likely harms", "harms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,19 @@ def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
             adds = np.array([truth[n, name] for n in when])
             one = replace(one, **_compared(own, when, adds, bank, int(unit)))
         made[name] = one
-    return made
+    return {
+        name: _with_reviews(made.get(name, Unit(draws=0)), name, bank) for name in {*made, *(n for n, _ in bank.said)}
+    }
+
+
+def _with_reviews(one: Unit, name: str, bank: Pure) -> Unit:
+    """What reviews said before the evidence of a unit started again is no longer in its scores."""
+    helps, likely_helps, likely_harms, harms = (bank.said.get((name, word), NEVER) for word in _WORDS)
+    return replace(
+        one,
+        likely=(min(one.likely[HELP], likely_helps, helps), min(one.likely[HARM], likely_harms, harms)),
+        firm=(min(one.firm[HELP], helps), min(one.firm[HARM], harms)),
+    )
 
 
 def _near(bank: Pure, last: Looked) -> Flags:
@@ -161,6 +174,8 @@ def _printed(bank: Pure, unit: int, task: Ints, adds: Floats, scale: Floats) -> 
             continue
         low, high, begun = (float(of[unit]) for of in (look.found.low, look.found.high, look.found.begun))
         use = (task <= look.task) & (task >= (_task(begun) if np.isfinite(begun) else 0))
+        if (look.found.scores.group == unit).sum() > len(task):
+            continue  # it has started again since then
         if not use.any():
             continue
         true, value = float(np.average(adds[use], weights=scale[use])), float(look.found.effects.estimate[unit])

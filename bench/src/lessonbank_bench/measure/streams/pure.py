@@ -41,7 +41,10 @@ class Pure:
         self.changes: dict[int, list[Change]] = {}
         """What each recall could tell, and the truth of it."""
         self.rows = Receipts() if receipts else Straight(stream)
-        self._numbers, self._acts = stream.numbers, acts
+        self.said: dict[tuple[str, str], int] = {}
+        """By unit and word: after how many tasks a review said it first."""
+        self._numbers, self._acts, self._out = stream.numbers, acts, set[str]()
+        self._lessons = {lesson.id: lesson for lesson in stream.lessons}
         self._told, self._reviewed, self._task = 0, 0, 0
 
     def draw(self, task: int, stream: Stream, placed: Sequence[int], /) -> Drawn:
@@ -70,6 +73,16 @@ class Pure:
         self.reviews.append(Looked(self._task, episodes, found))
         if isinstance(self.policy, FollowsEvidence):
             self.policy.tell(SCOPE, _units(episodes, found), recalls=len(episodes))
+        self._say(episodes, found)
         if not self._acts:
             return []
-        return sorted({self._numbers[id] for _, ids in _harmful(episodes, found) for id in ids})
+        out = {id for _, ids in _harmful(episodes, found) for id in ids} - self._out
+        self._out |= out
+        self.rows.restart({group for id in out for group in self._lessons[id].groups}, self._task)
+        return sorted(self._numbers[id] for id in out)
+
+    def _say(self, episodes: Episodes, found: Review) -> None:
+        """Note what is said for the first time."""
+        for unit, word in zip(episodes.units, found.standing, strict=True):
+            if word != "no evidence yet":
+                self.said.setdefault((unit, word), self._task + 1)

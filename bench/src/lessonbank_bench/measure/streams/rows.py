@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Receipts:
     """As a bank does it: a receipt and its settlements, one after another."""
 
     def __init__(self) -> None:
-        self._columns, self._told = Columns(), 0
+        self._columns, self._told, self._since = Columns(), 0, dict[str, datetime]()
 
     def add(self, come: Come, _changes: Sequence[Change], /) -> None:
         """Take in one recall."""
@@ -31,7 +32,11 @@ class Receipts:
 
     def episodes(self) -> Episodes:
         """All so far."""
-        return self._columns.episodes()
+        return self._columns.episodes(since=self._since)
+
+    def restart(self, units: Iterable[str], task: int, /) -> None:
+        """What is known of these units starts again after a task."""
+        self._since |= dict.fromkeys(units, BEGAN + timedelta(minutes=task))
 
 
 class Straight:
@@ -51,7 +56,7 @@ class Straight:
         self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
         self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
         self._parents = dict[int, tuple[int, ...]]()
-        self._turn, self._arrived, self._is_judged = dict[int, int](), [0, 0, 0], stream.judge is not None
+        self._begun, self._is_judged = dict[int, float](), stream.judge is not None
 
     def add(self, come: Come, changes: Sequence[Change], /) -> None:
         """Take in one recall."""
@@ -70,10 +75,6 @@ class Straight:
             self._row[at], self._unit[at] = row, unit
             self._shown[at], self._chance[at] = change.shown, change.chance
             self._draws += 1
-            if come.said and unit not in self._turn:
-                level = self._level[unit]
-                self._turn[unit] = self._arrived[level]
-                self._arrived[level] += 1
         self._task[row], self._control[row] = come.task, come.drawn.whole[0]
         for source, success in come.said:
             self._known[row] = success
@@ -81,6 +82,10 @@ class Straight:
             if source == OPINION:
                 self._judged[row] = success
         self._rows += 1
+
+    def restart(self, units: Iterable[str], task: int, /) -> None:
+        """What is known of these units starts again after a task."""
+        self._begun |= dict.fromkeys([self._number[unit] for unit in units], float(self._seconds[task]))
 
     def _unit_of(self, name: str, level: int) -> int:
         number = self._number.setdefault(name, len(self._number))
@@ -94,13 +99,16 @@ class Straight:
         outcome, task = self._known[:n], self._task[:n]
         order = np.argsort(np.isnan(outcome), kind="stable")
         place = np.argsort(order)
+        seconds, begun = self._seconds[task][order], np.full(len(self._number), -np.inf)
+        begun[list(self._begun)] = list(self._begun.values())
         drawn = _by_row(place[self._row[:d]], self._unit[:d], self._shown[:d], self._chance[:d])
         placed = _by_row(place[self._place_row[:p]], self._place_unit[:p], self._place_shown[:p])
+        kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
+        level, known = np.array(self._level), drawn[0] < int((~np.isnan(outcome)).sum())
         none, units = np.full(n, _NAN), tuple(self._number)
-        last = max(self._arrived)
         return Episodes(
             outcome=outcome[order],
-            true=(self._true[:n] | np.isnan(outcome) & False)[order],
+            true=self._true[:n][order],
             judged=self._judged[:n][order],
             confidence=np.where(np.isnan(self._judged[:n]), _NAN, 1.0)[order],
             judge=np.where(np.isnan(self._judged[:n]), -1, 0)[order],
@@ -110,17 +118,17 @@ class Straight:
             tokens=none,
             cost=none,
             seconds=none,
-            draws=Draws(*drawn),
-            placed=Placed(*placed, np.zeros(p, bool)),
+            draws=Draws(*(column[kept] for column in drawn)),
+            placed=Placed(*(column[found] for column in placed), np.zeros(int(found.sum()), bool)),
             units=units,
-            level=np.array(self._level),
-            turn=np.array([self._turn.get(unit, last) for unit in range(len(units))]),
+            level=level,
+            turn=_turns(level, drawn[1], known, kept),
             parents=tuple(self._parents.get(unit, ()) for unit in range(len(units))),
             broke=np.zeros(n, bool),
             audit_odds=none,
             audited=np.zeros(n, bool),
             judges=("judge",) if self._is_judged else (),
-            at=self._seconds[task][order],
+            at=seconds,
         )
 
 
@@ -129,3 +137,16 @@ def _by_row(row: Ints, *columns: Ints | Flags | Floats) -> tuple[Ints | Flags | 
         return row, *columns
     order = np.argsort(row, kind="stable")
     return row[order], *(column[order] for column in columns)
+
+
+def _turns(level: Ints, unit: Ints, known: Flags, kept: Flags) -> Ints:
+    """By unit: how many of its level came before it; one that started again came twice."""
+    turn, none = np.zeros(len(level), np.int64), len(unit)
+    firsts = np.full((2, len(level)), none)
+    for row, side in enumerate((known & ~kept, known & kept)):
+        at = np.flatnonzero(side)[::-1]
+        firsts[row, unit[at]] = at
+    for one in (GROUP_LEVEL, LESSON_LEVEL):
+        own = np.flatnonzero(level == one)
+        turn[own] = np.searchsorted(np.sort(firsts[:, own], axis=None), firsts[1, own])
+    return turn
