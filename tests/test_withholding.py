@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod, sqrt
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from lessonbank.errors import UsageError
 from lessonbank.evidence import Assignment, Bandit, Blocked, Holdout, Never, TrialPeriods, Withholding
-from lessonbank.evidence.draws import FollowsEvidence, Known
+from lessonbank.evidence.draws import FollowsEvidence
+from lessonbank.evidence.lift import Standing
+from lessonbank.evidence.review_snapshot import UnitReview
 from lessonbank.evidence.units import entries
 from lessonbank.types import Candidate, Recall
 from lessonbank.types.ids import new_id
@@ -58,22 +60,10 @@ def test_lessons_and_recalls_are_withheld_as_often_as_stated_and_independently_o
     assert {(d.control_probability, d.probability["a"], d.usual) for d in draws} == {(0.3, 0.2, 0.2)}
 
 
-@dataclass(frozen=True)
-class Unit:
-    """What a review found of one unit."""
-
-    recalls: int = 0
-    grade: str = "no evidence yet"
-    by_judge: bool = False
-    expected: float = 0.0
-    spread: float = 0.05
-
-
-GRADES = ("helps", "likely helps", "no evidence yet", "likely harms", "harms")
 UNITS = st.builds(
-    Unit,
+    UnitReview,
     recalls=st.integers(0, 2000),
-    grade=st.sampled_from(GRADES),
+    grade=st.sampled_from(get_args(Standing)),
     by_judge=st.booleans(),
     expected=st.floats(-1, 1),
     spread=st.floats(0, 1),
@@ -84,7 +74,7 @@ KNOWN = st.dictionaries(st.sampled_from(["*", "source/x", "source/y", "topic/1",
 
 @given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit()]))
 def test_a_policy_that_follows_the_evidence_keeps_within_its_bounds(
-    told: dict[str, Known], recalls: int, policy: TrialPeriods | Bandit
+    told: dict[str, UnitReview], recalls: int, policy: TrialPeriods | Bandit
 ) -> None:
     policy.tell("t", told, recalls=recalls)
     made = policy(FOUND, recall_id="r", **ASK)
@@ -99,7 +89,7 @@ def test_a_policy_that_follows_the_evidence_keeps_within_its_bounds(
 
 @given(KNOWN, st.integers(0, 3000))
 def test_units_of_the_same_lessons_together_are_withheld_as_often_as_the_most_doubtful_of_them(
-    told: dict[str, Known], recalls: int
+    told: dict[str, UnitReview], recalls: int
 ) -> None:
     policy = TrialPeriods()
     policy.tell("t", told, recalls=recalls)
@@ -110,7 +100,7 @@ def test_units_of_the_same_lessons_together_are_withheld_as_often_as_the_most_do
 
 @given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit(), Holdout(0.2, 0.3)]))
 def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
-    told: dict[str, Known], recalls: int, policy: Withholding
+    told: dict[str, UnitReview], recalls: int, policy: Withholding
 ) -> None:
     if isinstance(policy, FollowsEvidence):
         policy.tell("t", told, recalls=recalls)
@@ -164,26 +154,26 @@ def test_what_is_new_is_on_trial() -> None:
     }  # a lesson that is all there is has no draw of its own
     assert rates(TrialPeriods(), two) == {"*": 0.3, "topic/1": 0.3, "topic/2": 0.3, "a": 0.0, "b": 0.0}
     policy = TrialPeriods()
-    policy.tell("t", {"*": Unit(recalls=100)}, recalls=150)
+    policy.tell("t", {"*": UnitReview(recalls=100)}, recalls=150)
     assert rates(policy, two)["*"] == 0.1
 
 
 def test_a_new_lesson_of_a_known_topic_is_tried_with_the_topic() -> None:
     policy = TrialPeriods()
-    policy.tell("t", {"*": Unit(recalls=500), "topic/1": Unit(recalls=100)}, recalls=500)
+    policy.tell("t", {"*": UnitReview(recalls=500), "topic/1": UnitReview(recalls=100)}, recalls=500)
     assert rates(policy, {"a": ("topic/1",), "b": ("topic/1",)}) == {"*": 0.1, "topic/1": 0.222, "a": 0.1, "b": 0.1}
 
 
 def test_what_is_shown_to_help_is_withheld_least_and_what_likely_harms_every_other_time() -> None:
     policy = TrialPeriods()
-    units = {"*": Unit(500, "helps"), "a": Unit(500, "helps"), "b": Unit(500, "likely harms", expected=-0.2)}
+    units = {"*": UnitReview(500, "helps"), "a": UnitReview(500, "helps"), "b": UnitReview(500, "likely harms")}
     policy.tell("t", units, recalls=500)
     assert rates(policy, {"a": (), "b": (), "c": ()}) == {"*": 0.05, "a": 0.05, "b": 0.5, "c": 0.1}
 
 
 def test_opinions_alone_change_no_odds() -> None:
     policy = TrialPeriods()
-    by_judge = {unit: Unit(500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}
+    by_judge = {unit: UnitReview(500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}
     policy.tell("t", by_judge, recalls=500)
     assert rates(policy, {"a": (), "b": ()}) == {"*": 0.1, "a": 0.1, "b": 0.1}
 
@@ -191,10 +181,10 @@ def test_opinions_alone_change_no_odds() -> None:
 def test_a_source_is_drawn_only_where_there_are_two() -> None:
     lessons = {"a": ("source/x", "topic/1"), "b": ("source/x", "topic/2"), "c": ("source/y", "topic/1")}
     policy = TrialPeriods()
-    units = {"*": Unit(500), "topic/1": Unit(500), "topic/2": Unit(500)}
-    policy.tell("t", units | {"source/x": Unit(500)}, recalls=500)
+    units = {"*": UnitReview(500), "topic/1": UnitReview(500), "topic/2": UnitReview(500)}
+    policy.tell("t", units | {"source/x": UnitReview(500)}, recalls=500)
     assert "source/x" not in rates(policy, lessons)
-    policy.tell("t", units | {"source/x": Unit(500), "source/y": Unit(20)}, recalls=500)
+    policy.tell("t", units | {"source/x": UnitReview(500), "source/y": UnitReview(20)}, recalls=500)
     assert rates(policy, lessons)["source/x"] == 0.1
 
 
@@ -208,13 +198,15 @@ def test_nothing_is_on_trial_for_ever_where_nobody_tells_outcomes() -> None:
 
 def test_what_a_policy_is_told_holds_in_one_scope() -> None:
     policy = TrialPeriods()
-    policy.tell("other", {"*": Unit(500, "harms")}, recalls=500)
+    policy.tell("other", {"*": UnitReview(500, "harms")}, recalls=500)
     assert rates(policy, {"a": (), "b": ()})["*"] == 0.3
 
 
 def test_a_bandit_follows_the_evidence_up_to_its_ceiling() -> None:
     policy = Bandit()
-    policy.tell("t", {"a": Unit(expected=-0.3, spread=0.01), "b": Unit(expected=0.3, spread=0.001)}, recalls=500)
+    policy.tell(
+        "t", {"a": UnitReview(expected=-0.3, spread=0.01), "b": UnitReview(expected=0.3, spread=0.001)}, recalls=500
+    )
     made = policy({"a": (), "b": (), "c": ()}, recall_id="r", **ASK).probability
     assert made == {"a": pytest.approx(0.9, abs=0.01), "b": pytest.approx(0.02, abs=0.01), "c": 0.1}
 

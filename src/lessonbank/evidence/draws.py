@@ -12,6 +12,7 @@ from typing import Final, Protocol, runtime_checkable
 from lessonbank.errors import UsageError
 from lessonbank.types import GroupDraw
 
+from .review_snapshot import UnitReview
 from .units import WHOLE
 
 USUAL: Final = 0.1
@@ -50,40 +51,11 @@ class Withholding(Protocol):
         ...
 
 
-class Known(Protocol):
-    """What a policy may go by of memory as a whole (`*`), a group or a lesson."""
-
-    @property
-    def recalls(self) -> int:
-        """Recalls with an outcome in which it was drawn, shown or not."""
-        ...
-
-    @property
-    def grade(self) -> str:
-        """`helps`, `likely helps`, `no evidence yet`, `likely harms` or `harms`."""
-        ...
-
-    @property
-    def by_judge(self) -> bool:
-        """Whether that rests on opinions alone: then it decides nothing here."""
-        ...
-
-    @property
-    def expected(self) -> float:
-        """What showing it is expected to change in the rate of success."""
-        ...
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of that."""
-        ...
-
-
 @runtime_checkable
 class FollowsEvidence(Protocol):
     """A policy that the ledger tells what it found."""
 
-    def tell(self, scope: str, units: Mapping[str, Known], /, *, recalls: int) -> None:
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
         """What is known from now on, by unit. `recalls`: how many there were in the scope, with an outcome or not."""
         ...
 
@@ -217,18 +189,18 @@ class Blocked:
 class _Told:
     """What the ledger told of one scope."""
 
-    units: Mapping[str, Known] = field(default_factory=dict[str, Known])
+    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
     recalls: int = 0
     sources: int = 0
     """How many sources there are."""
 
     @classmethod
-    def of(cls, units: Mapping[str, Known], recalls: int, /) -> _Told:
+    def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
         """With what follows from it."""
         return cls(units, recalls, sum(unit.startswith(_SOURCE) for unit in units))
 
     @property
-    def whole(self) -> Known | None:
+    def whole(self) -> UnitReview | None:
         """What is known of memory as a whole."""
         return self.units.get(WHOLE)
 
@@ -274,7 +246,7 @@ class TrialPeriods:
         if self.length < 0:
             raise UsageError(f"TrialPeriods(length=) is a number of recalls; got {self.length!r}")
 
-    def tell(self, scope: str, units: Mapping[str, Known], /, *, recalls: int) -> None:
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
         """See `FollowsEvidence.tell`."""
         self._told[scope] = _Told.of(units, recalls)
 
@@ -303,7 +275,7 @@ class TrialPeriods:
             return usual
         return usual + (self.doubted - usual) * doubt(known)
 
-    def _is_new(self, unit: str, known: Known | None, told: _Told, lessons: Members) -> bool:
+    def _is_new(self, unit: str, known: UnitReview | None, told: _Told, lessons: Members) -> bool:
         """Whether it is on trial."""
         recalls = known.recalls if known else 0
         if unit == WHOLE:
@@ -349,7 +321,7 @@ class Bandit:
         """What it starts with."""
         return self.start
 
-    def tell(self, scope: str, units: Mapping[str, Known], /, *, recalls: int) -> None:
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
         """See `FollowsEvidence.tell`."""
         self._told[scope] = _Told.of(units, recalls)
 
@@ -363,7 +335,7 @@ class Bandit:
 
         return drawn(lessons, rate, recall_id=recall_id, usual=self.start, seed=self.seed, tree=True)
 
-    def _rate(self, known: Known) -> float:
+    def _rate(self, known: UnitReview) -> float:
         """More the likelier it harms, less the surer it helps."""
         neutral = self.floor + (self.start - self.floor) * min(known.spread / _UNSURE, 1.0)
         return neutral + (self.ceiling - neutral) * math.sqrt(doubt(known))
@@ -374,7 +346,7 @@ _UNSURE: Final = 0.05
 """A spread, in the rate of success, at which nothing is known yet."""
 
 
-def doubt(known: Known, /) -> float:
+def doubt(known: UnitReview, /) -> float:
     """How far the evidence speaks for harm, 0 to 1: 0 where help is at least as likely."""
     return max(0.0, 2.0 * _NORMAL.cdf(-known.expected / max(known.spread, 1e-9)) - 1.0)
 

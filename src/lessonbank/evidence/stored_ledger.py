@@ -181,7 +181,7 @@ class StoredLedger:
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.units, recalls=self._recalls.get(scope, 0))
+            self.policy.tell(scope, told.units, recalls=max(self._recalls.get(scope, 0), told.reviewed))
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)
