@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +44,7 @@ ROWS = {
     "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "likely", "taken back"),
     "flips": ("naive loop", "counts and prunes", "10% of labels checked"),
     "bank": ("signs", "not so"),
+    "trial": ("a trial of +20 points, luck shared", "a trial of nothing"),
     "cost": ("retrieval, in memory", "settlement, in a file", "million recalls", "per recall"),
 }
 
@@ -77,6 +79,18 @@ def test_a_row_says_whether_it_holds(part: Part) -> None:
     assert lines.count("**misses**") == 1
     assert "| 95.0 ± 5.00 % | 93–97 % | holds | others 50.0 % | 2 runs, seeds 0–1 |" in lines
     assert table.as_data([row])[0]["beside"] == {"others": 50.0}
+
+
+def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path) -> None:
+    table, (page, kept) = part("table"), (tmp_path / "page.md", tmp_path / "rows.json")
+    row = table.counted("a", [True] * 9, on="9 runs, seeds 0–8", least=5.0, beside=(("b", 1.0),))
+    kept.write_text(json.dumps(table.as_data([row])), encoding="utf-8")
+    assert table.from_data(json.loads(kept.read_text(encoding="utf-8"))) == [row]
+    page.write_text(f"# Before\n\n{table.MARK}\n\n| old |\n", encoding="utf-8")
+    told = table.on_page(page.read_text(encoding="utf-8"), [row])
+    assert told.startswith(f"# Before\n\n{table.MARK}\n\n| claim |")
+    assert "| old |" not in told
+    assert told.endswith("| 9 runs, seeds 0–8 |\n")
 
 
 def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> None:

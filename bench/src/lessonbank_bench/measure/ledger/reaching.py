@@ -11,13 +11,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lessonbank.evidence.draws import Holdout, TrialPeriods, Withholding
-from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, making, play, seen
+from lessonbank_bench.measure.streams import HARM, HELP, NEVER, Pure, Seen, Stream, Unit, making, play, seen
 
 from .sampling import Sampling, told
 from .table import Row, averaged, counted
 
-_RUNS, _WORKERS, _TRUTH = 400, 2, 4
-"""Runs of a row, processes, and every how many runs intervals and values are compared with the truth."""
+_RUNS, _WORKERS, _TRUTH, _ENOUGH = 400, 2, 4, 200
+"""Runs of a row; processes; every how many runs intervals and values are compared with the truth; and
+how many draws a value needs to be counted for its bias."""
 Make: TypeAlias = "Callable[[int], Stream]"
 Part: TypeAlias = "Callable[[Sampling], list[Row]]"
 Policy: TypeAlias = "Callable[[str], Withholding]"
@@ -125,32 +126,44 @@ def _is_lesson(id: str) -> bool:
 
 
 def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) -> list[Row]:
-    """Always-valid coverage, and the bias of values, of all units that have enough draws to speak of."""
-    held = [
-        float(np.mean([unit.held for unit in one.units.values() if unit.draws]))
-        for one in found
-        if one.truth and one.units
-    ]
-    off = [_errors(one) for one in found if one.truth]
-    each = np.array([np.mean(errors) for errors in off if len(errors)]) if any(map(len, off)) else np.zeros(2)
-    covers = [
-        unit.covers
-        for one in found
-        if one.truth
-        for unit in one.units.values()
-        if unit.draws >= 200 and unit.value == unit.value
-    ]
-    beside = (("the interval for one look, at the end", 100 * float(np.mean(covers)) if covers else float("nan")),)
+    """Always-valid coverage of all units, and the bias of the values of those with enough draws to speak of."""
+    compared = [one for one in found if one.truth and one.units]
+    held = [float(np.mean([unit.held for unit in one.units.values() if unit.draws])) for one in compared]
+    covers = [unit.covers for one in compared for _, unit in _valued(one, gone=False)]
+    off = [[unit.value - unit.true for _, unit in _valued(one, gone=False)] for one in compared]
+    gone = [unit.value - unit.true for one in compared for _, unit in _valued(one, gone=True)]
+    once = ("the interval for one look, at the end", 100 * _mean(covers))
+    back = ("of lessons that were taken back, when they were", 100 * _mean(gone))
     return [
         averaged(
-            f"{name}: always-valid intervals that hold the truth at every look", held, on=on, least=least, beside=beside
+            f"{name}: always-valid intervals that hold the truth at every look",
+            held,
+            on=on,
+            least=least,
+            beside=(once,) if covers else (),
         ),
-        averaged(f"{name}: bias of the values at the end", each, on=on, unit=" points"),
+        averaged(
+            f"{name}: bias of the values at the end",
+            [float(np.mean(errors)) for errors in off if errors] or [float("nan")],
+            on=on,
+            unit=" points",
+            beside=(back,) if gone else (),
+        ),
     ]
 
 
-def _errors(one: Seen) -> list[float]:
-    return [unit.value - unit.true for unit in one.units.values() if unit.draws >= 200 and unit.value == unit.value]
+def _valued(one: Seen, *, gone: bool) -> list[tuple[str, Unit]]:
+    """The units that have a value from 200 draws or more; lessons that were taken back have one that stopped there."""
+    out = {f"lesson-{number}" for number in one.out}
+    return [
+        (id, unit)
+        for id, unit in one.units.items()
+        if (gone or unit.draws >= _ENOUGH) and np.isfinite(unit.value) and (id in out) == gone
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
 
 
 def judged(sampling: Sampling, /) -> list[Row]:
