@@ -69,6 +69,7 @@ def planted_bank(world: World, /, *, seed: int = 0, where: str = ":memory:", **s
         "limit": world.candidates,
         "extractor": _no_lessons,
         "caps": None,
+        "consolidation": "append",
         **({"judge": _as_planted} if world.judge else {}),
         **settings,
     }
