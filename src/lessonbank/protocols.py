@@ -364,6 +364,10 @@ class Store(Protocol):
         """The experiences with a lesson of one of these wordings (`guard.wording.wording_of`), oldest first."""
         ...
 
+    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
+        """The experiences that taught this lesson again (`types.repeats`), oldest first."""
+        ...
+
     async def list_lessons(
         self,
         *,
@@ -402,6 +406,7 @@ class Store(Protocol):
 
         In a space of lessons, the active lessons whose vectors are closest: one match each, which names the lesson.
         Filtered by scope, `exclude` (experience ids) and active lessons before ranking; equal scores newest first.
+        A limit of 0 asks only whether the vector fits. Raises SpaceMismatch: it has another dimension than the space.
         """
         ...
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank.errors import UsageError
-from lessonbank.types import Kind, Lesson, LessonState
+from lessonbank.types import Kind, Lesson, LessonState, Repeat
 
 from . import _options as options
 from ._bank import elsewhere_in, opened
@@ -102,13 +102,15 @@ def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = 
 
 @app.command()
 def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
-    """Show one lesson whole, with where it comes from."""
+    """Show one lesson whole, with where it comes from and which runs taught it again."""
     with opened(bank, scope) as memory:
         lesson = memory.lessons.get(lesson_id(memory, id))
+        again = memory.lessons.repeats(lesson.id)
     if as_json:
-        show_json(lesson.model_dump(mode="json"))
+        show_json(lesson.model_dump(mode="json") | {"repeats": [one.model_dump(mode="json") for one in again]})
     else:
         _show_whole(lesson)
+        _show_repeats(again)
 
 
 @app.command()
@@ -208,6 +210,40 @@ def restore(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, 
     with opened(bank, scope) as memory:
         memory.lessons.restore(*lesson_ids(memory, ids), by=by, reason=reason)
     console.print(f"restored: {len(ids)}", markup=False)
+
+
+@app.command()
+def split(
+    id: Id,
+    experience: Annotated[str, typer.Argument(help="The experience that taught it again, as `show` names it.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+) -> None:
+    """Undo a recognition: what came again in other words becomes a lesson of its own."""
+    with opened(bank, scope) as memory:
+        whole = lesson_id(memory, id)
+        known = [repeat.experience_id for repeat in memory.lessons.repeats(whole)]
+        named = {one for one in known if one.startswith(experience) or one.endswith(experience)}
+        lessons = memory.lessons.split(whole, named.pop() if len(named) == 1 else experience, by=by, reason=reason)
+    console.print(f"split off: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
+
+
+def _show_repeats(again: Sequence[Repeat]) -> None:
+    rows = [
+        (
+            short(one.experience_id),
+            one.at.date().isoformat(),
+            ", ".join(run.verdict.outcome for run in one.runs),
+            one.lesson.content if one.lesson else "the same",
+            one.task,
+        )
+        for one in again
+    ]
+    if rows:
+        times = "once" if len(rows) == 1 else f"{len(rows)} times"
+        show_table(f"It came again {times}", ("experience", "on", "runs ended", "words", "task"), rows)
 
 
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:

@@ -150,6 +150,8 @@ class Lift(Record):
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
+    unlabelled: int = 0
+    """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     success_with: float | None = None
     success_without: float | None = None
     success: Estimate = Estimate()

@@ -43,6 +43,7 @@ from .repairs import FileState as FileState
 from .repairs import Lost as Lost
 from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
+from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS

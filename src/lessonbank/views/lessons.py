@@ -18,7 +18,7 @@ from lessonbank.arguments import (
     one_of,
     shown,
 )
-from lessonbank.errors import NotFound
+from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState
@@ -33,10 +33,13 @@ from lessonbank.types import (
     Lesson,
     Proposal,
     Provenance,
+    Repeat,
+    Replace,
     Restore,
     Retire,
     Trust,
 )
+from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
 
@@ -113,6 +116,32 @@ class AsyncLessons:
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
         return await self._of.store.owner(an_id(lesson_id), scope=self._of.scope)
+
+    async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
+        """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
+
+        Raises NotFound.
+        """
+        await self.experience(id)
+        again = await self._of.store.repeating(id, scope=self._of.scope)
+        return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
+
+    async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
+        """Undo a recognition: what an experience taught in other words becomes lessons of its own, on probation.
+
+        `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
+        """
+        await self.experience(id)
+        experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
+        apart, lessons = split_off(experience, id)
+        if not lessons:
+            raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
+        checked = await self._of.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
+        vectors, _ = await self._of.index([apart])
+        change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
+        await self._of.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        return checked.lessons
 
     async def add(
         self,

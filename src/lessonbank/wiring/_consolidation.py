@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from lessonbank.config import Consolidation, Profile, TopicsBy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import MergeSimilar, SkipDuplicates, append
+from lessonbank.learning.consolidation import MergeSimilar, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever, Store
+from lessonbank.retrieving import LexicalRetriever
 
 
 def choose(
-    choice: Consolidation | Unset, retriever: Retriever, model: LanguageModel | None, embedder: Embedder | None, /
+    name: Consolidation,
+    retriever: Retriever,
+    model: LanguageModel | None,
+    embedder: Embedder | None,
+    /,
+    *,
+    store: Store,
 ) -> Consolidator:
-    """The consolidator of a name; by default every lesson is kept.
+    """The consolidator of a name.
 
     Raises:
         UsageError: merging without a model.
     """
-    name = chosen(choice, "append")
     if name == "append":
         return append
-    if name == "skip_duplicates":
-        return SkipDuplicates(retriever)
+    if name == "recognise":
+        # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
+        return Recognise(retriever if model else LexicalRetriever(store), model, embedder)
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
     return MergeSimilar(retriever, model, embedder=embedder)
