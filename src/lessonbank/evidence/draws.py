@@ -57,7 +57,7 @@ class FollowsEvidence(Protocol):
     """A policy that the ledger tells what it found."""
 
     def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
-        """What is known from now on, by unit. `recalls`: how many there were in the scope, with an outcome or not."""
+        """What is known from now on, by unit. `recalls`: how many there were at least, with an outcome or not."""
         ...
 
 
@@ -232,7 +232,7 @@ class TrialPeriods:
     """While it likely harms."""
     length: int = 150
     """Recalls of the scope for which memory as a whole is new."""
-    longest: int = 400
+    longest: int = 1000
     """Recalls of a group or a lesson for which it is new, if memory is not likely to help before."""
     seed: str = ""
     """Another seed gives other draws for the same recall ids."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -48,8 +49,6 @@ WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
-_COUNTED: Final = 500
-"""Outcomes from which on nobody needs to know how many recalls there were."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
 _UNLABELLED: Final = (
     "audit: {count} labels are missing, and what comes after the first of them does not count yet; `runs audit` lists "
@@ -126,7 +125,7 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
-        self._recalls: dict[str, int] = {}
+        self._drawn = Counter[str]()
         self._lock = threading.Lock()
 
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
@@ -137,6 +136,7 @@ class StoredLedger:
     async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
+        self._drawn[scope] += 1
         assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
         groups = [draw.probability for draw in assigned.groups]
         odds = (assigned.control_probability, *groups, *assigned.probability.values())
@@ -198,16 +198,13 @@ class StoredLedger:
         return self._told[scope]
 
     async def _reread(self, scope: str) -> None:
-        told = ReviewSnapshot.of(await self._store.setting(key(scope)))
-        if told.reviewed < _COUNTED:  # a trial of memory as a whole ends with its recalls, settled or not
-            self._recalls[scope] = (await self._store.counts(scope=scope)).recalls
-        self._tell(scope, told)
+        self._tell(scope, ReviewSnapshot.of(await self._store.setting(key(scope))))
         self._asked[scope] = 0
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(scope, told.units, recalls=max(self._recalls.get(scope, 0), told.reviewed))
+            self.policy.tell(scope, told.units, recalls=max(self._drawn[scope], told.reviewed))
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)

@@ -219,7 +219,7 @@ def _why(
 ) -> str:
     """`odds`: of the lesson's own draw, if that left it out. `gone`: the groups that are withheld."""
     if assigned.control:
-        return f"memory was withheld whole (probability {assigned.control_probability:.3g}); {origin}"
+        return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
     for group in groups:
         if group in gone:
             return f"withheld at random with its {called(group, lesson)} (probability {gone[group]:.3g}); {origin}"
