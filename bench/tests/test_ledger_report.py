@@ -191,6 +191,7 @@ def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypat
         assert claim in missed(ranking.flagged(range(2), episodes=300))
 
 
+@pytest.mark.full
 def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(
     part: Part, few: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,6 +220,7 @@ def test_reviews_that_take_long_miss_though_most_settlements_have_none(part: Par
     assert not costing._shared("a", times, most=0.5, on="").holds
 
 
+@pytest.mark.full
 def test_a_false_verdict_and_a_wrong_sign_miss(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     driving = part("driving")
     told = driving.Verdicts(agree=0.5, decided=0.5, wrong=1)

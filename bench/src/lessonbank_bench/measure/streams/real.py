@@ -1,4 +1,4 @@
-"""A stream through a real bank, by what it offers to everybody, beside the same draws in the simulator's own columns."""
+"""A stream through a real bank, by what it offers to everybody, beside the simulator's own columns."""
 
 from __future__ import annotations
 
