@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ._bets import LOG_PRIOR, STAKES, Scores, Wealth, log_total, wealth
+from ._bets import LOG_PRIOR, STAKES, Scores, Wealth, log_total, tally, wealth
 from .episodes import Flags, Floats, Ints
 from .sequences import bounds
 
@@ -70,9 +70,10 @@ def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: f
         return ()
     kept = np.flatnonzero(cell >= 0)
     mine = replace(scores, **_some(scores, kept), group=cell[kept], groups=len(of_cell))
-    each, whole = wealth(mine), wealth(scores)
+    cells = tally(mine)
+    each, whole = wealth(cells), wealth(tally(scores))
     logs = _against_the_rest(each, whole, of_cell[:, 0])
-    low, high = bounds(mine, level=level)
+    low, high = bounds(cells, level=level)
     value = np.bincount(mine.group, mine.score, len(of_cell)) / each.scale
     found = list[Difference]()
     for turn, unit in enumerate(dict.fromkeys(of_cell[:, 0].tolist())):
