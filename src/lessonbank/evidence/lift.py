@@ -32,6 +32,26 @@ class Estimate(Record):
     note: str = ""
 
 
+class Part(Record):
+    """The effect on the tasks of one template."""
+
+    name: str
+    """The template as the runs name it, or its words."""
+    success: Estimate
+    recalls: int
+    """Recalls with a known outcome that tell of it."""
+
+
+class Split(Record):
+    """An effect by task template, the part first that differs most from the others."""
+
+    parts: tuple[Part, ...]
+    evidence: float
+    """An e-value against one effect for all tasks."""
+    differs: bool
+    """Whether it is shown that the effects differ. At most one bank in 200 ever says so where none does."""
+
+
 class UnitLift(Record):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
@@ -52,6 +72,8 @@ class UnitLift(Record):
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
+    split: Split | None = None
+    """The effect by task template, where two templates or more can be compared."""
 
 
 class LessonLift(UnitLift):
@@ -150,6 +172,10 @@ class Lift(Record):
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
+    split: Split | None = None
+    """The effect of memory by task template."""
+    labels_needed: int | None = None
+    """About how many more labels of judged runs bring the next verdict on memory with a chance of 80 %."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     success_with: float | None = None
