@@ -33,6 +33,26 @@ class Estimate(Record):
     note: str = ""
 
 
+class Part(Record):
+    """The effect on the tasks of one template."""
+
+    name: str
+    """The template as the runs name it, or its words."""
+    success: Estimate
+    recalls: int
+    """Recalls with a known outcome that tell of it."""
+
+
+class Split(Record):
+    """An effect by task template, the part first that differs most from the others."""
+
+    parts: tuple[Part, ...]
+    evidence: float
+    """An e-value against one effect for all tasks."""
+    differs: bool
+    """Whether it is shown that the effects differ. At most one bank in 200 ever says so where none does."""
+
+
 class UnitLift(Record):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
@@ -53,6 +73,8 @@ class UnitLift(Record):
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
+    split: Split | None = None
+    """The effect by task template, where two templates or more can be compared."""
 
 
 class LessonLift(UnitLift):
@@ -196,6 +218,8 @@ class Lift(Record):
     """The share without a known outcome, among recalls shown and among those withheld whole."""
     missing_differs: bool = False
     """Whether these differ by more than chance: then there is no verdict."""
+    split: Split | None = None
+    """The effect of memory by task template."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
     labels_needed: int | None = None
