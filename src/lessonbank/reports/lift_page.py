@@ -32,7 +32,7 @@ _HOW = (
     "drawn at random beforehand, so nothing else than memory explains the difference, chance apart.",
     "An interval says how far chance could have moved the number. The one for one look is right for whoever looks "
     "once; the wider one stays right however often one looks and whenever one stops. What is said of a lesson goes by "
-    "the wider one: it helps or harms once that interval leaves zero out.",
+    "the evidence: “likely” from an e-value of 40 on; “helps” and “harms” need much more, and only these act.",
     "“No evidence yet” is not “no effect”: the intervals still hold zero. The expected effect is the best single guess "
     "for a lesson as one of many; while its own evidence is thin, it is close to the average of all.",
     "The evidence is an e-value against there being no such effect: 20 is what a test at 5 % asks for, and looking "
