@@ -156,14 +156,14 @@ def audits(count: int) -> tuple[Audits, list[str]]:
     return made, names
 
 
-def test_labels_count_up_to_the_first_drawn_recall_that_waits() -> None:
+def test_labels_count_up_to_the_last_one_before_the_first_drawn_recall_that_waits() -> None:
     made, names = audits(40)
     made.make(Audit(seed="a", odds=0.25, by="Ana"))
     waiting = made.waiting
     for name in (waiting[0], waiting[1], waiting[3]):
         made.settle(told(name, "human"))
     odds, audited = made.by_row(names)
-    end = names.index(waiting[2])
+    end = names.index(waiting[1]) + 1
     assert np.allclose(odds[:end], 0.25)
     assert np.isnan(odds[end:]).all()
     assert [names[row] for row in np.flatnonzero(audited)] == [waiting[0], waiting[1]]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints, Pairs
+from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -21,32 +21,58 @@ def episodes(
     withheld: Flags | None = None,
     probability: Floats | float = 0.0,
     names: int = 0,
+    groups: tuple[int, ...] = (),
+    group_withheld: Flags | None = None,
+    group_probability: Floats | float = 0.0,
     **more: Any,
 ) -> Episodes:
-    """`lessons`, `withheld` and `probability` are (episodes, places); `more` are columns by name."""
+    """`lessons`, `withheld` and `probability` are (episodes, places); `more` are columns by name.
+
+    Unit 0 is memory as a whole, then the lessons, then the groups. With `groups`, lesson `i` is in `groups[i]`; each
+    recall finds lessons of one group, and `group_withheld` says whether its draw left them out.
+    """
     n = len(outcome)
     nothing = np.full(n, np.nan)
     found = np.empty((n, 0), dtype=np.int64) if lessons is None else lessons
+    places = found.shape[1]
+    held = np.zeros(found.shape, dtype=np.bool_) if withheld is None else withheld.reshape(found.shape)
+    off = np.zeros(n, dtype=np.bool_) if control is None else control
+    gone = np.zeros(n, dtype=np.bool_) if group_withheld is None else group_withheld
+    odds = np.broadcast_to(control_probability, (n,)).astype(np.float64)
+    group_odds = np.broadcast_to(group_probability, (n,)).astype(np.float64)
+    lesson_odds = np.broadcast_to(probability, found.shape).astype(np.float64)
+    rows, many = np.arange(n), max(groups, default=-1) + 1
+    group_of = np.array(groups)[found[:, 0]] if groups else np.zeros(n, np.int64)
+    columns = [
+        (rows, np.zeros(n, np.int64), ~off, 1 - odds, np.ones(n, np.bool_)),
+        (rows, 1 + names + group_of, ~gone, 1 - group_odds, ~off if groups else np.zeros(n, np.bool_)),
+        *((rows, 1 + found[:, k], ~held[:, k], 1 - lesson_odds[:, k], ~off & ~gone) for k in range(places)),
+    ]
+    row, unit, shown, chance, told = (np.concatenate([one[i] for one in columns]) for i in range(5))
+    kept = told & (chance > 0) & (chance < 1)
+    order = np.flatnonzero(kept)[np.argsort(row[kept], kind="stable")]
     judged = more.get("judged", nothing)
     unsaid: dict[str, Any] = dict.fromkeys(("confidence", "steps", "tokens", "cost", "seconds"), nothing)
-    told: dict[str, Any] = {
+    rest: dict[str, Any] = {
         "true": np.ones(n, dtype=np.bool_),
         "judged": judged,
         "judge": np.where(np.isnan(judged), -1, 0),
         "judges": ("a judge",),
         "cluster": np.arange(n),
+        "control": off,
+        "units": ("*", *(f"lesson {i}" for i in range(names)), *(f"group/{i}" for i in range(many))),
+        "level": np.repeat([0, LESSON_LEVEL, GROUP_LEVEL], [1, names, many]),
+        "turn": np.concatenate([[0], np.arange(names), np.arange(many)]),
+        "parents": ((), *((1 + names + g,) for g in groups or ()), *[()] * (many + (0 if groups else names))),
     }
     return Episodes(
         outcome=np.asarray(outcome, dtype=np.float64),
-        control=np.zeros(n, dtype=np.bool_) if control is None else control,
-        control_probability=np.broadcast_to(control_probability, (n,)).astype(np.float64),
-        pairs=Pairs(
-            row=np.repeat(np.arange(n), found.shape[1]),
-            lesson=found.ravel(),
-            withheld=np.zeros(found.size, dtype=np.bool_) if withheld is None else withheld.ravel(),
-            probability=np.broadcast_to(probability, found.shape).astype(np.float64).ravel(),
+        draws=Draws(row[order], unit[order], shown[order], chance[order]),
+        placed=Placed(
+            row=np.repeat(rows, places),
+            unit=1 + found.ravel(),
+            shown=(~held & ~off[:, None] & ~gone[:, None]).ravel(),
             cited=np.zeros(found.size, dtype=np.bool_),
         ),
-        lessons=tuple(f"lesson {i}" for i in range(names)),
-        **{**unsaid, **told, **more},
+        **{**unsaid, **rest, **more},
     )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planted import episodes
 
-from lessonbank.evidence.calibration import calibrations, checked, errors_of
+from lessonbank.evidence.calibration import calibrations, checked
 from lessonbank.evidence.episodes import Episodes
 
 NAN = float("nan")
@@ -102,17 +102,3 @@ def test_whatever_was_said_all_shares_are_shares_and_the_threshold_keeps_its_wor
         if told.threshold is not None:
             sure = checked(one) & (one.confidence >= told.threshold)
             assert np.mean(one.outcome[sure] == one.judged[sure]) >= 0.9
-
-
-def test_errors_are_measured_where_enough_of_either_kind_is_known() -> None:
-    rows = [(1.0, 1.0, 0.9)] * 8 + [(1.0, 0.0, 0.9)] * 2 + [(0.0, 1.0, 0.9)] * 3 + [(0.0, 0.0, 0.9)] * 7
-    one = said(*rows)
-    everything = np.ones(len(one), np.bool_)
-    told = errors_of(one, everything)
-    assert told is not None
-    assert told.sensitivity == pytest.approx(8.5 / 11)
-    assert told.false_success == pytest.approx(3.5 / 11)
-    assert told.power == pytest.approx(5 / 11)
-    assert 0 < told.variance < 0.1
-    assert errors_of(said(*rows[1:]), everything[1:]) is None
-    assert errors_of(one, ~everything) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -41,11 +41,15 @@ def columns(*receipts: Recall) -> Columns:
     return made
 
 
+def named(one: Episodes, units: Any) -> list[str]:
+    return [one.units[unit] for unit in units]
+
+
 def plain(one: Episodes) -> list[Any]:
     """What episodes say of recalls with an outcome, whatever numbers stand for lessons, clusters and judges."""
-    p, rows = one.pairs, np.flatnonzero(one.known)
-    names = [one.lessons[lesson] for lesson in p.lesson]
-    pairs = list(zip(p.row.tolist(), names, p.withheld.tolist(), p.probability.tolist(), p.cited.tolist(), strict=True))
+    p, d, rows = one.placed, one.draws, np.flatnonzero(one.known)
+    pairs: list[Any] = list(zip(p.row.tolist(), named(one, p.unit), p.shown.tolist(), p.cited.tolist(), strict=True))
+    pairs += zip(d.row.tolist(), named(one, d.unit), d.shown.tolist(), d.chance.tolist(), strict=True)
     numbers = np.column_stack([one.outcome, one.true, one.judged, one.confidence, one.control, one.steps, one.cost])
     return [
         (
@@ -100,7 +104,7 @@ def test_rows_are_in_the_order_in_which_outcomes_became_known() -> None:
     made.settle(settled("a", "failure"), 9)
     made.settle(settled("c", "failure"), 12)
     found = made.episodes()
-    assert [found.lessons[i] for i in found.pairs.lesson] == ["c", "a", "b", "d"]
+    assert named(found, found.placed.unit) == ["c", "a", "b", "d"]
     assert str(found.outcome.tolist()) == "[0.0, 0.0, nan, nan]"
     assert found.known.tolist() == [True, True, False, False]
     assert (found.at == AT.timestamp()).all()
@@ -116,24 +120,45 @@ def test_a_recall_that_had_nothing_to_show_is_no_row() -> None:
 
 def test_a_receipt_is_taken_in_once() -> None:
     made = columns(receipt("a", "x"), receipt("a", "x"))
-    assert (len(made), len(made.episodes().pairs)) == (1, 1)
+    assert (len(made), len(made.episodes().placed)) == (1, 1)
 
 
-def test_lessons_without_a_place_are_no_pairs_and_draws_are_as_the_receipt_has_them() -> None:
+def test_lessons_without_a_place_are_not_there_and_draws_are_as_the_receipt_has_them() -> None:
     found = columns(
         receipt(
             "a",
             candidate("kept", 1, withheld=True, shown=False, probability=0.4),
             candidate("no room", 2, placed=False, shown=False),
             candidate("other", 3, probability=0.0),
-            control=True,
             control_probability=0.3,
         )
     ).episodes()
-    assert found.lessons == ("kept", "other")
-    assert found.pairs.withheld.tolist() == [True, False]
-    assert found.pairs.probability.tolist() == [0.4, 0.0]
-    assert (found.control.tolist(), found.control_probability.tolist()) == ([True], [0.3])
+    assert found.units == ("*", "kept", "other")
+    assert named(found, found.placed.unit) == ["kept", "other"]
+    assert found.placed.shown.tolist() == [False, True]
+    assert named(found, found.draws.unit) == ["*", "kept"]
+    assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([True, False], [0.7, 0.6])
+    assert found.level.tolist() == [0, 2, 2]
+
+
+def test_a_lesson_that_was_found_alone_learns_from_recalls_without_memory() -> None:
+    alone = receipt("a", candidate("x", shown=False, probability=0.2), control=True, control_probability=0.25)
+    found = columns(alone).episodes()
+    assert named(found, found.draws.unit) == ["*", "x"]
+    assert (found.draws.shown.tolist(), found.draws.chance.tolist()) == ([False] * 2, [pytest.approx(0.6)] * 2)
+
+
+def test_groups_are_units_of_their_own_and_a_lesson_knows_the_ones_it_was_in_last() -> None:
+    made = columns(
+        receipt("a", candidate("x", groups=("source/told", "topic/old")), candidate("y", groups=("source/told",))),
+        receipt("b", candidate("x", groups=("source/told", "topic/new"))),
+    )
+    found = made.episodes()
+    assert dict(zip(found.units, found.level.tolist(), strict=True)) == {
+        "*": 0, "x": 2, "source/told": 1, "topic/old": 1, "y": 2, "topic/new": 1,
+    }  # fmt: skip
+    assert [found.units[n] for n in found.parents[found.units.index("x")]] == ["source/told", "topic/new"]
+    assert made.groups_of(["x", "nobody"]) == {"source/told", "topic/new"}
 
 
 def test_what_was_copied_stays_as_it_was() -> None:
@@ -141,7 +166,7 @@ def test_what_was_copied_stays_as_it_was() -> None:
     before = made.episodes()
     made.settle(settled("a"), 1)
     made.receipt(receipt("b", "y"))
-    assert (len(before), before.known.tolist(), before.lessons) == (1, [False], ("x",))
+    assert (len(before), before.known.tolist(), before.units) == (1, [False], ("*", "x"))
 
 
 class TestOutcomes:
@@ -210,9 +235,9 @@ class TestOutcomes:
     def test_what_the_agent_named_is_kept_by_lesson_and_may_be_corrected(self) -> None:
         made = columns(receipt("a", "x", "y"), receipt("b", "x"))
         made.settle(settled("a", cited=("y", "nobody")), 1)
-        assert made.episodes().pairs.cited.tolist() == [False, True, False]
+        assert made.episodes().placed.cited.tolist() == [False, True, False]
         made.settle(settled("a", cited=("x",)), 2)
-        assert made.episodes().pairs.cited.tolist() == [True, False, False]
+        assert made.episodes().placed.cited.tolist() == [True, False, False]
 
 
 class TestClusters:
@@ -243,33 +268,52 @@ class TestClusters:
         assert time.process_time() - began < 0.05
 
 
-class TestMerges:
-    def test_what_was_shown_of_the_sources_counts_for_what_was_made_of_them(self) -> None:
-        made = columns(receipt("a", "x"), receipt("b", "y"), receipt("c", "z"))
-        found = made.episodes({"x": ("m",), "y": ("m",), "m": ("n",)})
-        assert [found.lessons[i] for i in found.pairs.lesson] == ["n", "n", "z"]
+def later(days: int) -> datetime:
+    return AT + timedelta(days=days)
 
-    def test_two_sources_in_one_recall_are_one_pair_with_the_draw_of_the_better_one(self) -> None:
-        both = receipt("a", candidate("x", 1, withheld=True, shown=False, probability=0.5), candidate("y", 2))
-        found = columns(both).episodes({"x": ("m",), "y": ("m",)})
-        assert [found.lessons[i] for i in found.pairs.lesson] == ["m"]
-        assert (found.pairs.withheld.tolist(), found.pairs.probability.tolist()) == ([True], [0.5])
 
-    def test_what_was_unmerged_stands_for_itself_again(self) -> None:
-        made = columns(receipt("a", "x"))
-        merged, again = made.episodes({"x": ("m",)}), made.episodes({})
-        assert [merged.lessons[merged.pairs.lesson[0]], again.lessons[again.pairs.lesson[0]]] == ["m", "x"]
+def on(id: str, day: int, *lessons: str) -> Recall:
+    return receipt(id, *lessons).model_copy(update={"created_at": later(day)})
 
-    @pytest.mark.parametrize("made_of_it", [(), ("x",)])
-    def test_a_merge_that_left_nothing_leaves_the_source_as_it_is(self, made_of_it: tuple[str, ...]) -> None:
-        found = columns(receipt("a", "x")).episodes({"x": made_of_it})
-        assert [found.lessons[i] for i in found.pairs.lesson] == ["x"]
 
-    @given(st.dictionaries(st.sampled_from("abcd"), st.sampled_from("efgh"), max_size=4))
-    def test_pairs_stay_in_the_order_of_rows_and_at_most_one_of_a_lesson_in_a_row(self, made: dict[str, str]) -> None:
-        receipts = [receipt(str(n), *"abcdefgh"[n : n + 4]) for n in range(6)]
-        found = columns(*receipts).episodes({source: (heir,) for source, heir in made.items()})
-        p = found.pairs
-        keys = list(zip(p.row.tolist(), p.lesson.tolist(), strict=True))
-        assert keys == sorted(set(keys))
-        assert p.lesson.max() < len(found.lessons)
+class TestTime:
+    def test_what_was_shown_before_a_lesson_was_edited_is_not_its_evidence(self) -> None:
+        made = columns(on("a", 0, "x", "y"), on("b", 2, "x", "y"))
+        found = made.episodes(since={"x": later(1)})
+        assert named(found, found.placed.unit) == ["y", "x", "y"]
+        assert named(found, found.draws.unit) == ["y", "x", "y"]
+
+    def test_a_unit_keeps_its_turn_and_takes_another_one_when_its_evidence_starts_again(self) -> None:
+        made = columns(on("a", 0, "x"), on("b", 0, "y"), on("c", 2, "x"), on("d", 2, "z"), on("e", 2, "never settled"))
+        for sequence, id in enumerate("abcd", 1):
+            made.settle(settled(id), sequence)
+        turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
+        assert turns == {"*": 0, "x": 0, "y": 1, "z": 2, "never settled": 3}
+        again = dict(zip(made.units.names, made.episodes(since={"x": later(1)}).turn.tolist(), strict=True))
+        assert again == {"*": 0, "x": 2, "y": 1, "z": 3, "never settled": 4}
+
+    def test_turns_are_those_of_outcomes_in_whatever_order_receipts_were_read(self) -> None:
+        receipts = [on(id, 0, id) for id in "abc"]
+        one, other = columns(*receipts), columns(*receipts[::-1])
+        for sequence, id in enumerate("bca", 1):
+            one.settle(settled(id), sequence)
+            other.settle(settled(id), sequence)
+        for made in (one, other):
+            turns = dict(zip(made.units.names, made.episodes().turn.tolist(), strict=True))
+            assert turns == {"*": 0, "b": 0, "c": 1, "a": 2}
+
+    @pytest.mark.parametrize(("new", "left"), [(19, 49), (20, 20)])
+    def test_evidence_starts_again_once_the_agent_runs_on_another_model(self, new: int, left: int) -> None:
+        made = Columns()
+        for day in range(30 + new):
+            made.receipt(on(str(day), day, "x"))
+            made.settle(settled(str(day), agent="old" if day < 30 else "new"), day + 1)
+        found = made.episodes()
+        assert (len(found), len(found.placed)) == (30 + new, left)
+
+    def test_two_models_that_take_turns_are_one_agent(self) -> None:
+        made = Columns()
+        for day in range(80):
+            made.receipt(on(str(day), day, "x"))
+            made.settle(settled(str(day), agent=f"model {day % 2}"), day + 1)
+        assert len(made.episodes().placed) == 80

@@ -223,15 +223,14 @@ def _what(entry: JournalEntry) -> str:
             return f"{change.odds:.0%} of judged runs, by {change.by}: {change.reason}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
-        case Settle():
-            return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
-        case Purge() | Erased() | Forgotten() | Missing():
-            return _without_content(change)
+        case _:
+            return _no_change(change)
 
 
 def _of_lessons(change: Retire | Restore | Edit | Trust) -> str:
     if isinstance(change, Edit):
-        return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
+        only = f" (for {' or '.join(change.only)})" if change.only else ""
+        return f"{short(change.lesson_id)}: {change.title}{only}: {change.reason}".removesuffix(": ")
     what = f"{change.state}, by {change.by}: " if isinstance(change, Trust) else ""
     return f"{_ids(change.lesson_ids)}: {what}{change.reason}"
 
@@ -240,7 +239,9 @@ def _ids(ids: Iterable[str]) -> str:
     return ", ".join(map(short, ids))
 
 
-def _without_content(change: Purge | Erased | Forgotten | Missing) -> str:
+def _no_change(change: Settle | Purge | Erased | Forgotten | Missing) -> str:
+    if isinstance(change, Settle):
+        return f"{short(change.settlement.recall_id)}: {change.settlement.outcome}"
     if isinstance(change, Purge):
         return f"{change.what}, {change.lessons} lessons, {change.trajectories} runs: {change.reason}"
     if isinstance(change, Erased):

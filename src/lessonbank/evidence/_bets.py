@@ -21,6 +21,7 @@ a thousandth of the evidence.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from .episodes import Flags, Floats, Ints
 _DANGER = 0.9
 _ROUNDS = 5
 _SIDE = 64
-_BLOCK = 8192
 _BINS = 2 * _SIDE + 1
 _GRID: Floats = np.sign(np.arange(-_SIDE, _SIDE + 1)) * (np.arange(-_SIDE, _SIDE + 1) / _SIDE) ** 2
 STAKES: Floats = np.geomspace(0.008, 6.0, 31)
@@ -43,6 +43,21 @@ def _log_prior() -> Floats:
 
 
 LOG_PRIOR: Floats = _log_prior()
+STARTS: Ints = np.unique(np.r_[0, np.round(40 * 1.25 ** np.arange(64)).astype(np.int64)])
+"""After so many draws of a unit one begins to bet anew that it harms: a turn is found soon after it, wherever it is."""
+_EVEN = 8.0
+
+
+def _log_starts() -> Floats:
+    """How wealth is spread over the starts: most of it on the first; the rest thins out, and all of it sums to 1."""
+    later = np.arange(len(STARTS) - 1)
+    return np.log(np.r_[0.75, 0.25 * _EVEN / ((later + _EVEN) * (later + _EVEN + 1))])
+
+
+LOG_STARTS: Floats = _log_starts()
+
+
+_COLUMNS = ("score", "scale", "lowest", "highest", "group", "weight", "writer", "row", "shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,108 +67,183 @@ class Scores:
     score: Floats
     """(Z - e)(Y - m): what was drawn less its mean, times the outcome less its guess."""
     scale: Floats
-    """e (1 - e): what the score's mean is of the effect."""
+    """e (1 - e): what the score's mean is of the effect; less where the row counts for less."""
     lowest: Floats
     """The least that the score could have been, known before the draw."""
     highest: Floats
     """The most that it could have been."""
     group: Ints
-    """Whose effect it tells about: the lesson, or 0 for memory as a whole."""
+    """Whose effect it tells about: a position in `Episodes.units`."""
     groups: int
+    weight: Floats = field(default_factory=lambda: np.empty(0))
+    """What the row counts: `scale` is this times e (1 - e)."""
     writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Who told the outcome; empty: one writer told all."""
+    row: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """The recall in `Episodes`, ascending."""
+    shown: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
 
     def __len__(self) -> int:
         return len(self.score)
 
+    def where(self, own: Flags, /) -> Scores:
+        """Some of them."""
+        kept: dict[str, Any] = {name: told[own] for name in _COLUMNS if len(told := getattr(self, name)) == len(self)}
+        return replace(self, **kept)
+
+    def of(self, group: int, /) -> Scores:
+        """Those of one group, which is the only one then."""
+        own = self.where(self.group == group)
+        return replace(own, group=np.zeros(len(own), np.int64), groups=1)
+
+    def rank(self) -> Ints:
+        """By score: how many there are of its group before it."""
+        group = self.group.astype(np.uint16) if self.groups <= 2**16 else self.group  # short integers sort by radix
+        order, counts = np.argsort(group, kind="stable"), np.bincount(self.group, minlength=self.groups)
+        rank = np.empty(len(self), np.int64)
+        rank[order] = np.arange(len(self)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return rank
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What was won in each cell: by a group, between two starts, on the outcomes that one writer told."""
+
+    group: Ints
+    start: Ints
+    """From which of `STARTS` on its scores are."""
+    writer: Ints
+    up: Floats
+    """(cells, stakes): the log of what was won at an effect of zero, betting that effects are above it."""
+    down: Floats
+    """(cells, stakes): the same, betting that they are below."""
+    scale: Floats
+    safe: tuple[Flags, Flags]
+    """(groups, stakes): upwards and downwards, the stakes that could not have lost all."""
+
+    @property
+    def groups(self) -> int:
+        """How many there are, with a cell or without."""
+        return len(self.safe[0])
+
+    def where(self, own: Flags, /) -> Tally:
+        """Some of the cells."""
+        kept = {name: getattr(self, name)[own] for name in ("group", "start", "writer", "up", "down", "scale")}
+        return replace(self, **kept)
+
+    def since(self, start: Ints, /) -> Tally:
+        """The cells of each group from its start on."""
+        return self.where(self.start >= start[self.group])
+
 
 @dataclass(frozen=True, slots=True)
 class Wealth:
-    """What was won on each group (or on one group up to several moments): n rows, one column per stake."""
+    """The log of prior times wealth, n rows of one column per stake: betting on effects above zero, or below."""
 
     up: Floats
-    """(n, stakes): the log of prior times wealth at an effect of zero, betting that effects are above it."""
     down: Floats
-    """(n, stakes): the same, betting that they are below."""
     scale: Floats
     """(n,): the sum of v."""
 
 
-def wealth(scores: Scores, /) -> Wealth:
-    """What was won on each group over all of time."""
-    if scores.groups <= _BLOCK:
-        return _won(*_tallied(scores, scores.group, scores.groups))
-    blocks = [wealth(_block(scores, start)) for start in range(0, scores.groups, _BLOCK)]
-    up, down = (np.concatenate([getattr(b, side) for b in blocks]) for side in ("up", "down"))
-    return Wealth(up, down, np.concatenate([b.scale for b in blocks]))
+def tally(scores: Scores, /, *, by_writer: bool = False) -> Tally:
+    """One look at all scores, from which everything else follows."""
+    writer = scores.writer if by_writer and len(scores.writer) else np.zeros(len(scores), np.int64)
+    many = int(writer.max(initial=0)) + 1
+    start = np.searchsorted(STARTS, scores.rank(), side="right") - 1
+    cells, at = np.unique((scores.group * len(STARTS) + start) * many + writer, return_inverse=True)
+    shares, scale = _histograms(scores, at, len(cells))
+    lowest, highest = np.zeros(scores.groups), np.zeros(scores.groups)
+    np.minimum.at(lowest, scores.group, scores.lowest)
+    np.maximum.at(highest, scores.group, scores.highest)
+    up, down = _won(shares)
+    group, start = np.divmod(cells // many, len(STARTS))
+    return Tally(group, start, cells % many, up, down, scale, (_safe(lowest), _safe(-highest)))
 
 
-def _block(scores: Scores, start: int) -> Scores:
-    """The scores of the groups from `start` on that are tallied together: histograms of all would fill the memory."""
-    own = (scores.group >= start) & (scores.group < start + _BLOCK)
-    return Scores(
-        scores.score[own],
-        scores.scale[own],
-        scores.lowest[own],
-        scores.highest[own],
-        scores.group[own] - start,
-        min(_BLOCK, scores.groups - start),
-    )
-
-
-def surviving(scores: Scores, /, *, leave_out: int) -> Wealth:
-    """What is still won on each group when the `leave_out` writers who won most on it are left out, at every stake.
+def wealth(told: Tally, /, *, leave_out: int = 0) -> Wealth:
+    """What was won on each group; without the `leave_out` writers who won most on it, at every stake.
 
     At a fixed stake the log of wealth is a sum over scores, and so a sum over writers. If at most `leave_out` writers
     lie, the others won this much or more, whatever the liars told, how often, and what they kept to themselves. So it
     is below an e-process of honest draws.
     """
-    won = wealth(scores)
-    if not leave_out or not len(scores):
-        return won
-    writers = int(scores.writer.max()) + 1
-    pairs, at = np.unique(scores.group * writers + scores.writer, return_inverse=True)
-    each, group = wealth(replace(scores, group=at, groups=len(pairs))), pairs // writers
-    up, down = (
-        getattr(won, side) - _largest(getattr(each, side) - LOG_PRIOR, group, scores.groups, leave_out)
-        for side in ("up", "down")
-    )
-    return Wealth(up, down, won.scale)
+    sides = list[Floats]()
+    for won, safe in zip((told.up, told.down), told.safe, strict=True):
+        total = _summed(won, told.group, told.groups)
+        if leave_out:
+            total = total - _largest(won, told, leave_out)
+        sides.append(np.where(safe, total + LOG_PRIOR, -np.inf))
+    up, down = sides
+    return Wealth(up, down, np.zeros(told.groups) + np.bincount(told.group, told.scale, told.groups))
 
 
-def _largest(gains: Floats, group: Ints, groups: int, most: int) -> Floats:
-    """(groups, stakes): the sum of the `most` largest gains of each group; losses count nothing. `group` ascends."""
-    found: Floats = np.zeros((groups, len(STAKES)))
+def restarted(told: Tally, /, *, leave_out: int = 0) -> tuple[Floats, Ints]:
+    """By group: the log of the evidence that it harms from some start on, and which of `STARTS` says most of it.
+
+    A sum over starts with weights that sum to 1 is an e-process for "it harms from no start on" (an e-detector: Shin,
+    Ramdas and Rinaldo 2024). Starts are counted in draws of the group, so they are fixed before its outcomes.
+    """
+    logs = log_total(wealth(told, leave_out=leave_out).down) + LOG_STARTS[0]
+    best, start = logs.copy(), np.zeros(told.groups, np.int64)
+    for number in range(1, int(told.start.max(initial=0)) + 1):
+        later = told.where(told.start >= number)
+        present, group = np.unique(later.group, return_inverse=True)
+        up, down = told.safe
+        own = replace(later, group=group, safe=(up[present], down[present]))
+        log = log_total(wealth(own, leave_out=leave_out).down) + LOG_STARTS[number]
+        logs[present] = np.logaddexp(logs[present], log)
+        start[present] = np.where(log > best[present], number, start[present])
+        best[present] = np.maximum(best[present], log)
+    return logs, start
+
+
+def _summed(values: Floats, group: Ints, groups: int) -> Floats:
+    """(groups, stakes): rows added up by group; `group` ascends."""
+    found: Floats = np.zeros((groups, values.shape[1]))
+    present, first = np.unique(group, return_index=True)
+    if len(present):
+        found[present] = np.add.reduceat(values, first)
+    return found
+
+
+def _largest(won: Floats, told: Tally, most: int) -> Floats:
+    """(groups, stakes): the sum of what the `most` writers won who won most of each group; losses count nothing."""
+    many = int(told.writer.max(initial=0)) + 1
+    pairs, at = np.unique(told.group * many + told.writer, return_inverse=True)
+    order = np.argsort(at, kind="stable")
+    gains, group = _summed(won[order], at[order], len(pairs)), pairs // many
+    found: Floats = np.zeros((told.groups, len(STAKES)))
     rank = np.arange(len(group)) - np.searchsorted(group, group)
     for stake, gain in enumerate(np.maximum(gains, 0.0).T):
         best = np.lexsort((-gain, group))[rank < most]
-        found[:, stake] = np.bincount(group[best], gain[best], groups)
+        found[:, stake] = np.bincount(group[best], gain[best], told.groups)
     return found
 
 
 def running(scores: Scores, at: Ints, /) -> Wealth:
     """What was won over the first `at` scores, for each of `at`, which ascends; there is one group."""
     first = np.searchsorted(at, np.arange(len(scores)), side="right")
-    shares, scale, lowest, highest = _tallied(scores, first, len(at) + 1)
-    return _won(
-        np.cumsum(shares[:-1], axis=0),
-        np.cumsum(scale[:-1]),
-        np.minimum.accumulate(lowest[:-1]),
-        np.maximum.accumulate(highest[:-1]),
-    )
+    shares, scale = _histograms(scores, first, len(at) + 1)
+    lowest, highest = np.zeros(len(at) + 1), np.zeros(len(at) + 1)
+    np.minimum.at(lowest, first, scores.lowest)
+    np.maximum.at(highest, first, scores.highest)
+    up, down = _won(np.cumsum(shares[:-1], axis=0))
+    low, high = np.minimum.accumulate(lowest[:-1]), np.maximum.accumulate(highest[:-1])
+    up, down = np.where(_safe(low), up + LOG_PRIOR, -np.inf), np.where(_safe(-high), down + LOG_PRIOR, -np.inf)
+    return Wealth(up, down, np.cumsum(scale[:-1]))
 
 
-def _tallied(scores: Scores, group: Ints, groups: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Per group the histogram, the sum of scales, and between what the scores could have been."""
+def _histograms(scores: Scores, cell: Ints, cells: int) -> tuple[Floats, Floats]:
+    """Per cell the histogram of its scores, and the sum of their scales."""
     left, share = _placed(scores.score)
-    cell = group * _BINS + left
-    size = groups * _BINS
-    shares: Floats = np.zeros(size) + np.bincount(cell, 1 - share, size) + np.bincount(cell + 1, share, size)
-    scale: Floats = np.zeros(groups) + np.bincount(group, scores.scale, groups)
-    lowest, highest = np.zeros(groups), np.zeros(groups)
-    np.minimum.at(lowest, group, scores.lowest)
-    np.maximum.at(highest, group, scores.highest)
-    return shares.reshape(groups, _BINS), scale, lowest, highest
+    at, size = cell * _BINS + left, cells * _BINS
+    shares: Floats = np.zeros(size) + np.bincount(at, 1 - share, size) + np.bincount(at + 1, share, size)
+    return shares.reshape(cells, _BINS), np.zeros(cells) + np.bincount(cell, scores.scale, cells)
+
+
+def _won(shares: Floats) -> tuple[Floats, Floats]:
+    return shares @ WINS, shares @ WINS[::-1]
 
 
 def _placed(score: Floats) -> tuple[Ints, Floats]:
@@ -162,14 +252,6 @@ def _placed(score: Floats) -> tuple[Ints, Floats]:
     left = np.clip(left, 0, _BINS - 2)
     below = _GRID[left]
     return left, np.clip((score - below) / (_GRID[left + 1] - below), 0.0, 1.0)
-
-
-def _won(shares: Floats, scale: Floats, lowest: Floats, highest: Floats) -> Wealth:
-    return Wealth(
-        up=np.where(_safe(lowest), shares @ WINS + LOG_PRIOR, -np.inf),
-        down=np.where(_safe(-highest), shares @ WINS[::-1] + LOG_PRIOR, -np.inf),
-        scale=scale,
-    )
 
 
 def _safe(lowest: Floats) -> Flags:
@@ -184,13 +266,13 @@ def log_total(logs: Floats, /) -> Floats:
     return top + np.log(np.exp(logs - top[..., None]).sum(axis=-1))
 
 
-def least_effect(logs: Floats, scale: Floats, /, *, threshold: float) -> Floats:
+def least_effect(logs: Floats, scale: Floats, /, *, threshold: Floats) -> Floats:
     """(n,): the effect below which wealth reaches exp(`threshold`), approached from below; -1 where nothing is known.
 
     The log of the mixture is convex and falls in the effect, so Newton's steps from the best single stake never
     overshoot: every iterate is a valid bound.
     """
-    shift: Floats = ((logs - threshold) / STAKES).max(axis=-1)
+    shift: Floats = ((logs - threshold[:, None]) / STAKES).max(axis=-1)
     for _ in range(_ROUNDS):
         now = logs - STAKES * shift[:, None]
         total = log_total(now)

@@ -80,8 +80,8 @@ class Audits:
     def by_row(self, recall_ids: Sequence[str], /) -> tuple[Floats, Flags]:
         """(n,), (n,): the odds with which each recall was drawn by any audit, and whether it was.
 
-        The odds are `nan` where no audit says anything. An audit counts up to the first recall that it drew and that
-        waits for its label: whoever stops labelling there may know why.
+        The odds are `nan` where no audit says anything. An audit counts up to the last recall that it drew and that has
+        its label, before the first one that waits for it: whoever stops labelling there may know why.
 
         Args:
             recall_ids: in the order in which their outcomes became known.
@@ -100,6 +100,8 @@ class Audits:
         for row, id in enumerate(recall_ids):
             if id in made.drawn and id not in self._labelled:
                 if id not in self._gone:
+                    while rows and recall_ids[rows[-1]] not in made.drawn:
+                        rows.pop()
                     break
             elif id in made.pool:
                 rows.append(row)

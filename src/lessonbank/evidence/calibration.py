@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from .episodes import Episodes, Flags, Floats
@@ -11,33 +9,7 @@ from .lift import JudgeReport
 
 _BINS = 10
 _FEW = 10
-"""Labels of each kind below which nothing is said of how often a judge errs."""
-WEAKEST = 0.1
-"""A judge whose labels may move less than this when outcomes do says nothing."""
-ASSUMED = 0.5
-"""What is assumed where no truth was ever told: that sensitivity and specificity add up to at least 1.5, as for a
-judge that is right three times in four. The agreement of common judges is .7 to .9 (AgentRewardBench, 2504.08942)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """How often judges err, as it was measured."""
-
-    false_success: float
-    """The share of failures that are called a success."""
-    sensitivity: float
-    variance: float
-    """Of `power`."""
-
-    @property
-    def power(self) -> float:
-        """By how much a judge's labels move when outcomes do (Youden's J): 1 for the truth, 0 for a coin."""
-        return self.sensitivity - self.false_success
-
-    @property
-    def worthless(self) -> bool:
-        """Whether labels may say next to nothing of the truth, as far as that was measured."""
-        return self.power - 2 * float(np.sqrt(self.variance)) < WEAKEST
+"""Opinions beside the truth below which no threshold is named."""
 
 
 def calibrations(episodes: Episodes, /, *, wanted: float = 0.9) -> tuple[JudgeReport, ...]:
@@ -52,50 +24,6 @@ def calibrations(episodes: Episodes, /, *, wanted: float = 0.9) -> tuple[JudgeRe
 def checked(episodes: Episodes, /) -> Flags:
     """The rows of which both the truth and a judge's opinion are known."""
     return episodes.true & episodes.known & ~np.isnan(episodes.judged)
-
-
-def errors_of(episodes: Episodes, rows: Flags, /) -> Errors | None:
-    """How often the judges of `rows` err; `None` where too little truth is known to say."""
-    both = rows & checked(episodes)
-    truth, said = episodes.outcome[both] > 0.5, episodes.judged[both]
-    good, bad = int(truth.sum()), int((~truth).sum())
-    if min(good, bad) < _FEW:
-        return None
-    sensitivity = (float(said[truth].sum()) + 0.5) / (good + 1)
-    false_success = (float(said[~truth].sum()) + 0.5) / (bad + 1)
-    variance = sensitivity * (1 - sensitivity) / good + false_success * (1 - false_success) / bad
-    return Errors(false_success, sensitivity, variance)
-
-
-def believable(episodes: Episodes, /) -> Episodes:
-    """`episodes` without the opinions of judges whose labels are measured to say next to nothing of the truth."""
-    weak = [judge for judge, errors in by_judge(episodes).items() if errors is not None and errors.worthless]
-    if not weak:
-        return episodes
-    silent = np.isin(episodes.judge, weak) & ~episodes.true
-    return replace(episodes, outcome=np.where(silent, np.nan, episodes.outcome))
-
-
-def label_power(episodes: Episodes, /) -> float:
-    """By how much outcomes, as they are labelled, move when the truth does: each judge as it was measured, or assumed.
-
-    The truth counts 1. For a judge that errs alike with memory and without.
-    """
-    known = episodes.known
-    judged = known & ~episodes.true
-    if not judged.any():
-        return 1.0
-    moved = float((known & episodes.true).sum())
-    for judge, errors in by_judge(episodes).items():
-        power = ASSUMED if errors is None else min(max(errors.power, WEAKEST), 1.0)
-        moved += power * float((judged & (episodes.judge == judge)).sum())
-    return moved / float(known.sum())
-
-
-def by_judge(episodes: Episodes, /) -> dict[int, Errors | None]:
-    """The errors of each judge by whose word alone an outcome stands; `None` where they were not measured."""
-    asked = np.unique(episodes.judge[episodes.known & ~episodes.true])
-    return {int(judge): errors_of(episodes, episodes.judge == judge) for judge in asked}
 
 
 def _calibration(name: str, episodes: Episodes, asked: Flags, *, wanted: float) -> JudgeReport:

@@ -5,40 +5,40 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from lessonbank.guard.identity import one_of_many
 from lessonbank.types import Recall, Settlement
-from lessonbank.types.timeline import reached
 
 from .audits import Audits
 from .doubts import superseded
-from .episodes import Episodes, Flags, Floats, Ints, Pairs
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
+from .units import WHOLE, entries
 
 _NAN: Final = float("nan")
-_NEVER: Final = 1 << 62
 _OUTCOMES: Final = {"success": 1.0, "failure": 0.0}
-_UNTOLD: Final = -1
 _UNCOUNTED: Final = -2
 FREE: Final = 20
 TWICE: Final = 2
 """Of one writer so many outcomes count in a day, or twice as many as the others told in one of their days, on average.
 The bank's own process counts always while it is alone."""
-
-
-def doubles() -> array[float]:
-    """An empty column of numbers."""
-    return array("d")
-
-
-def wholes() -> array[int]:
-    """An empty column of whole numbers."""
-    return array("q")
+_ANOTHER: Final = 20
+"""So many recalls in a row by another model are a change of model; fewer are a visit."""
+_NOTHING: Final = dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN)
+_UNTOLD: Final = _NOTHING | {
+    "first": math.inf,
+    "true": 0.0,
+    "broke": 0.0,
+    "judge": -1,
+    "agent": -1,
+    "writer": -1,
+}
+"""What a row says before its outcome is known, by column."""
 
 
 @dataclass(slots=True)
@@ -54,6 +54,9 @@ class Numbers:
         if number == len(self.names):
             self.names.append(name)
         return number
+
+    def __contains__(self, name: str, /) -> bool:
+        return name in self._known
 
 
 def template_of(task: str, /) -> str:
@@ -96,48 +99,47 @@ class Shares:
         return max(FREE, TWICE * others / days)
 
 
+def _doubles(size: int = 4) -> tuple[array[float], ...]:
+    return tuple(array("d") for _ in range(size))
+
+
 @dataclass(slots=True)
 class Columns:
     """What is known so far of the recalls of one scope that had something to show."""
 
-    lessons: Numbers = field(default_factory=Numbers)
+    units: Numbers = field(default_factory=Numbers)
+    """Memory as a whole, groups and lessons."""
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
     audits: Audits = field(default_factory=Audits)
+    imported: set[str] = field(default_factory=set[str])
+    """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
+    _agents: Numbers = field(default_factory=Numbers)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
-    imported: set[str] = field(default_factory=set[str])
-    """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
-    _numbers: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
-    _first: array[int] = field(default_factory=wholes)
-    """The change by which each row's outcome became known first."""
-    _cluster: array[int] = field(default_factory=wholes)
-    _task: array[int] = field(default_factory=wholes)
-    """By row: a number that equal tasks share."""
     _astray: set[str] = field(default_factory=set[str])
     """Ids of receipts that a run of another task settled."""
-    _judge: array[int] = field(default_factory=wholes)
-    _writer: array[int] = field(default_factory=wholes)
-    """Who told each row's outcome: -1 while it is unknown, -2 where it does not count."""
-    _pair_row: array[int] = field(default_factory=wholes)
-    _pair_lesson: array[int] = field(default_factory=wholes)
-    _pair_withheld: array[int] = field(default_factory=wholes)
-    _pair_odds: array[float] = field(default_factory=doubles)
-    _pair_cited: array[int] = field(default_factory=wholes)
-    _pairs_from: array[int] = field(default_factory=wholes)
-
-    _NAMES: Final = (
-        "outcome", "true", "judged", "confidence", "control", "odds", "steps", "tokens", "cost", "seconds", "at",
-    )  # fmt: skip
+    _level: list[int] = field(default_factory=list[int])
+    _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    _task: list[int] = field(default_factory=list[int])
+    """By row: a number that equal tasks share."""
+    _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
+    """By name of a column: one number per row. `first` is the change by which the outcome became known first."""
+    _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
+    """Row, unit, shown, chance: see `units.entries`."""
+    _placed: tuple[array[float], ...] = field(default_factory=_doubles)
+    """Row, lesson, shown, cited."""
+    _placed_from: list[int] = field(default_factory=list[int])
 
     def __post_init__(self) -> None:
         """Empty columns."""
-        self._numbers = {name: doubles() for name in self._NAMES}
+        self._told = {name: array("d") for name in (*_UNTOLD, "control", "at", "cluster")}
+        self._unit(WHOLE, WHOLE_LEVEL)
 
     def __len__(self) -> int:
-        return len(self._cluster)
+        return len(self._placed_from)
 
     def knows(self, recall_id: str, /) -> bool:
         """Whether a receipt was taken in, had nothing to show, or was imported."""
@@ -147,30 +149,37 @@ class Columns:
         """Take in a receipt that was made here, if it had anything to show. A known one is passed over."""
         if recall.imported:
             self.imported.add(recall.id)
-            return
-        placed = [c for c in recall.candidates if c.placed]
-        if not placed:
+        elif not any(c.placed for c in recall.candidates):
             self._bare.add(recall.id)
-        if not placed or recall.id in self._rows:
-            return
+        elif recall.id not in self._rows:
+            self._take(recall)
+
+    def _take(self, recall: Recall) -> None:
         row = self._rows[recall.id] = len(self)
-        odds = _probability(recall.control_probability)
-        told = {"control": float(recall.control), "odds": odds, "true": 0.0}
-        told["at"] = recall.created_at.timestamp()
-        for name, column in self._numbers.items():
-            column.append(told.get(name, _NAN))
-        self._first.append(_NEVER)
+        cluster = self._clusters.of(template_of(recall.task))
+        told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
+        for name, value in (_UNTOLD | told).items():
+            self._told[name].append(value)
         self._task.append(hash(recall.task))
-        self._judge.append(-1)
-        self._writer.append(_UNTOLD)
-        self._cluster.append(self._clusters.of(template_of(recall.task)))
-        self._pairs_from.append(len(self._pair_row))
-        for candidate in placed:
-            self._pair_row.append(row)
-            self._pair_lesson.append(self.lessons.of(candidate.lesson_id))
-            self._pair_withheld.append(int(candidate.withheld))
-            self._pair_odds.append(_probability(candidate.probability))
-            self._pair_cited.append(0)
+        self._placed_from.append(len(self._placed[0]))
+        for candidate in recall.candidates:
+            if candidate.placed:
+                lesson = self._unit(candidate.lesson_id, LESSON_LEVEL)
+                self._parents[lesson] = tuple(self._unit(group, GROUP_LEVEL) for group in candidate.groups)
+                _append(self._placed, row, lesson, candidate.shown, 0)
+        for entry in entries(recall):
+            _append(self._drawn, row, self.units.of(entry.unit), entry.shown, entry.chance)
+
+    def _unit(self, name: str, level: int) -> int:
+        number = self.units.of(name)
+        if number == len(self._level):
+            self._level.append(level)
+        return number
+
+    def groups_of(self, lesson_ids: Iterable[str], /) -> set[str]:
+        """The groups that lessons were in when they were recalled last."""
+        lessons = [self.units.of(id) for id in lesson_ids if id in self.units]
+        return {self.units.names[group] for lesson in lessons for group in self._parents.get(lesson, ())}
 
     def settle(self, settlement: Settlement, sequence: int, /, *, at: datetime | None = None) -> None:
         """Take in what became of a recall. A later settlement goes before an earlier one; what a judge said stays.
@@ -184,125 +193,132 @@ class Columns:
         if settlement.another_task:
             self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
-        told = _told(settlement, outcome)
-        if opinion and self._numbers["true"][row] and not math.isnan(self._numbers["outcome"][row]):
+        told = _said(settlement, outcome)
+        if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
             told = {name: told[name] for name in ("judged", "confidence") if name in told}  # the truth stays
-        for name, value in told.items():
-            self._numbers[name][row] = value
         if not math.isnan(outcome):
-            self._first[row] = min(self._first[row], sequence)
+            told["first"] = min(self._told["first"][row], sequence)
             if "outcome" in told:
                 self._tell(row, settlement, at)
-        if opinion and not math.isnan(outcome):
-            self._judge[row] = self.judges.of(settlement.judge or "judge")
+            if opinion:
+                told["judge"] = self.judges.of(settlement.judge or "judge")
         if settlement.template is not None:
-            self._cluster[row] = self._clusters.of(f"template {settlement.template}")
+            told["cluster"] = self._clusters.of(f"template {settlement.template}")
+        if settlement.agent:
+            told["agent"] = self._agents.of(settlement.agent)
+        for name, value in told.items():
+            self._told[name][row] = value
         self._cite(row, settlement.cited)
 
     def forget(self, before: datetime, /) -> None:
         """The runs of recalls that are older were erased; their outcomes still count."""
-        at = self._numbers["at"]
+        at = self._told["at"]
         self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
         writer = self.writers.of(settlement.identity)
-        if self._writer[row] != writer:
+        if self._told["writer"][row] != writer:
             counts = self.shares.takes(settlement.identity, (at or settlement.at).date())
-            self._writer[row] = writer if counts else _UNCOUNTED
+            self._told["writer"][row] = writer if counts else _UNCOUNTED
 
     def _cite(self, row: int, cited: Sequence[str]) -> None:
-        named = {self.lessons.of(id) for id in cited}
-        place = self._pairs_from[row]
-        while place < len(self._pair_row) and self._pair_row[place] == row:
-            self._pair_cited[place] = int(self._pair_lesson[place] in named)
+        rows, lessons, _, named = self._placed
+        wanted = {self.units.of(id) for id in cited if id in self.units}
+        place = self._placed_from[row]
+        while place < len(rows) and rows[place] == row:
+            named[place] = lessons[place] in wanted
             place += 1
 
-    def episodes(
-        self,
-        successors: Mapping[str, Sequence[str]] | None = None,
-        /,
-        *,
-        since: Mapping[str, datetime] | None = None,
-    ) -> Episodes:
-        """The columns as they are now, in the order in which outcomes became known.
+    def episodes(self, *, since: Mapping[str, datetime] | None = None) -> Episodes:
+        """The columns as they are now, in the order in which outcomes became known. Copies: nothing changes them later.
 
-        What was shown of a merged lesson's sources counts for it: `successors` maps lesson ids to those that stand for
-        them. `since` maps edited lessons to the time of their last edit: what was shown before is not theirs. Copies:
-        nothing that is added later changes them.
+        `since` maps units to the time their evidence starts, such as the last edit of a lesson. All of it starts again
+        when the agent changes to another model.
         """
-        unknown = np.isnan(np.array(self._numbers["outcome"], dtype=float))
-        first = np.where(unknown, _NEVER, _wholes(self._first))
-        writer = _wholes(self._writer)
-        order = np.argsort(first, kind="stable")
-        order = order[writer[order] != _UNCOUNTED]
-        place = np.full(len(writer), -1)
+        told = {name: np.array(column) for name, column in self._told.items()}
+        order = np.argsort(np.where(np.isnan(told["outcome"]), math.inf, told["first"]), kind="stable")
+        order = order[told["writer"][order] != _UNCOUNTED]
+        place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
-        ids = np.array(list(self._rows), dtype=object)
-        audit_odds, audited = self.audits.by_row(ids[order].tolist())
-        number: Callable[[str], Floats] = lambda name: np.array(self._numbers[name], dtype=float)[order]  # noqa: E731
+        ids = list(self._rows)
+        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
+        again = superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
+        told = {name: column[order] for name, column in told.items()}
+        whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
+        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control")}
+        del told["first"]
+        at, agent = told["at"], whole.pop("agent")[~np.isnan(told["outcome"])]
+        begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
+        (row, unit, shown, chance), placed = (_in_order(columns, place) for columns in (self._drawn, self._placed))
+        counted = (row < len(agent), at[row] > begun[unit])
+        turn = self._turns(unit, *counted)
+        begun = np.maximum(begun, _another_model(agent, at))
+        kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
+        columns: dict[str, Any] = told | whole | flags
+        ids = list(self._rows)
         return Episodes(
-            outcome=number("outcome"),
-            true=number("true") > 0.5,
-            judged=number("judged"),
-            confidence=number("confidence"),
-            judge=_wholes(self._judge)[order],
-            control=number("control") > 0.5,
-            control_probability=number("odds"),
-            cluster=_wholes(self._cluster)[order],
-            steps=number("steps"),
-            tokens=number("tokens"),
-            cost=number("cost"),
-            seconds=number("seconds"),
-            pairs=self._pairs(place, self._standing_for(successors or {}), since or {}),
-            lessons=tuple(self.lessons.names),
+            **columns,
+            draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
+            placed=Placed(placed[0][found], placed[1][found], placed[2][found] > 0, placed[3][found] > 0),
+            units=tuple(self.units.names),
+            level=np.array(self._level),
+            turn=turn,
+            parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
+            recall_ids=tuple(ids[int(row)] for row in order),
             judges=tuple(self.judges.names),
-            at=number("at"),
-            writer=writer[order],
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
-            superseded=superseded(_wholes(self._task), np.array(self._numbers["at"], dtype=float), ~unknown),
+            superseded=again,
             another_task=len(self._astray),
             audit_odds=audit_odds,
             audited=audited,
         )
 
-    def _standing_for(self, successors: Mapping[str, Sequence[str]]) -> Ints:
-        """By lesson: the number of the lesson that stands for it now."""
-        heirs_of = {id: reached(successors, id) for id in list(self.lessons.names) if id in successors}
-        last = {id: heirs[-1] for id, heirs in heirs_of.items() if heirs}
-        heirs = {id: self.lessons.of(heir) for id, heir in last.items()}
-        return np.array([heirs.get(id, number) for number, id in enumerate(self.lessons.names)], dtype=np.int64)
+    def _turns(self, unit: Ints, known: Flags, present: Flags) -> Ints:
+        """By unit: the place of its arrival, which is its first draw with an outcome, among those of its level.
 
-    def _pairs(self, place: Ints, heir: Ints, since: Mapping[str, datetime]) -> Pairs:
-        row, lesson = place[_wholes(self._pair_row)], heir[_wholes(self._pair_lesson)]
-        key = row * max(len(heir), 1) + lesson
-        _, at = np.unique(key, return_index=True)
-        at = at[row[at] >= 0]
-        if since:
-            at = at[self._in_present_words(heir, since)[at]]
-        return Pairs(
-            row=row[at],
-            lesson=lesson[at],
-            withheld=_wholes(self._pair_withheld)[at] > 0,
-            probability=np.array(self._pair_odds, dtype=float)[at],
-            cited=_wholes(self._pair_cited)[at] > 0,
-        )
-
-    def _in_present_words(self, heir: Ints, since: Mapping[str, datetime]) -> Flags:
-        """By pair: whether the recall came after the last edit of its lesson, and of the one that stands for it."""
-        edited = np.array([since[id].timestamp() if id in since else -np.inf for id in self.lessons.names], dtype=float)
-        lesson, made = _wholes(self._pair_lesson), np.array(self._numbers["at"], dtype=float)[_wholes(self._pair_row)]
-        return (made > edited[lesson]) & (made > edited[heir[lesson]])
+        A place is taken for good. A unit whose evidence started again has taken two.
+        """
+        level = np.array(self._level)
+        turn = np.zeros(len(level), np.int64)
+        earlier, now = (_firsts(unit, known & side, len(level)) for side in (~present, present))
+        for one in (GROUP_LEVEL, LESSON_LEVEL):
+            own = np.flatnonzero(level == one)
+            arrivals = np.sort(np.concatenate([earlier[own], now[own]]))
+            turn[own] = np.searchsorted(arrivals, now[own])
+        return turn
 
 
-def _probability(told: float) -> float:
-    """What a receipt says; for what is no probability, 0: nothing can be learned from such a draw."""
-    return told if 0.0 <= told <= 1.0 else 0.0
+def _another_model(agent: Ints, at: Floats) -> float:
+    """The time of the last recall before the agent's present model; -inf where there was only one."""
+    named = np.flatnonzero(agent >= 0)
+    others = named[agent[named] != agent[named[-1]]] if len(named) else named
+    if not len(others) or (named > others[-1]).sum() < _ANOTHER:
+        return -math.inf
+    return float(at[: others[-1] + 1].max())
 
 
-def _wholes(column: array[int]) -> Ints:
-    return np.array(column, dtype=np.int64)
+def _append(columns: tuple[array[float], ...], *values: float) -> None:
+    for column, value in zip(columns, values, strict=True):
+        column.append(value)
+
+
+def _in_order(columns: tuple[array[float], ...], place: Ints) -> tuple[Ints, Ints, Floats, Floats]:
+    """The columns with rows numbered as in `place`, in that order; rows that have no place are left out."""
+    row, unit, shown, last = (np.array(column) for column in columns)
+    row = place[row.astype(np.int64)]
+    kept = np.flatnonzero(row >= 0)
+    kept = kept[np.argsort(row[kept], kind="stable")]
+    return row[kept], unit[kept].astype(np.int64), shown[kept], last[kept]
+
+
+def _firsts(unit: Ints, counted: Flags, units: int) -> Ints:
+    """By unit: the position of its first draw that counts; beyond all for a unit without one."""
+    found = np.full(units, len(unit))
+    at = np.flatnonzero(counted)[::-1]
+    found[unit[at]] = at
+    return found
 
 
 def _outcome(settlement: Settlement) -> float:
@@ -318,13 +334,14 @@ def _runs(settlement: Settlement) -> int:
     return max(settlement.runs, len(settlement.trajectory_ids), 1)
 
 
-def _told(settlement: Settlement, outcome: float) -> dict[str, float]:
+def _said(settlement: Settlement, outcome: float) -> dict[str, float]:
     """What a settlement says, by column."""
     usage, runs = settlement.usage, _runs(settlement)
     tokens = usage.input_tokens + usage.output_tokens
     told = {
         "outcome": outcome,
         "true": float(settlement.source != "judge"),
+        "broke": float(settlement.source == "framework_error"),
         "steps": settlement.steps / runs,
         "tokens": tokens / runs if tokens else _NAN,
         "cost": _NAN if usage.cost is None else usage.cost / runs,

@@ -12,22 +12,36 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Flags = NDArray[np.bool_]
 
+WHOLE_LEVEL, GROUP_LEVEL, LESSON_LEVEL = 0, 1, 2
+
+
+def _whole_numbers() -> Ints:
+    return np.empty(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Which lesson had a place in which recall, and what was drawn for it. One row per pair, ordered by `row`.
-
-    A lesson that was found and had no place (it repeated another, or did not fit) is not here: nothing was drawn.
-    """
+class Draws:
+    """What each recall tells of each unit that could be withheld in it (see `units.entries`). Ordered by `row`."""
 
     row: Ints
     """The row of the recall in `Episodes`."""
-    lesson: Ints
-    """The lesson, as a position in `Episodes.lessons`."""
-    withheld: Flags
-    """What the lesson's own draw said. In a control recall nothing was shown whatever it said."""
-    probability: Floats
-    """The probability of withholding it, fixed before the draw. Zero: nothing was drawn."""
+    unit: Ints
+    """Memory as a whole, a group or a lesson, as a position in `Episodes.units`."""
+    shown: Flags
+    chance: Floats
+    """The probability of being shown, fixed before the draw; between 0 and 1."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Which lesson had a place in which recall, drawn or not. Ordered by `row`."""
+
+    row: Ints
+    unit: Ints
+    shown: Flags
     cited: Flags
     """Whether the agent named it among what it used: adherence, which is not effect."""
 
@@ -54,8 +68,6 @@ class Episodes:
     """Which judge, as a position in `judges`; -1 where none was asked."""
     control: Flags
     """Whether the whole recall was withheld."""
-    control_probability: Floats
-    """The probability of that, fixed before the draw."""
     cluster: Ints
     """Tasks that are not independent of one another share a number: those of one template, or equal tasks."""
     steps: Floats
@@ -63,12 +75,24 @@ class Episodes:
     cost: Floats
     """US dollars."""
     seconds: Floats
-    pairs: Pairs
-    lessons: tuple[str, ...] = ()
+    draws: Draws
+    placed: Placed
+    units: tuple[str, ...] = ("*",)
+    """Memory as a whole first; groups and lessons as they came."""
+    level: Ints = field(default_factory=_whole_numbers)
+    """By unit: 0 the whole, 1 a group, 2 a lesson."""
+    turn: Ints = field(default_factory=_whole_numbers)
+    """By unit: how many of its level came before it. A unit whose evidence starts again comes again."""
+    parents: tuple[tuple[int, ...], ...] = ()
+    """By unit: the groups of a lesson when it was recalled last, the widest first."""
+    broke: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """By row: whether the framework saw it fail: the truth, which nobody chose to tell. Empty: none."""
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
-    writer: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    recall_ids: tuple[str, ...] = ()
+    """By row; empty where nobody asks."""
+    writer: Ints = field(default_factory=_whole_numbers)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
     writers: tuple[str, ...] = ()
     uncounted: int = 0

@@ -1,281 +1,193 @@
-"""What showing a lesson changes, and what memory as a whole changes: randomised differences with honest intervals."""
+"""What showing a unit changes: unbiased under known odds, with an interval for one look; and what to expect of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 
 import numpy as np
 
-from ._regression import FEW_CLUSTERS, Draws, Fit, Setting, fit, half_width, numbered, precision, summed, t_quantile
-from .calibration import ASSUMED, Errors, believable, by_judge, checked
-from .episodes import Episodes, Flags, Floats, Ints
+from ._bets import Scores
+from ._predictions import guesses
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Floats, Ints
 
 ENOUGH = 5
 """Showings, and withholdings, with an outcome below which there is no estimate."""
-_RECTIFIED = 50
-"""Truths beside a judge's opinions from which on the judge's errors are measured in each arm, not once for all."""
-_PASSED_OVER = 0.05
-"""The share of opinions by judges whose errors are not known that may be left out."""
+_FEW_CLUSTERS = 10
+"""With fewer templates than this, each recall counts alone."""
 _LEAST = 0.4
 """The spread of one outcome, for `sober`: that of a rate of success of 20 % or 80 %."""
+_RECENT = 100
+"""So many draws of a unit tell with which odds it is drawn at present."""
+_POWER = 0.8
+"""What e-values need besides their threshold to be there in 80 % rather than in half of all cases (by simulation)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """By group (a lesson each, or one group for memory as a whole): the change by showing, in the unit of the outcome.
-
-    `nan` and an infinite interval where there is not enough to say.
-    """
+    """By unit: the change by showing, in what the outcome is counted in. `nan` and endless: too little to say."""
 
     estimate: Floats
     low: Floats
     high: Floats
+    """The interval of one look."""
     spread: Floats
     """Standard errors."""
     shown: Ints
-    """Recalls with an outcome in which it was shown, and in which it was withheld."""
+    """Draws with an outcome in which it was shown, and in which it was withheld."""
     withheld: Ints
-    freedom: Floats
-    basis: str = "truth"
-    """What the outcomes are: `truth`, `truth and judge`, `judge`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """What is to be expected of each lesson when it is one of many: drawn to their mean as its evidence is thin."""
+    """What is to be expected of each unit as one of many: drawn to its group's mean while its evidence is thin."""
 
     mean: Floats
     spread: Floats
-    between: float
-    """The standard deviation of effects between lessons."""
 
 
-def lesson_effects(episodes: Episodes, /, *, level: float = 0.95) -> Effects:
-    """What each lesson changes in the rate of success where it was found and memory was on (intention to treat)."""
-    rows = episodes.known & ~episodes.control
-    pairs = episodes.pairs
-    draws = _Entries(pairs.row, pairs.lesson, ~pairs.withheld, 1.0 - pairs.probability, len(episodes.lessons))
-    return _success(episodes, rows, draws, level=level, rectify=False)
+def effects(scores: Scores, cluster: Ints, /, *, level: float = 0.95, rate: bool = True) -> Effects:
+    """The mean of scores over e (1 - e): no bias though the odds followed the outcomes, as long as they were known.
+
+    The sum of scores over the sum of scales, which the sequences look at, would be a little less noisy where odds move.
+    It is biased then, by half a point to two: what seems to help is withheld less, and so its luck stays.
+
+    Args:
+        scores: of all units, in their order.
+        cluster: by row of `Episodes`: tasks that are not independent of one another share a number.
+        level: of the interval.
+        rate: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo).
+    """
+    group, size = scores.group, scores.groups
+    weight = np.bincount(group, scores.weight, size)
+    moved = scores.score * scores.weight / scores.scale
+    shown, withheld = (np.bincount(group[side], minlength=size) for side in (scores.shown, ~scores.shown))
+    known = np.minimum(shown, withheld) >= ENOUGH
+    value = np.divide(np.bincount(group, moved, size), weight, out=np.full(size, np.nan), where=known)
+    if rate:
+        value = np.clip(value, -1.0, 1.0)
+    left = np.where(known[group], moved - scores.weight * np.nan_to_num(value)[group], 0.0)
+    variance, freedom = _clustered(left, group, cluster[scores.row], size)
+    spread = np.sqrt(variance) / np.where(known, weight, 1.0)
+    if rate:
+        spread = np.maximum(spread, np.sqrt((shown + 2.0) ** -2 + (withheld + 2.0) ** -2))
+    half = t_quantile(0.5 + level / 2, freedom) * spread
+    half, spread = (np.where(known, told, math.inf) for told in (half, spread))
+    low, high = (np.where(known, value + side, side) for side in (-half, half))
+    return Effects(value, low, high, spread, shown, withheld)
 
 
-def overall_effect(episodes: Episodes, /, *, level: float = 0.95) -> Effects:
-    """What memory as a whole changes in the rate of success: recalls as they were against recalls withheld whole."""
-    return _success(episodes, episodes.known, _whole(episodes), level=level, rectify=True)
+def _clustered(left: Floats, group: Ints, cluster: Ints, size: int) -> tuple[Floats, Floats]:
+    """By group: the variance of the sum of what is left, and its degrees of freedom.
+
+    What is left is added up by cluster first, where there are enough clusters. A few large sums make a variance less
+    sure than their number says, so freedom follows their fourth moment.
+    """
+    many = int(cluster.max(initial=0)) + 1
+    both, at = np.unique(group * many + cluster, return_inverse=True)
+    sums: Floats = np.bincount(at, left, len(both)).astype(np.float64)
+    owner = both // many
+    clusters = np.bincount(owner, minlength=size)
+    few = clusters < _FEW_CLUSTERS
+    together, freedom = _variance(sums, owner, size)
+    apart, alone = _variance(left, group, size)
+    freedom = np.where(few, alone, np.minimum(freedom, clusters - 1.0))
+    return np.where(few, apart, together), np.maximum(freedom, 2.0)
+
+
+def _variance(values: Floats, group: Ints, size: int) -> tuple[Floats, Floats]:
+    count = np.bincount(group, minlength=size)
+    squares = values * values
+    square, fourth = np.bincount(group, squares, size), np.bincount(group, squares * squares, size)
+    freedom = np.divide(2 * square**2, fourth, out=np.ones(size), where=fourth > 0)
+    return square * count / np.maximum(count - 1, 1), freedom
 
 
 def cost_effect(episodes: Episodes, values: Floats, /, *, level: float = 0.95) -> Effects:
-    """The same for what a run took, such as its steps; `values` has one per recall, `nan` where it is not known."""
+    """What memory as a whole changes in what a run took, such as its steps; `values`: by row, `nan` for unknown."""
+    draws = episodes.draws
     rows = episodes.known & ~np.isnan(values)
-    if not rows.any():
-        return _nothing(1)
-    entries, setting, at = _within(episodes, rows, _whole(episodes))
-    made = fit(values[at], entries, setting.plain())
-    return _effects(made, entries, setting.cluster, level=level)
+    low, high = (float(values[rows].min()), float(values[rows].max())) if rows.any() else (0.0, 0.0)
+    unit = (high - low) or 1.0
+    told = (values[rows] - low) / unit
+    change = told - guesses(told, episodes.cluster[rows])
+    kept = rows[draws.row] & (draws.unit == 0)
+    row, chance = draws.row[kept], draws.chance[kept]
+    score = (draws.shown[kept] - chance) * change[(np.cumsum(rows) - 1)[row]]
+    whole = Scores(score, chance * (1 - chance), score, score, draws.unit[kept], 1, np.ones(len(row)))
+    whole = replace(whole, row=row, shown=draws.shown[kept])
+    made = effects(whole, episodes.cluster, level=level, rate=False)
+    return replace(made, **{name: getattr(made, name) * unit for name in ("estimate", "low", "high", "spread")})
 
 
-def pooled(effects: Effects, /) -> Pooled:
-    """Empirical Bayes over lessons: a normal prior with the mean and variance of all of them (Paule, Mandel 1982).
+def pooled(found: Effects, level: Ints, parents: Sequence[Sequence[int]], /) -> Pooled:
+    """Empirical Bayes: groups are drawn to the mean of groups, lessons to what is expected of their innermost group.
 
-    The mean of the prior is itself drawn to zero, so that a few lessons do not speak for those that are unknown.
+    The prior's variance is that between true effects (Paule, Mandel 1982). A mean of few is itself drawn to zero, so
+    that they do not speak for those that are unknown.
     """
-    error = sober(effects)
-    seen = np.isfinite(error) & np.isfinite(effects.estimate)
-    x, v = effects.estimate[seen], error[seen] ** 2
-    between = _between(x, v)
-    weight = 1.0 / (v + between)
-    centre = float((weight * x).sum() / (weight.sum() + 1.0 / max(between, 1e-4))) if len(x) else 0.0
-    precise = np.where(seen, 1.0 / np.where(seen, error, 1.0) ** 2, 0.0)
-    prior = 1.0 / max(between, 1e-6)
-    mean = (np.where(seen, effects.estimate, 0.0) * precise + centre * prior) / (precise + prior)
-    return Pooled(mean, np.sqrt(1.0 / (precise + prior)), float(np.sqrt(between)))
+    error = sober(found)
+    seen = np.isfinite(error) & np.isfinite(found.estimate)
+    mean, spread = np.zeros(len(level)), np.full(len(level), 0.1)
+    for own in (level < GROUP_LEVEL, level == GROUP_LEVEL, level == LESSON_LEVEL):
+        at = np.flatnonzero(own)
+        inner = np.array([_innermost(parents, int(n)) for n in at], dtype=np.int64)
+        grouped = (inner >= 0) & seen[inner]
+        x, v, use = found.estimate[at], error[at] ** 2, seen[at]
+        between = _between(x[use] - np.where(grouped, mean[inner], 0.0)[use], v[use])
+        centre = np.where(grouped, mean[inner], _centre(x[use & ~grouped], v[use & ~grouped], between))
+        precise = np.where(use, 1.0 / np.where(use, v, 1.0), 0.0)
+        mean[at] = (np.where(use, x, 0.0) * precise + centre / between) / (precise + 1.0 / between)
+        spread[at] = np.sqrt(1.0 / (precise + 1.0 / between))
+    return Pooled(mean, spread)
 
 
-def sober(effects: Effects, /) -> Floats:
+def _innermost(parents: Sequence[Sequence[int]], unit: int) -> int:
+    return parents[unit][-1] if unit < len(parents) and parents[unit] else -1
+
+
+def sober(found: Effects, /) -> Floats:
     """Standard errors that a few equal outcomes cannot make small: by chance alone five failures in a row vary by
     nothing, and whoever went by that would stop looking."""
     with np.errstate(divide="ignore"):
-        least = _LEAST * np.sqrt(1.0 / effects.shown + 1.0 / effects.withheld)
-    return np.maximum(effects.spread, least)
+        least = _LEAST * np.sqrt(1.0 / found.shown + 1.0 / found.withheld)
+    return np.maximum(found.spread, least)
 
 
-def more_needed(effects: Effects, /, *, difference: float = 0.1, level: float = 0.95, power: float = 0.8) -> Floats:
-    """About how many more recalls would show an effect of `difference` with the given power, by group.
+def more_needed(scores: Scores, log_threshold: Floats, /, *, difference: float = 0.1) -> Floats:
+    """By unit: about how many more recalls bring an e-value to its threshold with a chance of 80 %.
 
-    From the spread as it is now; for one look. Infinite where nothing is known yet.
+    For a true effect of `difference`, under the odds of the last recalls. Wealth of a bettor who has to find the stake
+    grows by x - 1.19 sqrt(x) nats, x being information: sum of scales times the square of the effect over twice the
+    noise. Infinite where nothing was drawn yet.
     """
-    reach = t_quantile(0.5 + level / 2, np.array([1e6]))[0] + t_quantile(power, np.array([1e6]))[0]
-    seen = (effects.shown + effects.withheld).astype(float)
+    size, group = scores.groups, scores.group
+    counts, scale = np.bincount(group, minlength=size), np.bincount(group, scores.scale, size)
+    recent = scores.rank() >= (counts - _RECENT)[group]
+    now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = ASSUMED if effects.basis == "judge" else 1.0
-        factor = (effects.spread / scale * reach / difference) ** 2
-        return np.where(np.isfinite(factor), np.maximum(seen * (factor - 1.0), 0.0), np.inf)
+        noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
+        reach = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+        more = (2 * noise * reach / difference**2 - scale) / now
+    return np.where(counts > 0, np.maximum(more, 0.0), np.inf)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
-    """Draws before it is known which of them count."""
-
-    row: Ints
-    group: Ints
-    shown: Flags
-    probability: Floats
-    groups: int
-
-
-def _whole(episodes: Episodes) -> _Entries:
-    rows = np.arange(len(episodes))
-    return _Entries(rows, np.zeros_like(rows), ~episodes.control, 1.0 - episodes.control_probability, 1)
-
-
-def _within(episodes: Episodes, rows: Flags, entries: _Entries) -> tuple[Draws, Setting, Ints]:
-    """The draws and what is known of `rows` alone, numbered anew; and where these rows are."""
-    at = np.flatnonzero(rows)
-    number = np.cumsum(rows) - 1
-    use = rows[entries.row] & (entries.probability > 0.0) & (entries.probability < 1.0)
-    draws = Draws(
-        number[entries.row[use]], entries.group[use], entries.shown[use], entries.probability[use], entries.groups
+def t_quantile(share: float, freedom: Floats, /) -> Floats:
+    """Quantiles of Student's t (Cornish and Fisher's expansion, right to a thousandth from three degrees on)."""
+    z = NormalDist().inv_cdf(share)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    pairs = episodes.pairs
-    found = rows[pairs.row]
-    cluster, _ = numbered(episodes.cluster[at])
-    return draws, Setting(cluster, number[pairs.row[found]], pairs.lesson[found], len(episodes.lessons)), at
+    return z + terms[0] / freedom + terms[1] / freedom**2 + terms[2] / freedom**3
 
 
-def _success(episodes: Episodes, rows: Flags, entries: _Entries, *, level: float, rectify: bool) -> Effects:
-    believed = believable(episodes)
-    silenced, rows = bool((episodes.known & ~believed.known).any()), rows & believed.known
-    if not rows.any():
-        return replace(_nothing(entries.groups), basis="truth and judge" if silenced else "truth")
-    judged = rows & ~episodes.true
-    if not judged.any():
-        return _of(believed, rows, entries, believed.outcome, level=level)
-    errors = by_judge(believed)
-    unmeasured = [judge for judge, measured in errors.items() if measured is None]
-    if np.isin(believed.judge[judged], unmeasured).mean() > _PASSED_OVER:
-        return _widened(_of(believed, rows, entries, believed.outcome, level=level))
-    if rectify and len(errors) == 1 and int((rows & checked(believed)).sum()) >= _RECTIFIED:
-        return _rectified(believed, rows, entries, level=level)
-    return _unbiased(believed, rows, entries, {j: e for j, e in errors.items() if e is not None}, level=level)
-
-
-def _of(episodes: Episodes, rows: Flags, entries: _Entries, outcome: Floats, *, level: float) -> Effects:
-    draws, setting, at = _within(episodes, rows, entries)
-    made = fit(outcome[at], draws, setting)
-    return _effects(made, draws, setting.cluster, level=level, rate=True)
-
-
-def _unbiased(
-    episodes: Episodes, rows: Flags, entries: _Entries, errors: Mapping[int, Errors], *, level: float
-) -> Effects:
-    """Judges' labels put right on average, (label - false successes) / power, as errors were measured (Rogan, Gladen).
-
-    Each judge by its own errors; the few labels of one that was not measured are left out. Holds where a judge errs
-    alike whether a lesson was shown or not. How well its errors are known widens the interval.
-    """
-    outcome, doubt, count = episodes.outcome.copy(), 0.0, rows.sum()
-    rows = rows & (episodes.true | np.isin(episodes.judge, list(errors)))
-    for judge, measured in errors.items():
-        said = rows & ~episodes.true & (episodes.judge == judge)
-        outcome[said] = (outcome[said] - measured.false_success) / measured.power
-        doubt += float(said.sum() / count / measured.power) ** 2 * measured.variance
-    made = _of(episodes, rows, entries, outcome, level=level)
-    more = np.sqrt(made.spread**2 + made.estimate**2 * doubt)
-    half = half_width(made.freedom, more, level=level)
-    return replace(made, low=made.estimate - half, high=made.estimate + half, spread=more, basis="truth and judge")
-
-
-def _rectified(episodes: Episodes, rows: Flags, entries: _Entries, *, level: float) -> Effects:
-    """Prediction-powered inference (Angelopoulos et al. 2023): the truth's estimate where it is known, and the judge's
-    over all runs less the judge's over those, weighted so that the sum is as sure as it can be.
-
-    Holds however a judge errs, if of the runs it was asked about those of which the truth is told are a random part.
-    A run that no judge was asked about (the framework saw it fail, a verifier spoke) is a stratum of its own, known
-    without error: as large a share of it as of the others stands among the runs of which the truth is known.
-    """
-    opinion = np.where(np.isnan(episodes.judged), episodes.outcome, episodes.judged)
-    sample = _sample(episodes, rows)
-    parts = [
-        _moves(episodes, where, entries, values)
-        for where, values in ((sample, episodes.outcome), (rows, opinion), (sample, opinion))
-    ]
-    (truth, a), (everywhere, b), (there, c) = parts
-    difference = b - c
-    weight = -float(a @ difference) / max(float(difference @ difference), 1e-12)
-    weight = min(max(weight, 0.0), 1.0)
-    estimate = truth.estimate + weight * (everywhere.estimate - there.estimate)
-    moved = a + weight * difference
-    clusters = max(int((moved != 0).sum()), 2)
-    error = np.array([np.sqrt(float(moved @ moved) * clusters / (clusters - 1))])
-    freedom = np.array([clusters - 1.0])
-    half = half_width(freedom, error, level=level)
-    shown, withheld = (np.bincount(entries.group[rows & side], minlength=1) for side in (entries.shown, ~entries.shown))
-    if min(shown[0], withheld[0]) < ENOUGH:
-        return replace(_nothing(1), basis="truth and judge")
-    return Effects(estimate, estimate - half, estimate + half, error, shown, withheld, freedom, basis="truth and judge")
-
-
-def _sample(episodes: Episodes, rows: Flags) -> Flags:
-    """Rows of which the truth was checked, and evenly chosen ones that needed no checking, as many in proportion."""
-    both, asked = rows & checked(episodes), rows & ~np.isnan(episodes.judged)
-    share = float(both.sum() / max(asked.sum(), 1))
-    sure = rows & episodes.true & ~asked
-    turn = np.floor(np.cumsum(sure) * share)
-    return both | (sure & (np.diff(turn, prepend=0.0) > 0))
-
-
-def _units(episodes: Episodes, rows: Flags) -> Ints:
-    """What is independent of one another: clusters, from ten on; else recalls."""
-    if len(np.unique(episodes.cluster[rows])) < FEW_CLUSTERS:
-        return np.arange(len(episodes))
-    return episodes.cluster
-
-
-def _moves(episodes: Episodes, rows: Flags, entries: _Entries, values: Floats) -> tuple[Fit, Floats]:
-    """A fit of one group, and its influences added up by what is independent."""
-    draws, setting, at = _within(episodes, rows, entries)
-    made, unit = fit(values[at], draws, setting), _units(episodes, episodes.known)
-    return made, summed(unit[at][draws.row], made.influence, int(unit.max(initial=0)) + 1)
-
-
-def _widened(effects: Effects) -> Effects:
-    """Nothing but opinions: they move less than outcomes do, so the true effect may be larger by as much as assumed."""
-    low = np.where(effects.low < 0, effects.low / ASSUMED, effects.low)
-    high = np.where(effects.high > 0, effects.high / ASSUMED, effects.high)
-    unknown = ~np.isfinite(effects.estimate)
-    return replace(
-        effects,
-        low=np.where(unknown, -np.inf, np.maximum(low, -1.0)),
-        high=np.where(unknown, np.inf, np.minimum(high, 1.0)),
-        basis="judge",
-    )
-
-
-def _effects(made: Fit, draws: Draws, cluster: Ints, *, level: float, rate: bool = False) -> Effects:
-    """`rate`: the outcome is a rate, of which a few equal ones are no proof that it never varies (Agresti, Caffo)."""
-    error, freedom = precision(made.influence, draws, cluster)
-    shown = np.bincount(draws.group[draws.shown], minlength=draws.groups)
-    withheld = np.bincount(draws.group[~draws.shown], minlength=draws.groups)
-    if rate:
-        error = np.maximum(error, np.sqrt((shown + 2.0) ** -2 + (withheld + 2.0) ** -2))
-    thin = (np.minimum(shown, withheld) < ENOUGH) | ~np.isfinite(made.estimate)
-    half = half_width(freedom, error, level=level)
-    estimate = np.where(thin, np.nan, made.estimate)
-    return Effects(
-        estimate=estimate,
-        low=np.where(thin, -np.inf, estimate - half),
-        high=np.where(thin, np.inf, estimate + half),
-        spread=np.where(thin, np.inf, error),
-        shown=shown,
-        withheld=withheld,
-        freedom=freedom,
-    )
-
-
-def _nothing(groups: int) -> Effects:
-    none, counts = np.full(groups, np.nan), np.zeros(groups, np.int64)
-    endless = np.full(groups, np.inf)
-    return Effects(none, -endless, endless, endless, counts, counts, np.zeros(groups))
+def _centre(x: Floats, v: Floats, between: float) -> float:
+    weight = 1.0 / (v + between)
+    return float((weight * x).sum() / (weight.sum() + 1.0 / max(between, 1e-4))) if len(x) else 0.0
 
 
 def _between(x: Floats, v: Floats) -> float:

@@ -1,63 +1,30 @@
-"""Columns become the report that people read: what memory changed, overall and lesson by lesson."""
+"""Columns become the report that people read: what memory changed, overall, group by group and lesson by lesson."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 
 from lessonbank.types import Lesson
 
-from .calibration import believable, calibrations, checked, label_power, share
+from .calibration import calibrations, share
 from .columns import FREE, TWICE
 from .doubts import doubts
-from .episodes import Episodes, Flags, Floats, Ints
-from .estimates import Effects, Pooled, cost_effect, lesson_effects, more_needed, overall_effect, pooled
-from .lift import Estimate, LessonLift, Lift, MeasuringCost, Point, Standing
-from .review import left_out
-from .sequences import Scores, bounds, lesson_scores, log_e, overall_scores, path
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
+from .estimates import cost_effect
+from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
+from .review import LIKELY, Review, left_out, review
+from .sequences import path
 
 _POINTS = 60
 _MOST = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Everything that is computed of one set of episodes."""
-
-    whole: Effects
-    each: Effects
-    expected: Pooled
-    whole_always: tuple[Floats, Floats]
-    each_always: tuple[Floats, Floats]
-    log_harm: Floats
-    log_help: Floats
-    overall: Scores
-    believed: Episodes
-    """What the sequences are of: without the opinions of a judge that is measured to say nothing."""
-    factor: float
-    """By how much the outcomes, as they are labelled, move when the truth does: 1 where all of it is told."""
-
-
-def evidence_of(episodes: Episodes, /, *, level: float = 0.95) -> Evidence:
-    """Estimates and sequences, of lessons and of memory as a whole."""
-    believed = believable(episodes)
-    scores, overall = lesson_scores(believed), overall_scores(believed)
-    each = lesson_effects(episodes, level=level)
-    return Evidence(
-        whole=overall_effect(episodes, level=level),
-        each=each,
-        expected=pooled(each),
-        whole_always=bounds(overall, level=level),
-        each_always=bounds(scores, level=level),
-        log_harm=log_e(scores, helps=False),
-        log_help=log_e(scores, helps=True),
-        overall=overall,
-        believed=believed,
-        factor=label_power(believed),
-    )
+_LAST = 5
+"""Recalls that are named of each lesson."""
+_RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
 def report(
@@ -66,15 +33,24 @@ def report(
     *,
     scope: str,
     lessons: Mapping[str, Lesson] | None = None,
+    names: Mapping[str, str] | None = None,
     level: float = 0.95,
     proposed: Collection[str] = (),
 ) -> Lift:
-    """The report of one scope. `lessons`: what is known of them besides, by id. `proposed`: those to be retired."""
-    found = evidence_of(episodes, level=level)
+    """The report of one scope.
+
+    Args:
+        episodes: what happened.
+        scope: its name.
+        lessons: what is known of them besides, by id.
+        names: of groups, by id.
+        level: of the intervals.
+        proposed: the lessons that a person is asked to retire.
+    """
+    found = review(episodes, level=level)
     known, control = episodes.known, episodes.control
-    overall = _estimate(found.whole, found.whole_always, 0, found.factor)
-    more = more_needed(found.whole)[0]
-    standing = "no evidence yet" if overall.value is None else _standing(found.whole_always, 0)
+    units = _Units(episodes, found)
+    whole = units.told(0)
     return Lift(
         scope=scope,
         level=level,
@@ -83,52 +59,149 @@ def report(
         controls=int((known & control).sum()),
         writers=len(np.unique(episodes.told_by[known])),
         uncounted=episodes.uncounted,
-        missing_with=share(~known, ~control & _could_be(episodes)),
-        missing_without=share(~known, control),
+        missing_with=units.missing(0, shown=True),
+        missing_without=units.missing(0, shown=False),
+        missing_differs=bool(found.differs[0]),
+        first=_first(episodes),
         success_with=_mean(episodes.outcome, known & ~control),
         success_without=_mean(episodes.outcome, known & control),
-        success=overall,
-        standing=standing,
-        more=_whole_number(more) if standing == "no evidence yet" else None,
+        **{name: whole[name] for name in ("success", "standing", "since", "more", "evidence")},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
         seconds=_running(episodes, episodes.seconds, level),
-        lessons=tuple(
-            one.model_copy(update={"proposed": True}) if one.lesson_id in proposed else one
-            for one in _lessons(episodes, found, lessons or {})
-        ),
+        groups=_groups(units, names or {}),
+        lessons=_lessons(units, lessons or {}, proposed),
         judges=calibrations(episodes),
         measuring=_cost(episodes, found),
-        series=_series(found.believed, found.overall, level),
-        notes=_notes(episodes, found),
+        series=_series(episodes, found, level),
+        notes=_notes(units),
     )
 
 
-def _estimate(effects: Effects, always: tuple[Floats, Floats], place: int, factor: float) -> Estimate:
-    value, low, high = effects.estimate[place], effects.low[place], effects.high[place]
-    if not math.isfinite(value):
-        return Estimate(basis=effects.basis)
-    lowest, highest = _widened(always[0][place], always[1][place], factor)
-    return Estimate(
-        value=float(value),
-        low=_finite(low),
-        high=_finite(high),
-        always_low=lowest,
-        always_high=highest,
-        basis=effects.basis,
+class _Units:
+    """What is counted and known of each unit, for the report."""
+
+    def __init__(self, episodes: Episodes, found: Review) -> None:
+        self.of, self.found = episodes, found
+        draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
+        known = episodes.known[draws.row]
+        self.withheld = _counted(draws.unit, known & ~draws.shown, size)
+        shown = _counted(draws.unit, known & draws.shown, size)
+        placed_shown = _counted(placed.unit, placed.shown & episodes.known[placed.row], size)
+        self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
+        self.found_in = np.bincount(placed.unit, minlength=size)
+        self.cited = _counted(placed.unit, placed.cited, size)
+        self._newest, self._ends = _newest_first(episodes)
+
+    def missing(self, unit: int, *, shown: bool) -> float | None:
+        """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
+        draws = self.of.draws
+        return share(~self.of.known[draws.row], (draws.unit == unit) & (draws.shown == shown))
+
+    def last_recalls(self, unit: int, /) -> tuple[str, ...]:
+        """The ids of the recalls that showed it last, the newest first."""
+        start, end = int(self._ends[unit]), int(self._ends[unit + 1])
+        return tuple([self.of.recall_ids[int(row)] for row in self._newest[start : min(end, start + _LAST)]])
+
+    def told(self, unit: int) -> dict[str, Any]:
+        """The fields of a `UnitLift`."""
+        found, differs = self.found, bool(self.found.differs[unit])
+        success, more = self._estimate(unit), found.more[unit]
+        standing = found.standing[unit]
+        open_yet = standing not in ("helps", "harms") and not differs
+        begun = found.begun[unit]
+        return {
+            "shown": int(self.shown[unit]),
+            "withheld": int(self.withheld[unit]),
+            "success": success,
+            "expected": None if success.value is None else float(found.expected.mean[unit]),
+            "evidence": _evidence(max(found.log_harm[unit], found.log_help[unit])),
+            "standing": standing,
+            "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
+            "more": _whole_number(more) if open_yet else None,
+            "missing_shown": self.missing(unit, shown=True) if differs else None,
+            "missing_withheld": self.missing(unit, shown=False) if differs else None,
+        }
+
+    def _estimate(self, unit: int) -> Estimate:
+        effects, found = self.found.effects, self.found
+        value = effects.estimate[unit]
+        if not math.isfinite(value):
+            return Estimate(basis=found.basis)
+        return Estimate(
+            value=float(value),
+            low=_finite(effects.low[unit]),
+            high=_finite(effects.high[unit]),
+            always_low=float(found.low[unit]),
+            always_high=float(found.high[unit]),
+            basis=found.basis,
+        )
+
+
+def _groups(units: _Units, names: Mapping[str, str]) -> tuple[GroupLift, ...]:
+    members = np.zeros(len(units.of.units), np.int64)
+    for lesson, parents in enumerate(units.of.parents):
+        if units.found_in[lesson]:
+            members[list(parents)] += 1
+    made = [
+        GroupLift(
+            group=(id := units.of.units[n]), name=names.get(id, ""), lessons=int(members[n]), **units.told(int(n))
+        )
+        for n in np.flatnonzero((units.of.level == GROUP_LEVEL) & (members > 0))
+    ]
+    return tuple(sorted(made, key=lambda one: (*_order(one), one.group)))
+
+
+def _lessons(units: _Units, lessons: Mapping[str, Lesson], proposed: Collection[str]) -> tuple[LessonLift, ...]:
+    made = [
+        _lesson(units, int(n), lessons.get(units.of.units[n]), proposed)
+        for n in np.flatnonzero((units.of.level == LESSON_LEVEL) & (units.found_in > 0))
+    ]
+    return tuple(sorted(made, key=lambda one: (*_order(one), one.lesson_id)))
+
+
+def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collection[str]) -> LessonLift:
+    id = units.of.units[unit]
+    return LessonLift(
+        lesson_id=id,
+        title=lesson.title if lesson else "",
+        description=lesson.description if lesson else "",
+        content=lesson.content if lesson else "",
+        kind=lesson.kind if lesson else None,
+        groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
+        cited=int(units.cited[unit]),
+        retired=bool(lesson and lesson.retired),
+        quarantined=bool(lesson and lesson.state == "quarantined"),
+        proposed=id in proposed,
+        run_ids=lesson.provenance.trajectory_ids if lesson else (),
+        recall_ids=units.last_recalls(unit),
+        **units.told(unit),
     )
 
 
-def _widened(low: float, high: float, factor: float) -> tuple[float, float]:
-    """Bounds of an effect on labels, some of them opinions, as bounds of the effect on the truth, which moves more."""
-    return max(float(low / factor if low < 0 else low), -1.0), min(float(high / factor if high > 0 else high), 1.0)
+def _newest_first(episodes: Episodes) -> tuple[Ints, Ints]:
+    """The rows that showed each unit, the newest first, one unit after the other, and where each begins and ends."""
+    placed = episodes.placed
+    shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
+    row, unit = placed.row[shown], placed.unit[shown]
+    order = np.lexsort((-episodes.at[row], unit))
+    return row[order], np.searchsorted(unit[order], np.arange(len(episodes.units) + 1))
 
 
-def _standing(always: tuple[Floats, Floats], place: int) -> Standing:
-    if always[0][place] > 0:
-        return "helps"
-    return "harms" if always[1][place] < 0 else "no evidence yet"
+def _first(episodes: Episodes) -> datetime | None:
+    """When the first recall was made whose outcome counts for memory as a whole."""
+    draws = episodes.draws
+    row = draws.row[(draws.unit == 0) & episodes.known[draws.row]]
+    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) and len(episodes.at) else None
+
+
+def _order(unit: UnitLift) -> tuple[int, int]:
+    return _RANK[unit.standing], -unit.shown - unit.withheld
+
+
+def _counted(unit: Ints, rows: Flags, size: int) -> Ints:
+    return np.bincount(unit[rows], minlength=size)
 
 
 def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
@@ -143,88 +216,38 @@ def _running(episodes: Episodes, values: Floats, level: float) -> Estimate:
     )
 
 
-def _lessons(episodes: Episodes, found: Evidence, lessons: Mapping[str, Lesson]) -> tuple[LessonLift, ...]:
-    pairs = episodes.pairs
-    size = len(episodes.lessons)
-    seen = np.bincount(pairs.lesson, minlength=size) > 0
-    cited = np.bincount(pairs.lesson[pairs.cited], minlength=size)
-    more = more_needed(found.each)
-    counts = [_times(episodes, drawn, size) for drawn in (~pairs.withheld, pairs.withheld)]
-    made = [
-        _lesson(episodes, found, lessons, int(n), (int(counts[0][n]), int(counts[1][n]), int(cited[n])), more[n])
-        for n in np.flatnonzero(seen)
-    ]
-    rank = {"harms": 0, "helps": 1, "no evidence yet": 2}
-    return tuple(
-        sorted(made, key=lambda lesson: (rank[lesson.standing], -lesson.shown - lesson.withheld, lesson.lesson_id))
-    )
-
-
-def _lesson(
-    episodes: Episodes,
-    found: Evidence,
-    lessons: Mapping[str, Lesson],
-    place: int,
-    counts: tuple[int, int, int],
-    more: float,
-) -> LessonLift:
-    id = episodes.lessons[place]
-    lesson, (shown, withheld, cited) = lessons.get(id), counts
-    success = _estimate(found.each, found.each_always, place, found.factor)
-    standing = "no evidence yet" if success.value is None else _standing(found.each_always, place)
-    return LessonLift(
-        lesson_id=id,
-        title=lesson.title if lesson else "",
-        kind=lesson.kind if lesson else None,
-        shown=shown,
-        withheld=withheld,
-        cited=cited,
-        success=success,
-        expected=None if success.value is None else float(found.expected.mean[place]),
-        evidence=_evidence(max(found.log_harm[place], found.log_help[place])),
-        standing=standing,
-        more=_whole_number(more) if standing == "no evidence yet" else None,
-        retired=bool(lesson and lesson.retired),
-        quarantined=bool(lesson and lesson.state == "quarantined"),
-    )
-
-
-def _times(episodes: Episodes, drawn: Flags, lessons: int) -> Ints:
-    """By lesson: the recalls with a known outcome and with memory in which the draw was this one."""
-    pairs = episodes.pairs
-    return np.bincount(pairs.lesson[drawn & (episodes.known & ~episodes.control)[pairs.row]], minlength=lessons)
-
-
-def _cost(episodes: Episodes, found: Evidence) -> MeasuringCost:
-    """What withholding cost: of each lesson what is to be expected of it, of whole recalls the lift of memory."""
-    pairs, on = episodes.pairs, ~episodes.control
+def _cost(episodes: Episodes, found: Review) -> MeasuringCost:
+    """What withholding cost: of each unit that a draw left out what is to be expected of it."""
+    draws, placed = episodes.draws, episodes.placed
     if not len(episodes):
         return MeasuringCost()
-    held = pairs.withheld & on[pairs.row]
-    by_lesson = float(np.nan_to_num(found.expected.mean)[pairs.lesson[held]].sum())
-    lift = found.whole.estimate[0]
-    whole = float(lift) * int(episodes.control.sum()) if math.isfinite(lift) else 0.0
-    shares = len(pairs)
-    rate = (int(held.sum()) + int(episodes.control[pairs.row].sum())) / shares if shares else None
+    held = ~draws.shown
+    expected = np.where(np.isfinite(found.effects.estimate), found.expected.mean, 0.0)
+    level = episodes.level[draws.unit]
+    widest = np.full(len(episodes), LESSON_LEVEL)
+    np.minimum.at(widest, draws.row[held], level[held])
+    counted = held & (level == widest[draws.row])
+    given_up = float(expected[draws.unit[counted]].sum())
+    settled = int(episodes.known.sum())
     return MeasuringCost(
-        given_up=by_lesson + whole,
-        per_hundred=100 * (by_lesson + whole) / len(episodes),
-        rate=rate,
-        recommended=_recommended(int(episodes.known.sum())),
+        given_up=given_up,
+        per_hundred=100 * given_up / len(episodes),
+        rate=float((~placed.shown).mean()) if len(placed) else None,
+        recommended=_recommended(settled),
     )
 
 
 def _recommended(settled: int) -> float | None:
-    """The rate r for which r(1 - r) n reaches what shows ten points with a power of 80 % at a success rate of half."""
+    """The rate r for which r(1 - r) n shows ten points with a chance of 80 % at a success rate of half."""
     if settled < 20:
         return None
-    needed = 0.25 * (2.8 / 0.1) ** 2 / settled
+    needed = 2 * 0.25 * ((1.19 + math.sqrt(1.19**2 + 4 * (LIKELY + 0.8))) / 2) ** 2 / 0.1**2 / settled
     if needed >= 0.25:
         return None
     return round(max(0.02, 0.5 - math.sqrt(0.25 - needed)), 3)
 
 
-def _series(episodes: Episodes, overall: Scores, level: float) -> tuple[Point, ...]:
+def _series(episodes: Episodes, found: Review, level: float) -> tuple[Point, ...]:
     """Some sixty moments, evenly spread over the settled recalls."""
     known = np.flatnonzero(episodes.known)
     if not len(known):
@@ -233,12 +256,11 @@ def _series(episodes: Episodes, overall: Scores, level: float) -> tuple[Point, .
     outcome, control = episodes.outcome[known], episodes.control[known]
     with_memory = _so_far(outcome, ~control, at)
     without = _so_far(outcome, control, at)
-    chance = 1.0 - episodes.control_probability[known]
-    drawn = (chance > 0) & (chance < 1)
-    low, high = path(overall, level=level, at=np.cumsum(drawn.astype(np.int64))[at - 1])
-    pairs = episodes.pairs
-    first = np.full(len(episodes.lessons), len(episodes) + 1)
-    np.minimum.at(first, pairs.lesson, pairs.row + 1)
+    whole = found.scores.of(0)
+    low, high = path(whole, level=level, at=np.searchsorted(whole.row, known[at - 1], side="right"))
+    placed = episodes.placed
+    first = np.full(len(episodes.units), len(episodes) + 1)
+    np.minimum.at(first, placed.unit, placed.row + 1)
     grown = np.searchsorted(np.sort(first), known[at - 1] + 1, side="right")
     return tuple(
         Point(
@@ -259,24 +281,25 @@ def _so_far(outcome: Floats, use: Flags, at: Ints) -> Floats:
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _notes(episodes: Episodes, found: Evidence) -> tuple[str, ...]:
-    notes: list[str] = []
-    judged = int((episodes.known & ~episodes.true).sum())
-    if judged and found.whole.basis == "judge":
-        notes.append(
-            f"{judged} outcomes are a judge's opinion and none was checked: intervals allow for a judge as weak as "
-            "being right three times in four, and are wrong for a weaker one. Telling the truth of some runs "
-            "(outcome=…) makes them narrower."
-        )
-    elif judged:
-        notes.append(
-            f"{judged} outcomes are a judge's opinion, put right by {int(checked(episodes).sum())} of which the truth "
-            "was told as well. That holds if those are a random part."
-        )
-    if len(episodes) and not np.any(episodes.control_probability > 0):
+def _notes(units: _Units) -> tuple[str, ...]:
+    episodes, found = units.of, units.found
+    notes = [*_opinions(episodes, found)]
+    if len(episodes) and not (episodes.draws.unit == 0).any():
         notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    notes += [*_witnesses(episodes), *_missing(episodes), *_scattered(episodes), *doubts(episodes)]
-    return tuple(notes)
+    return (*notes, *_witnesses(episodes), *_missing(units), *_scattered(episodes), *doubts(episodes))
+
+
+def _opinions(episodes: Episodes, found: Review) -> list[str]:
+    judged = int((episodes.known & ~episodes.true).sum())
+    if not judged:
+        return []
+    if found.basis == "judge":
+        return [
+            f"{judged} outcomes are a judge's opinion, so every number here is what the judge thinks, and nothing is "
+            "retired or trusted because of it. Label some of these runs (bank.runs.audit), or tell outcomes."
+        ]
+    used = int(found.found.rows.sum())
+    return [f"verdicts rest on {used} outcomes whose truth was told or drawn for; {judged} are only a judge's opinion"]
 
 
 def _witnesses(episodes: Episodes) -> list[str]:
@@ -289,8 +312,8 @@ def _witnesses(episodes: Episodes) -> list[str]:
         )
     elif most:
         notes.append(
-            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a lesson is retired, trusted "
-            f"or preferred only if that is right without any {most} of them"
+            f"outcomes come from {len(told)} {'writers' if len(told) > 1 else 'writer'}: a verdict stands only if it "
+            f"is right without any {most} of them"
         )
     if episodes.uncounted:
         notes.append(
@@ -302,7 +325,8 @@ def _witnesses(episodes: Episodes) -> list[str]:
 
 def _scattered(episodes: Episodes) -> list[str]:
     """Where lessons are many and each is found for hardly a task, no amount of tasks will tell of any of them."""
-    found = np.bincount(episodes.pairs.lesson, minlength=len(episodes.lessons))
+    found = np.bincount(episodes.placed.unit, minlength=len(episodes.units))
+    found = found[episodes.level == LESSON_LEVEL]
     if len(episodes) < 100 or len(found) < 20 or float(np.median(found[found > 0])) >= 10:
         return []
     return [
@@ -311,25 +335,21 @@ def _scattered(episodes: Episodes) -> list[str]:
     ]
 
 
-def _could_be(episodes: Episodes) -> Flags:
-    """The recalls that might have been withheld whole: only with these can the withheld be compared."""
-    return episodes.control_probability > 0
-
-
-def _missing(episodes: Episodes) -> list[str]:
+def _missing(units: _Units) -> list[str]:
     """Outcomes that are missing more often on one side than chance explains make a difference by themselves."""
-    arms = (~episodes.control & _could_be(episodes), episodes.control)
-    shares = [(share(~episodes.known, arm), int(arm.sum())) for arm in arms]
-    (with_memory, n), (without, m) = shares
-    if with_memory is None or without is None:
-        return []
-    mean = (with_memory * n + without * m) / (n + m)
-    if abs(with_memory - without) <= 3 * math.sqrt(max(mean * (1 - mean), 1e-9) * (1 / n + 1 / m)):
-        return []
-    return [
-        f"outcomes are missing for {with_memory:.0%} of recalls with memory and {without:.0%} without: what is missing "
-        "may differ, so trust the lift only as far as you know why"
-    ]
+    whole, lessons = units.found.differs[0], int(units.found.differs[1:].sum())
+    notes = list[str]()
+    if whole:
+        with_memory, without = (units.missing(0, shown=shown) or 0.0 for shown in (True, False))
+        notes.append(
+            f"outcomes are missing for {with_memory:.0%} of recalls with memory and {without:.0%} without: there is no "
+            "verdict on memory as a whole until you know why"
+        )
+    if lessons:
+        notes.append(
+            f"outcomes are missing more often when {lessons} lessons or groups are shown, or left out: no verdict"
+        )
+    return notes
 
 
 def _mean(values: Floats, rows: Flags) -> float | None:

@@ -1,89 +1,142 @@
-"""What the bank does automatically on its evidence: which lessons it retires, trusts, or shows less."""
+"""What the evidence says now of memory as a whole, of each group and each lesson: estimates and grades."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from lessonbank.guard.identity import one_of_many
 
-from .calibration import believable
-from .draws import DEFAULT_RATES as DEFAULT_RATES
-from .draws import Rates as Rates
-from .episodes import Episodes, Flags, Floats
-from .estimates import Effects, Pooled, lesson_effects, overall_effect, pooled, sober
-from .sequences import bounds, e_bh, lesson_scores, log_e, overall_scores
+from ._bets import STARTS, restarted, tally
+from .episodes import Episodes, Flags, Floats, Ints
+from .estimates import Effects, Pooled, effects, more_needed, pooled
+from .lift import Standing
+from .sequences import (
+    Basis,
+    Outcomes,
+    Scores,
+    bounds,
+    log_e,
+    missing_scores,
+    outcomes,
+    scores,
+)
 
-ALPHA = 0.1
-"""The most that may be wrong, on average, of the lessons that are taken back by themselves, and of those trusted."""
-_CERTAIN = math.log(40.0)
-"""And the interval of each must leave out zero, at 95 % and however often one looks: so much evidence, at least."""
-_LIARS = 10
-"""One in so many writers may lie, as often as they like, without leading to a wrong action."""
-_EVEN = 0.5
-"""With several writers, nothing is withheld more often than it is shown: proof comes soonest so."""
-_PRIOR = 0.05
-"""The standard deviation of the lift of a whole bank before anything is known: five points."""
+ALPHA: Final = 0.05
+"""The share of banks that ever print a false "helps" or "harms", at most."""
+_SHARES: Final = (0.4, 0.3, 0.3)
+"""Of it for memory as a whole, for groups, for lessons."""
+_SLOW: Final = 20.0
+LIKELY: Final = math.log(40.0)
+_LIARS: Final = 10
+"""One in so many writers may lie, as often as they like, without leading to a wrong verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What the evidence says now, lesson by lesson, in the order of `Episodes.lessons`."""
+    """By unit, in the order of `Episodes.units`."""
 
-    withhold: Floats
-    """With which probability to withhold each lesson from now on."""
-    control: float
-    """With which probability to withhold a whole recall."""
-    harmful: Flags
-    helpful: Flags
-    """Shown to be so, with few false ones among them (e-BH), however often this is asked."""
+    standing: tuple[Standing, ...]
+    basis: Basis
+    """What the outcomes are. By `judge` alone, nothing is done."""
     effects: Effects
-    expected: Floats
-    """What each lesson is expected to change in the rate of success; of several writers, if that survives liars."""
     low: Floats
     high: Floats
     """Between what each effect lies, however often one looks."""
-    log_harm: Floats
+    expected: Pooled
     log_help: Floats
-    """Evidence against 'does not harm' and against 'does not help', without the writers who say most: logarithms."""
+    log_harm: Floats
+    """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
+    more: Floats
+    """About how many more recalls bring the next verdict, for an effect of ten points."""
+    begun: Floats
+    """Since when it harms, in seconds since 1970, where it did not from the first; else `nan`."""
+    differs: Flags
+    """Whether outcomes go missing more often on one side: then there is no verdict."""
+    scores: Scores
+    found: Outcomes
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything may follow: opinions alone are never enough."""
+        return self.basis != "judge"
+
+    def is_shown(self, unit: int, standing: Standing, /) -> bool:
+        """Whether this is shown of a unit, by the truth."""
+        return self.acts and self.standing[unit] == standing
 
 
-def review(episodes: Episodes, /, *, rates: Rates = DEFAULT_RATES, alpha: float = ALPHA) -> Review:
-    """What to do about each lesson.
+def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) -> Review:
+    """What is known of each unit. Two grades: "likely" at an e-value of 40 in its direction, and shown.
 
-    Two responses to two questions. Is it shown to harm? Then it is to be taken back: its interval must leave out zero,
-    and its evidence must count among all lessons (e-BH), which takes more of it the more lessons there are. Does it
-    probably harm? Then it is withheld more often, in proportion to the probability: that needs no proof, costs little
-    when it is wrong, and makes the proof come sooner. Where several writers tell outcomes, both answers must hold
-    without any tenth of them.
+    Shown means that no more than `alpha` of all banks ever print one that is wrong, however many lessons come: alpha is
+    divided among the levels, and inside of a level each unit has a share of it that is fixed when it arrives; all
+    shares together are 1, though there is no last unit. Where several writers tell outcomes, it must hold without any
+    tenth of them. Harm is looked for from many starts on, so that a unit that turns is found.
     """
-    believed = believable(episodes)
-    scores, leave_out = lesson_scores(believed), left_out(episodes)
-    harm, help = (log_e(scores, helps=side, leave_out=leave_out) for side in (False, True))
-    low, high = bounds(scores)
-    effects = lesson_effects(episodes)
-    expected = pooled(effects)
-    withhold, control, mean = lesson_rates(expected, rates), control_rate(episodes, rates), expected.mean
-    if leave_out:
-        told = np.maximum(harm, help) > 0
-        withhold, mean = np.where(told, np.minimum(withhold, _EVEN), rates.usual), np.where(told, mean, 0.0)
-        whole = [log_e(overall_scores(believed), helps=side, leave_out=leave_out)[0] for side in (False, True)]
-        control = min(control, _EVEN) if max(whole) > 0 else rates.usual
+    found, leave_out = outcomes(episodes), left_out(episodes)
+    every = scores(episodes, found)
+    won = tally(every, by_writer=leave_out > 0)
+    log_help = log_e(won, helps=True, leave_out=leave_out)
+    log_harm, start = restarted(won, leave_out=leave_out)
+    start = np.where((log_harm >= LIKELY) & (log_harm > log_help), start, 0)
+    present = every.where(every.rank() >= STARTS[start][every.group]) if start.any() else every
+    low, high = bounds(won, level=level, start=start)
+    made = effects(present, episodes.cluster, level=level)
+    made = replace(made, estimate=np.clip(made.estimate, low, high))
+    least = shown_from(episodes, alpha=alpha)
+    differs = missing_differs(episodes)
+    grade = _graded(log_help, log_harm, least, made, differs)
     return Review(
-        withhold=withhold,
-        control=control,
-        harmful=e_bh(harm, alpha=alpha) & (harm >= _CERTAIN),
-        helpful=e_bh(help, alpha=alpha) & (help >= _CERTAIN),
-        effects=effects,
-        expected=mean,
+        standing=tuple(_WORDS[int(one)] for one in grade),
+        basis=found.basis,
+        effects=made,
         low=low,
         high=high,
-        log_harm=harm,
-        log_help=help,
+        expected=pooled(made, episodes.level, episodes.parents),
+        log_help=log_help,
+        log_harm=log_harm,
+        more=more_needed(present, np.where(grade == 0, LIKELY, least)),
+        begun=_begun(episodes, present, start),
+        differs=differs,
+        scores=present,
+        found=found,
     )
+
+
+_WORDS: Final[dict[int, Standing]] = {
+    -2: "harms",
+    -1: "likely harms",
+    0: "no evidence yet",
+    1: "likely helps",
+    2: "helps",
+}
+
+
+def _graded(log_help: Floats, log_harm: Floats, least: Floats, made: Effects, differs: Flags) -> Ints:
+    """-2 to 2 by unit. Where both sides say something, the later one, which is harm."""
+    helps = (log_help >= LIKELY).astype(np.int64) + (log_help >= least)
+    harms = (log_harm >= LIKELY).astype(np.int64) + (log_harm >= least)
+    grade = np.where(harms > 0, -harms, helps)
+    return np.where(differs | ~np.isfinite(made.estimate), 0, grade)
+
+
+def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
+    """By unit: the log of the e-value, in one direction, from which on it counts as shown."""
+    turn = episodes.turn.astype(float)
+    weight = np.where(episodes.level == 0, 1.0, _SLOW / ((turn + _SLOW) * (turn + _SLOW + 1.0)))
+    return np.log(2.0 / (alpha * np.array(_SHARES)[episodes.level] * weight))
+
+
+def missing_differs(episodes: Episodes, /) -> Flags:
+    """By unit: whether an outcome goes missing likelier on one side, at the evidence that makes a verdict likely."""
+    if episodes.known.all():
+        return np.zeros(len(episodes.units), np.bool_)
+    won = tally(missing_scores(episodes))
+    return np.maximum(log_e(won, helps=True), log_e(won, helps=False)) >= LIKELY
 
 
 def left_out(episodes: Episodes, /) -> int:
@@ -99,29 +152,9 @@ def left_out(episodes: Episodes, /) -> int:
     return -(-(len(told) + int((told == 1).sum())) // _LIARS)
 
 
-def lesson_rates(expected: Pooled, rates: Rates, /) -> Floats:
-    """With which probability to withhold each lesson: more the likelier it harms, less the surer it helps."""
-    unsure = np.minimum(expected.spread / max(expected.between, 0.03), 1.0)
-    return _rate(expected.mean / expected.spread, unsure, rates)
-
-
-def control_rate(episodes: Episodes, rates: Rates, /) -> float:
-    """The same for memory as a whole."""
-    whole = overall_effect(episodes)
-    error = float(sober(whole)[0])
-    if not np.isfinite(error) or not np.isfinite(whole.estimate[0]):
-        return rates.usual
-    precise = 1.0 / error**2
-    deviation = np.sqrt(1.0 / (precise + 1.0 / _PRIOR**2))
-    mean = whole.estimate[0] * precise * deviation**2
-    return float(_rate(np.array([mean / deviation]), np.array([deviation / _PRIOR]), rates)[0])
-
-
-def _rate(sigmas: Floats, unsure: Floats, rates: Rates) -> Floats:
-    """`sigmas`: the expected effect over its standard deviation. `unsure`: 1 while nothing is known, down to 0."""
-    neutral = rates.floor + (max(rates.usual, rates.floor) - rates.floor) * unsure
-    doubt = np.array([max(0.0, 2.0 * _NORMAL.cdf(-float(z)) - 1.0) for z in sigmas])
-    return neutral + (max(rates.ceiling, rates.usual) - neutral) * np.sqrt(doubt)
-
-
-_NORMAL = NormalDist()
+def _begun(episodes: Episodes, present: Scores, start: Ints) -> Floats:
+    begun = np.full(len(episodes.units), np.nan)
+    if len(episodes.at):
+        turned = np.flatnonzero(start > 0)
+        begun[turned] = [episodes.at[present.row[present.group == unit][0]] for unit in turned]
+    return begun

@@ -6,7 +6,37 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
+
+from .lift import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class UnitReview:
+    """What is known of memory as a whole (`*`), a group or a lesson."""
+
+    recalls: int = 0
+    """Recalls with an outcome in which it was drawn, shown or not."""
+    grade: Standing = "no evidence yet"
+    by_judge: bool = False
+    """Whether it rests on opinions alone. Then nothing is retired or trusted because of it."""
+    log_help: float = 0.0
+    log_harm: float = 0.0
+    """The logarithms of the e-values for "helps" and for "harms"."""
+    expected: float = 0.0
+    """What showing it is expected to change in the rate of success, drawn to its group while its evidence is thin."""
+    spread: float = 0.1
+    """The standard deviation of that."""
+
+    @property
+    def helps(self) -> bool:
+        """Whether it is shown to help, by the truth."""
+        return self.grade == "helps" and not self.by_judge
+
+    @property
+    def harms(self) -> bool:
+        """Whether it is shown to harm, by the truth."""
+        return self.grade == "harms" and not self.by_judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,32 +45,26 @@ class ReviewSnapshot:
 
     reviewed: int = 0
     """How many outcomes there were."""
-    helps: frozenset[str] = frozenset()
-    """Lessons that are shown to help."""
-    lessons: Mapping[str, float] = field(default_factory=dict[str, float])
-    """With which probability to withhold each lesson from then on."""
-    expected: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What each lesson is expected to change in the rate of success, drawn to the others while its evidence is thin."""
-    control: float | None = None
-    """With which probability to withhold a whole recall; `None`: nothing was reviewed."""
+    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
     sequence: int = 0
     """The last change that was looked at."""
     proposed: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
     """Approved lessons that are shown to harm: the last change when that was first seen, and the evidence."""
+
+    @property
+    def helps(self) -> frozenset[str]:
+        """The units that are shown to help."""
+        return frozenset(id for id, unit in self.units.items() if unit.helps)
 
     @classmethod
     def of(cls, text: str | None, /) -> ReviewSnapshot:
         """From a setting of the bank; one that cannot be read tells nothing."""
         try:
             told = cast("dict[str, Any]", json.loads(text or "{}"))
-            control = told.get("control")
             return cls(
                 reviewed=max(int(told.get("reviewed", 0)), 0),
                 sequence=max(int(told.get("sequence", 0)), 0),
-                helps=frozenset(str(id) for id in told.get("helps", [])),
-                lessons=_numbers(told.get("lessons", {})),
-                expected=_numbers(told.get("expected", {})),
-                control=None if control is None else _number(control),
+                units={str(id): _unit(*unit) for id, unit in told.get("units", {}).items()},
                 proposed={str(id): (int(since), str(why)) for id, (since, why) in told.get("proposed", {}).items()},
             )
         except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
@@ -48,17 +72,12 @@ class ReviewSnapshot:
 
     def text(self) -> str:
         """As a setting."""
-        return json.dumps(
-            {
-                "reviewed": self.reviewed,
-                "sequence": self.sequence,
-                "helps": sorted(self.helps),
-                "lessons": _rounded(self.lessons),
-                "expected": _rounded(self.expected),
-                "control": self.control,
-                "proposed": dict(self.proposed),
-            }
-        )
+        units = {
+            id: (u.recalls, u.grade, u.by_judge, *(round(n, 4) for n in (u.log_help, u.log_harm, u.expected, u.spread)))
+            for id, u in self.units.items()
+        }
+        told = {"reviewed": self.reviewed, "sequence": self.sequence, "units": units, "proposed": dict(self.proposed)}
+        return json.dumps(told)
 
 
 def key(scope: str, /) -> str:
@@ -66,8 +85,11 @@ def key(scope: str, /) -> str:
     return f"ledger/{scope}"
 
 
-def _numbers(told: Mapping[str, Any]) -> dict[str, float]:
-    return {str(id): _number(number) for id, number in told.items()}
+def _unit(recalls: Any, grade: Any, by_judge: Any, *numbers: Any) -> UnitReview:
+    if grade not in get_args(Standing):
+        raise ValueError("a grade that is none")
+    log_help, log_harm, expected, spread = map(_number, numbers)
+    return UnitReview(max(int(recalls), 0), grade, bool(by_judge), log_help, log_harm, expected, spread)
 
 
 def _number(told: Any) -> float:
@@ -75,7 +97,3 @@ def _number(told: Any) -> float:
     if not math.isfinite(number):
         raise ValueError("a number that is none")
     return number
-
-
-def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {id: round(number, 4) for id, number in numbers.items()}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final
 
+import numpy as np
 from anyio import to_thread
 
 from lessonbank._concurrency import if_there
@@ -31,21 +34,19 @@ from lessonbank.types import (
     Settle,
     Trust,
 )
-from lessonbank.types.timeline import reworded, successors
+from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .draws import DEFAULT_RATES, Adaptive, Assignment, Withholding
-from .episodes import Episodes
+from .draws import Assignment, FollowsEvidence, Members, Withholding
+from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .ledger import Acted
 from .lift import Lift
 from .report import report
 from .review import ALPHA, Review, review
-from .review_snapshot import ReviewSnapshot, key
+from .review_snapshot import ReviewSnapshot, UnitReview, key
 
 WRITER: Final = "ledger"
-_KINDS: Final = (
-    "settle", "merge", "restore", "rollback", "retire", "edit", "trust", "purge", "audit", "forgotten",
-)  # fmt: skip
+_KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
@@ -65,8 +66,10 @@ class _Kept:
     columns: Columns = field(default_factory=Columns)
     sequence: int = 0
     """The last change that was read."""
-    structure: list[JournalEntry] = field(default_factory=list[JournalEntry])
-    """Merges, restores, edits and rollbacks."""
+    rewordings: list[JournalEntry] = field(default_factory=list[JournalEntry])
+    """Edits and rollbacks."""
+    groups: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """By group: when a lesson of it was last taken back for its evidence. The rest of it starts again then."""
     taken_back: set[str] = field(default_factory=set[str])
     """Lessons that the ledger retired before. Whoever shows one again knows better: that is not done a second time."""
     approved: dict[str, int] = field(default_factory=dict[str, int])
@@ -74,7 +77,7 @@ class _Kept:
 
     def episodes(self) -> Episodes:
         """As columns."""
-        return self.columns.episodes(successors(self.structure), since=reworded(self.structure))
+        return self.columns.episodes(since=reworded(self.rewordings) | self.groups)
 
     def take_in(self, receipts: Iterable[Recall], entries: Iterable[JournalEntry], /) -> None:
         """What was found out, oldest first."""
@@ -90,8 +93,9 @@ class _Kept:
                 case Retire():
                     if entry.writer == WRITER:
                         self.taken_back.update(entry.entry.lesson_ids)
+                        self.groups.update(dict.fromkeys(self.columns.groups_of(entry.entry.lesson_ids), entry.at))
                 case _:
-                    self.structure.append(entry)
+                    self.rewordings.append(entry)
                     if isinstance(entry.entry, Edit):
                         self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
@@ -121,6 +125,7 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
+        self._drawn = Counter[str]()
         self._lock = threading.Lock()
 
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
@@ -128,11 +133,13 @@ class StoredLedger:
         told = await self._last(scope)
         return _preferring(found, told.helps) if told.helps else found
 
-    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
-        assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
-        odds = (assigned.control_probability, *assigned.probability.values())
+        self._drawn[scope] += 1
+        assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
+        groups = [draw.probability for draw in assigned.groups]
+        odds = (assigned.control_probability, *groups, *assigned.probability.values())
         if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
@@ -196,8 +203,8 @@ class StoredLedger:
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
-        if isinstance(self.policy, Adaptive) and told.control is not None:
-            self.policy.tell(scope, told.lessons, told.control)
+        if isinstance(self.policy, FollowsEvidence):
+            self.policy.tell(scope, told.units, recalls=max(self._drawn[scope], told.reviewed))
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)
@@ -221,14 +228,10 @@ class StoredLedger:
         changes, proposed = await self._decided(kept, episodes, found, scope) if self._act else ([], {})
         earlier = self._told[scope].proposed
         made = [change for change in changes if await self._applied(change, scope)]
-        names = episodes.lessons
         told = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
             sequence=kept.sequence,
-            helps=frozenset(names[i] for i in found.helpful.nonzero()[0]),
-            lessons=dict(zip(names, map(float, found.withhold), strict=True)),
-            expected=dict(zip(names, map(float, found.expected), strict=True)),
-            control=found.control,
+            units=_units(episodes, found),
             proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
         )
         self._tell(scope, told)
@@ -241,29 +244,30 @@ class StoredLedger:
             return kept.episodes()
 
     def _found(self, episodes: Episodes) -> Review:
-        rates = self.policy.rates if isinstance(self.policy, Adaptive) else DEFAULT_RATES
-        return review(episodes, rates=rates, alpha=self._alpha)
+        return review(episodes, alpha=self._alpha)
 
     async def _decided(
         self, kept: _Kept, episodes: Episodes, found: Review, scope: str
     ) -> tuple[list[Change], dict[str, str]]:
-        """What follows: lessons shown to harm are taken back, those shown to help are trusted.
+        """What follows: what is shown to harm is taken back, groups first and each as one; what helps is trusted.
 
         What a person approved is only proposed: its id, and the evidence.
         """
         changes, proposed = list[Change](), dict[str, str]()
-        for place in (found.harmful | found.helpful).nonzero()[0]:
-            id = episodes.lessons[place]
-            lesson = await self._lesson(id, scope)
-            why = _why(found, int(place))
-            if lesson is None or lesson.hidden or (found.harmful[place] and id in kept.taken_back):
-                continue
-            if found.harmful[place] and lesson.approved:
-                proposed[id] = why
-            elif found.harmful[place]:
-                changes.append(Retire(lesson_ids=(id,), reason=f"shown to harm: {why}"))
-            elif self._trusts and lesson.state == "probation":
-                changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=f"shown to help: {why}"))
+        for unit, ids in _harmful(episodes, found):
+            lessons = [await self._lesson(id, scope) for id in ids if id not in kept.taken_back]
+            why, group = why_of(found, unit), episodes.units[unit] if episodes.level[unit] == GROUP_LEVEL else ""
+            shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
+            proposed.update((lesson.id, why) for lesson in shown if lesson.approved)
+            done = {id for change in changes if isinstance(change, Retire) for id in change.lesson_ids}
+            if back := tuple(i.id for i in shown if not i.approved and i.id not in done):
+                changes.append(Retire(lesson_ids=back, group=group, reason=f"shown to harm: {why}"))
+        for unit, id in enumerate(episodes.units):
+            if self._trusts and episodes.level[unit] == LESSON_LEVEL and found.is_shown(unit, "helps"):
+                lesson = await self._lesson(id, scope)
+                if lesson and not lesson.hidden and lesson.state == "probation":
+                    why = f"shown to help: {why_of(found, unit)}"
+                    changes.append(Trust(lesson_ids=(id,), state="active", by="ledger", reason=why))
         return changes, proposed
 
     async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
@@ -322,12 +326,44 @@ def _said(proposal: Proposal) -> str:
     return f"the approved lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
 
 
-def _why(found: Review, place: int) -> str:
+def _harmful(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
+    """The groups and then the lessons that are shown to harm, each with the ids of what would go with it.
+
+    A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
+    """
+    harms = [found.is_shown(unit, "harms") for unit in range(len(episodes.units))]
+    helps = {unit for unit, word in enumerate(found.standing) if word in ("helps", "likely helps")}
+    members = dict[int, list[int]]()
+    for lesson, parents in enumerate(episodes.parents):
+        innermost = next((group for group in reversed(parents) if harms[group]), None)
+        if innermost is not None:
+            members.setdefault(innermost, []).append(lesson)
+    for group, lessons in members.items():
+        if helps.isdisjoint(lessons):
+            yield group, [episodes.units[lesson] for lesson in lessons]
+    for unit, is_harmful in enumerate(harms):
+        if is_harmful and episodes.level[unit] == LESSON_LEVEL:
+            yield unit, [episodes.units[unit]]
+
+
+def _units(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
+    """What a policy and other processes may go by."""
+    seen = np.bincount(found.scores.group, minlength=found.scores.groups)
+    logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
+    columns = (seen, *logs, found.expected.mean, found.expected.spread)
+    return {
+        id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers))
+        for id, standing, recalls, *numbers in zip(episodes.units, found.standing, *columns, strict=True)
+        if recalls
+    }
+
+
+def why_of(found: Review, unit: int, /) -> str:
     """The evidence, as the journal keeps it."""
     effects = found.effects
-    effect, low, high = (100 * float(of[place]) for of in (effects.estimate, found.low, found.high))
-    counts = f"shown {int(effects.shown[place])} times, withheld {int(effects.withheld[place])}"
-    log = min(float(max(found.log_harm[place], found.log_help[place])), 50.0)
+    effect, low, high = (100 * float(of[unit]) for of in (effects.estimate, found.low, found.high))
+    counts = f"shown {int(effects.shown[unit])} times, withheld {int(effects.withheld[unit])}"
+    log = min(float(max(found.log_harm[unit], found.log_help[unit])), 50.0)
     return f"success {effect:+.1f} points [{low:+.0f}, {high:+.0f}], {counts}, e-value {math.exp(log):.3g}"
 
 

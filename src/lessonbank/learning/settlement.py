@@ -9,6 +9,7 @@ from typing import Final
 from lessonbank.arguments import shown
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
+    MODEL,
     SECONDS,
     Change,
     Experience,
@@ -54,6 +55,7 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         seconds=_seconds(attempts),
         cited=cited(recall, [a.trajectory for a in attempts]),
         template=next((t for a in attempts if isinstance(t := a.trajectory.metadata.get(TEMPLATE), str)), None),
+        agent=next((m for a in attempts if isinstance(m := a.trajectory.metadata.get(MODEL), str)), ""),
         another_task=bool(of_another_task(recall, [a.trajectory for a in attempts])),
     )
 

@@ -14,10 +14,8 @@ from lessonbank.evidence.lift import (
     Lift,
     MeasuringCost,
     Point,
-    advice,
-    headline,
-    said_of,
 )
+from lessonbank.evidence.lift_words import advice, headline, said_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, table
@@ -28,7 +26,7 @@ MOST: Final = 500
 """Lessons the table holds: a page of more opens slowly."""
 _NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
 _BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
-_CLASSES = {"helps": "helps", "harms": "harms"}
+_CLASSES = {"helps": "helps", "likely helps": "helps", "harms": "harms", "likely harms": "harms"}
 _HOW = (
     "A change is what happened with memory less what happened without it. Which tasks and lessons went without was "
     "drawn at random beforehand, so nothing else than memory explains the difference, chance apart.",

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing, said_of
+from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing
+from lessonbank.evidence.lift_words import said_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .forest import SIGNS, Bar, Look, forest, in_points
@@ -23,7 +24,13 @@ _READ = 300
 """Characters of a title that are looked at."""
 _NARROWEST = 0.1
 """Ten points above and below: a scale of less would make much of noise."""
-_LOOKS: dict[Standing, Look] = {"helps": "helps", "harms": "harms", "no evidence yet": "open"}
+_LOOKS: dict[Standing, Look] = {
+    "helps": "helps",
+    "likely helps": "helps",
+    "harms": "harms",
+    "likely harms": "harms",
+    "no evidence yet": "open",
+}
 SIGN: dict[Standing, str] = {standing: SIGNS[look] for standing, look in _LOOKS.items()}
 
 

@@ -150,6 +150,8 @@ class Settlement(Record):
     """Lessons that the agent named by number. This is adherence, not effect."""
     template: str | None = None
     """The template of the task, where the run names one: tasks of one template are not independent."""
+    agent: str = ""
+    """The model that the agent ran on, where the run names it: `metadata["model"]`. With another, evidence restarts."""
     another_task: bool = False
     """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
     at: Moment = Field(default_factory=now)

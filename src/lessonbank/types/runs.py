@@ -13,6 +13,8 @@ from .usage import Usage
 
 SECONDS = "seconds"
 """The metadata key for how long a run took, in seconds."""
+MODEL = "model"
+"""The metadata key for the model that the agent ran on."""
 RECALL = "recall_id"
 """The metadata key for the id of the recall that the runs of an experience used."""
 UNFINISHED = "unfinished"

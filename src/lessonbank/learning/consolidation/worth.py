@@ -57,5 +57,5 @@ class ByLift:
 
     async def __call__(self, lessons: Sequence[Lesson], /, *, scope: str) -> Mapping[str, float]:
         """Reads what was reviewed last: nothing is computed here."""
-        expected = ReviewSnapshot.of(await self.store.setting(key(scope))).expected
-        return {lesson.id: expected.get(lesson.id, 0.0) for lesson in lessons}
+        units = ReviewSnapshot.of(await self.store.setting(key(scope))).units
+        return {lesson.id: units[lesson.id].expected if lesson.id in units else 0.0 for lesson in lessons}
