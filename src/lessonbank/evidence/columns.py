@@ -259,7 +259,7 @@ class Columns:
             level=np.array(self._level),
             turn=turn,
             parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
-            recall_ids=tuple([ids[row] for row in order.tolist()]),
+            recall_ids=tuple([ids[row] for row in map(int, order)]),
             judges=tuple(self.judges.names),
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
