@@ -39,7 +39,9 @@ test *args:
 # every test but the longest, those of the experiments among them, in some minutes
 test-all *args:
     {{bin}}/pip install -q -e bench
-    {{bin}}/pytest -m 'not models and not release' tests bench/tests {{args}}
+    {{bin}}/pytest {{args}}
+    {{bin}}/pytest -m 'full and not models and not release' tests {{args}}
+    {{bin}}/pytest -m 'not models and not release' bench/tests tests/docs_src tests/test_examples.py {{args}}
 
 # what takes long: soaks, hundreds of kills, every formerly released format
 release *args:

@@ -379,7 +379,7 @@ async def test_parts_of_ones_own_take_their_place_in_the_loop() -> None:
 
 async def test_duplicates_can_be_skipped() -> None:
     replies = [some_lessons(LESSON), some_lessons(LESSON)]
-    async with await open_with(ScriptedModel(replies), consolidation="skip_duplicates") as bank:
+    async with await open_with(ScriptedModel(replies), consolidation="recognise") as bank:
         first, second = await bank.learn(run(), outcome="success"), await bank.learn(run(), outcome="success")
     assert len(first.lessons) == 1
     assert second.lessons == ()

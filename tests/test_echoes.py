@@ -81,6 +81,14 @@ async def test_what_the_named_recall_showed_is_an_echo() -> None:
         assert [one.rule for one in await learned(bank, "again", recall=recall)] == ["echo"]
 
 
+async def test_an_echo_in_letters_of_another_alphabet_is_one() -> None:
+    draws = Drawn()
+    async with await bank_of(draws) as bank:
+        recall = await bank.retrieve(TASK)
+        draws.title, draws.content = "In other letters", KNOWN.translate(str.maketrans("aeocp", "аеоср"))
+        assert [one.rule for one in await learned(bank, recall=recall)] == ["echo"]
+
+
 @pytest.mark.parametrize("part", ["whole", "without its end", "without its beginning", "quoted"])
 async def test_a_block_that_stands_in_a_run_is_known_by_its_receipt(part: str) -> None:
     async with await bank_of(Drawn()) as bank:

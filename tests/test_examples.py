@@ -40,8 +40,8 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 def test_every_example_has_its_test() -> None:
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop", "replay_a_lesson"]
-    assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task"]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
 
 
 @pytest.mark.full
@@ -65,8 +65,10 @@ def test_the_readme_shows_what_the_example_prints(capsys: pytest.CaptureFixture[
     assert len(shown) > 3
 
 
-def test_a_replay_tells_a_lesson_that_helps_from_one_that_harms() -> None:
-    assert load("replay_a_lesson").main() == {"Weigh the parcel": "helps", "Pick the label early": "harms"}
+def test_a_trial_tells_a_lesson_that_helps_from_one_that_harms() -> None:
+    found = load("trial").main()
+    standing = {"memory": "helps", "Weigh the parcel": "helps", "Pick the label early": "harms"}
+    assert {name: trial.standing for name, trial in found.items()} == standing
 
 
 def test_a_task_is_scaled_and_the_lesson_lifts_every_run() -> None:

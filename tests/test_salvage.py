@@ -234,7 +234,8 @@ def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> N
 def test_what_was_learned_on_a_damaged_file_comes_back(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lessonbank.stores.sqlite._database._LOOKED_OVER", 0)  # as a file that is too large for it
+    for bound in ("_LOOKED_OVER", "_BEFORE_A_CHANGE"):  # as a file that is too large for them
+        monkeypatch.setattr(f"lessonbank.stores.sqlite._database.{bound}", 0)
     before = contents(sound)
     path = copied(sound, tmp_path)
     with closing(sqlite3.connect(sound)) as raw:
@@ -291,6 +292,52 @@ def test_damage_that_no_call_has_read_is_known_soon_after_the_bank_is_opened(
             learn(bank, 99)
     (said,) = [record.message for record in caplog.records if "damaged.db is damaged" in record.message]
     assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT record FROM trajectories WHERE number = 9", "SELECT entry FROM journal", "SELECT vector FROM fresh"],
+)
+def test_the_first_change_waits_until_a_small_file_was_looked_over(sound: Path, tmp_path: Path, sql: str) -> None:
+    """The end of a long value lies on a page of its own, of which SQLite asks nothing."""
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(sound)) as raw:
+        value = max((value for (value,) in raw.execute(sql)), key=len)
+    data = bytearray(path.read_bytes())
+    at = data.index(value[-200:])
+    data[at : at + 200] = b"\xff" * 200
+    path.write_bytes(data)
+    with connect(path) as bank, pytest.raises(StoreDamaged, match="nothing is written to a damaged bank"):
+        learn(bank, 99)
+    with connect(path) as bank, pytest.raises(StoreDamaged, match="nothing is written to a damaged bank"):
+        bank.learn("Shipped.", task="Ship parcel 99", outcome="failure")
+
+
+def test_a_damaged_vector_keeps_changes_out_until_a_rebuild_dropped_it(sound: Path, tmp_path: Path) -> None:
+    path = copied(sound, tmp_path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("UPDATE fresh SET vector = zeroblob(length(vector)) WHERE key = (SELECT min(key) FROM fresh)")
+    with connect(path) as bank:
+        for _ in range(2):
+            with pytest.raises(StoreDamaged, match=r"nothing is written .* call `admin.rebuild\(\)`"):
+                bank.lessons.add(title="Ask", content="Ask twice.", task="mend the door", by="Ana")
+        bank.admin.rebuild()
+        bank.admin.reindex()
+        assert learn(bank, 99)
+        assert bank.admin.verify() == ()
+
+
+@pytest.mark.full
+def test_on_a_small_file_no_damaged_page_is_written_on(sound: Path, tmp_path: Path) -> None:
+    written: list[int] = []
+    for page in range(0, sound.stat().st_size // PAGE, 6):
+        wiped(path := copied(sound, tmp_path), page)
+        with suppress(LessonbankError), connect(path) as bank:
+            learn(bank, 99)
+            written.append(page)
+        for left in tmp_path.glob("damaged.db*"):
+            left.unlink()
+    assert written == []
 
 
 def test_a_sound_bank_takes_writes_after_it_was_looked_over_and_ends_the_look_when_it_is_closed(

@@ -207,14 +207,17 @@ async def test_runs_learned_one_by_one_under_one_receipt_count_together(tmp_path
         assert settlement and settlement.outcome == "success"
 
 
-async def test_a_run_known_from_another_receipt_brings_no_strangers_into_this_one(bank: AsyncReasoningBank) -> None:
+async def test_a_run_known_from_another_receipt_and_what_is_handed_in_beside_it_settle_no_second_one(
+    bank: AsyncReasoningBank,
+) -> None:
     first, second = await bank.retrieve("find the invoice"), await bank.retrieve("find the invoice")
     a, b, c = run(), run(), run()
     await bank.learn([a, b], recall=first, outcome="success")
-    await bank.learn([b, c], recall=second, outcome=["success", "failure"])
-    settlement = await bank.store.settlement(second.id, scope="t")
-    assert settlement
-    assert settlement.trajectory_ids == (b.id, c.id)
+    learned = await bank.learn([b, c], recall=second, outcome=["success", "failure"])
+    assert await bank.store.settlement(second.id, scope="t") is None
+    settlement = await bank.store.settlement(first.id, scope="t")
+    assert settlement and settlement.trajectory_ids == (a.id, b.id)
+    assert (learned.known, learned.notes[0][:15]) == ((b.id,), "settled before:")
 
 
 async def test_runs_whose_extraction_failed_wait_and_are_contrasted_together() -> None:
@@ -264,7 +267,7 @@ async def test_an_extraction_that_fails_again_writes_nothing_new() -> None:
 
 async def test_the_consolidator_decides_about_lessons_that_came_late_too() -> None:
     model = ScriptedModel([LESSON, "rubbish", LESSON])
-    async with await open_with(model=model, consolidation="skip_duplicates") as bank:
+    async with await open_with(model=model, consolidation="recognise") as bank:
         await bank.learn(run(), outcome="success")
         await bank.learn(late := run(), outcome="success")
         learned = await bank.learn(late)

@@ -149,7 +149,7 @@ def test_tasks_of_one_scope_with_the_same_lesson_keep_it_once(where: str, tasks:
         async with await opened(
             where,
             embedder="lexical",
-            learning=Learning(consolidation="skip_duplicates"),
+            learning=Learning(consolidation="recognise"),
             parts=Parts(extractor=the_same),
         ) as bank:
             calls = [bank.learn(run(f"fill the form {n}"), outcome="success") for n in range(tasks)]
@@ -172,7 +172,7 @@ def test_tasks_of_one_scope_that_decide_at_the_same_time_keep_the_same_lesson_on
         async with await opened(
             where,
             embedder=SlowEmbedder(embed_together),
-            learning=Learning(consolidation="skip_duplicates"),
+            learning=Learning(consolidation="recognise"),
             parts=Parts(extractor=the_same),
         ) as bank:
             calls = [bank.learn(run(f"fill the form {n}"), outcome="success") for n in range(2)]

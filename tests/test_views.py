@@ -335,20 +335,6 @@ def test_a_pending_run_that_a_person_decides_is_learned_as_the_persons_word() ->
         assert bank.history.list()[0].writer == "learn"
 
 
-def test_an_audit_draws_only_runs_that_a_judge_decided_and_the_same_ones_for_a_seed() -> None:
-    with judged_bank() as bank:
-        for n in range(8):
-            learn(bank, n, outcome="success" if n < 4 else None)
-        drawn = bank.runs.audit(3, seed=1)
-        assert len(drawn) == 3
-        assert {one.verdict.source for one in drawn} == {"judge"}
-        assert bank.runs.audit(3, seed=1) == drawn
-        assert sorted(ids(bank.runs.audit(20))) == ["run-4", "run-5", "run-6", "run-7"]
-        for one in drawn:
-            bank.runs.correct(one.trajectory.id, outcome="failure", by="Ana")
-        assert len(bank.runs.audit(20)) == 1
-
-
 def test_an_audit_of_fewer_than_one_run_is_refused() -> None:
     with judged_bank() as bank, pytest.raises(UsageError, match="count"):
         bank.runs.audit(0)

@@ -14,7 +14,7 @@ from lessonbank_bench.__main__ import CONTRASTS, PLANS, SWEEP, Plan, contrasts, 
 from lessonbank_bench.arms import Setting, arm_from, name_of, read_arms
 
 TABLES: list[dict[str, Any]] = [
-    {"base": "lessonbank", "retrieval": "hybrid", "consolidation": "skip_duplicates", "limit": 5},
+    {"base": "lessonbank", "retrieval": "hybrid", "consolidation": "recognise", "limit": 5},
     {"retrieval": "dense", "floor": 0.1, "diversity": 0.3},
     {"level": "lesson", "limit": 4, "failures": False},
     {"extractor": "extractive", "exclude": "template"},

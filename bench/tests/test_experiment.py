@@ -268,8 +268,8 @@ def test_a_dead_machine_stops_the_run_and_a_mended_one_goes_on(tmp_path: Path) -
     ran = run(asked(budget={"errors": 4}), Faulty(set(range(9))), tmp_path)
     assert (ran.rows, ran.stopped) == (
         4,
-        "4 attempts in a row met an error of infrastructure, the last: the server is gone",
-    )
+        "4 attempts in a row met an error of infrastructure, the last: the server is gone\\x1b[31m",
+    ), "an error's control characters are told and drive no terminal"
     assert run(asked(budget={"errors": 4}), Faulty(set()), tmp_path, resume=True).complete
 
 

@@ -141,10 +141,11 @@ async def test_a_bank_without_a_redactor_fails_the_row_of_secrets(part: Callable
     assert not first.holds
 
 
-async def test_a_bank_without_a_gate_takes_echoes_in(part: Callable[[str], ModuleType]) -> None:
+async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice(part: Callable[[str], ModuleType]) -> None:
     told = await part("echoing").simulated(40, guarded=False)
-    assert told.entered["verbatim"]
     assert told.entered["as it stood in the block"]
+    assert told.tried["verbatim"]
+    assert not told.entered["verbatim"], "the same words are the lesson that is there"
 
 
 async def test_a_poisoner_wins_something_where_nobody_vouches_for_anything(part: Callable[[str], ModuleType]) -> None:

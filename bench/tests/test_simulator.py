@@ -31,8 +31,8 @@ def sim(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def columns(episodes: Episodes) -> dict[str, np.ndarray]:
     """Every column of rows and pairs."""
-    rows = {f.name: getattr(episodes, f.name) for f in fields(episodes) if f.name not in ("pairs", "lessons", "judges")}
-    return rows | {f.name: getattr(episodes.pairs, f.name) for f in fields(episodes.pairs)}
+    told = {f.name: getattr(part, f.name) for part in (episodes, episodes.pairs) for f in fields(part)}
+    return {name: column for name, column in told.items() if isinstance(column, np.ndarray)}
 
 
 def busy(sim: ModuleType, **more: Any) -> Any:
@@ -62,7 +62,7 @@ def test_the_columns_obey_the_contract(sim: ModuleType) -> None:
     told = sim.simulate(world, 5000, withhold=odds, control=0.1, seed=1)
     pairs, kinds = told.pairs, {name: column.dtype.kind for name, column in columns(told).items()}
     assert {name for name, kind in kinds.items() if kind == "b"} == {"true", "control", "withheld", "cited"}
-    assert {name for name, kind in kinds.items() if kind == "i"} == {"judge", "cluster", "row", "lesson"}
+    assert {name for name, kind in kinds.items() if kind == "i"} == {"judge", "cluster", "row", "lesson", "writer"}
     assert len(told) == 5000
     assert len(pairs) == 4 * 5000
     assert (np.diff(pairs.row) >= 0).all()

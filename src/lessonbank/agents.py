@@ -9,9 +9,8 @@ from typing import Any, TypeAlias, cast
 
 from anyio import CapacityLimiter, to_thread
 
-from lessonbank.arguments import kind, signature
+from lessonbank.arguments import is_a, is_async, kind, shown, signature
 from lessonbank.errors import UsageError
-from lessonbank.guard.quote import quoted
 from lessonbank.types import Outcome, Trajectory
 
 AnyAgent: TypeAlias = Callable[..., Awaitable[object] | object]
@@ -25,8 +24,7 @@ _OUTCOMES: dict[str, Outcome] = {"success": "success", "failure": "failure", "un
 
 def called(function: Callable[..., Any], /, *, threads: int = 8) -> Callable[..., Awaitable[Any]]:
     """`function` as something to await. One that is not async runs in one of its own `threads`: it holds up nobody."""
-    own = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own):
+    if is_async(function):
         return function
     limiter: list[CapacityLimiter] = []
 
@@ -76,15 +74,17 @@ def stated(told: object, /) -> tuple[Outcome | None, float | None]:
     Raises:
         UsageError: it said something else.
     """
-    if isinstance(told, str) and told in _OUTCOMES:
-        return _OUTCOMES[told], None
-    if isinstance(told, bool):
+    text = str.__str__(told) if is_a(told, str) else ""
+    if text in _OUTCOMES:
+        return _OUTCOMES[text], None
+    if is_a(told, bool):
         return ("success" if told else "failure"), None
     try:
-        value = float(cast("float", told)) if not isinstance(told, str) else -1.0
-    except (TypeError, ValueError, OverflowError):
+        value = -1.0 if is_a(told, str) else float(cast("float", told))
+    except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = -1.0
     if not 0.0 <= value <= 1.0:
-        got = quoted(repr(told), limit=80)
-        raise UsageError(f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {got}")
+        raise UsageError(
+            f"verify= gives a bool, a number from 0 to 1, or an outcome such as 'success'; not {shown(told)}"
+        )
     return None, value

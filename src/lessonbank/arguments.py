@@ -43,6 +43,28 @@ def is_a(value: object, kinds: type[K] | tuple[type[K], ...], /) -> TypeIs[K]:
     return issubclass(type(value), kinds)
 
 
+def attribute(value: object, name: str, default: object = None, /) -> Any:
+    """An attribute of a caller's own object, or `default` where it has none or raises when it is asked."""
+    try:
+        return getattr(value, name, default)
+    except Exception:  # noqa: BLE001 - whatever `__getattribute__` or a property raises
+        return default
+
+
+def called(value: object, /) -> str:
+    """What a function or an object calls itself, else the name of its type."""
+    return own if is_a(own := attribute(value, "__name__"), str) and own else type(value).__name__
+
+
+def is_async(function: object, /) -> bool:
+    """Whether calling it gives something to await: an async function, or an object whose `__call__` is one."""
+    try:
+        own = getattr(function, "__call__", None)  # noqa: B004 - an object whose __call__ is async
+        return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(own)
+    except Exception:  # noqa: BLE001 - whatever its own attributes raise
+        return False
+
+
 class _Short(Repr):
     """Short texts of values of any size and depth."""
 
@@ -182,11 +204,11 @@ def a(value: object, name: str, record: type[V], /) -> V:
     return value
 
 
-def several(values: object, name: str, record: type[V], /, *, or_ids: bool = False) -> list[V]:
-    """At least one record of a kind, or its id."""
+def several(values: object, name: str, record: type[V], /, *, or_text: str = "") -> list[V]:
+    """At least one record of a kind, or a text, which `or_text` says the meaning of."""
     found = _items(values)
-    if not found or not all(is_a(one, (record, str) if or_ids else record) for one in found):
-        raise refusal(name, f"takes at least one {record.__name__}{' or its id' if or_ids else ''}", values)
+    if not found or not all(is_a(one, (record, str) if or_text else record) for one in found):
+        raise refusal(name, f"takes at least one {record.__name__}{or_text}", values)
     return cast("list[V]", found)
 
 

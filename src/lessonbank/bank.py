@@ -9,22 +9,23 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
+from os import PathLike
 from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
-from .errors import Conflict, ExtractionError, LessonbankError, ModelError, UsageError
+from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
 from .events import Consolidated, Event, Extracted, ExtractionFailed, Hook, Judged, Retrieved, Reviewed, Settled, tell
 from .evidence.ledger import Ledger, Unmeasured
 from .evidence.lift import Lift
 from .evidence.receipts import Receipts
-from .evidence.replay import Recalls, replay
-from .evidence.replay_design import Design as TrialDesign
-from .evidence.replay_design import Replay, asked
+from .evidence.trial import Tasks, try_again
+from .evidence.trial_design import Design as TrialDesign
+from .evidence.trial_design import Trial, asked
 from .guard import check_scope
 from .guard.identity import identity_of
 from .guard.intake import IntakeFilter
@@ -40,11 +41,12 @@ from .learning.handed_in import (
     truths_of,
     with_metadata,
 )
-from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict
+from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs
-from .learning.settlement import changed_settlement, corrected, told_by
+from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, own_receipt
+from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from .learning.shown_texts import texts_shown
+from .learning.topics import Topics, in_topics
 from .matts.design import Design, Examining, Mode, Selection
 from .matts.result import Scaled
 from .matts.rollouts import Progress
@@ -60,6 +62,7 @@ from .types import (
     Change,
     Experience,
     Extraction,
+    Found,
     Json,
     Learned,
     Outcome,
@@ -70,7 +73,7 @@ from .types import (
     Usage,
     Verdict,
 )
-from .types.ids import new_id
+from .types.ids import digest, new_id
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 
 T = TypeVar("T", Recall, Learned)
@@ -95,6 +98,7 @@ class AsyncReasoningBank:
         injector: Injector,
         one_wording: bool = False,
         ledger: Ledger | None = None,
+        topics: Topics | None = None,
         limit: int = 1,
         writer: str = "learn",
         trust_names: bool = False,
@@ -102,6 +106,7 @@ class AsyncReasoningBank:
         intake: IntakeFilter | None = None,
         scaler: Scaler | None = None,
         success_at: float = SUCCESS_AT,
+        pays: bool = True,
         keep_runs: float | None = None,
         observe: bool = False,
         off: bool = False,
@@ -117,7 +122,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
-        self._one_wording = one_wording
+        self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
@@ -138,23 +143,29 @@ class AsyncReasoningBank:
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        found = await self._retriever(task, scope=self.scope, limit=limit)
-        found = await self._ledger.prefer(found, scope=self.scope)
-        ids, recall_id = [i.id for m in found.matches for i in m.experience.active_lessons], new_id()
-        recall = self._injector.recall(
-            found,
-            id=recall_id,
-            task=task,
-            scope=self.scope,
-            assigned=await self._ledger.assign(ids, recall_id=recall_id, task=task, scope=self.scope),
-            retriever=self._retriever.name,
-            space=self._retriever.space,
-        )
+        found = await self._found(task, limit=limit)
+        recall = await self._drawn_for(found, task=task, id=new_id())
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
+
+    async def _found(self, task: str, *, limit: int) -> Found:
+        found = await self._retriever(task, scope=self.scope, limit=limit)
+        return await self._ledger.prefer(found, scope=self.scope)
+
+    async def _drawn_for(self, found: Found, *, task: str, id: str) -> Recall:
+        ids = [i.id for m in found.matches for i in m.experience.active_lessons]
+        return self._injector.recall(
+            found,
+            id=id,
+            task=task,
+            scope=self.scope,
+            assigned=await self._ledger.assign(ids, recall_id=id, task=task, scope=self.scope),
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -172,7 +183,8 @@ class AsyncReasoningBank:
         """Judge, extract and consolidate one run (a trajectory or its messages), or several runs of one task.
 
         `outcome` or `reward` is ground truth and beats the judge. `recall` settles its receipt. The runs are on disk
-        before a model is asked. When a model fails, the run stays pending: `notes` says why and `errors` has the codes.
+        before a model is asked. When a model fails, or the embedder's vectors do not fit those of the bank, the run
+        stays pending: `notes` says why and `errors` has the codes.
         A run that was learned before adds no lesson, but a later outcome corrects its verdict and its receipt. A
         pending run is learned together with its pending siblings. Raises UsageError, FormatError, StoreError.
         """
@@ -183,9 +195,9 @@ class AsyncReasoningBank:
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
-        graded = (*unmeasured, *graded)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
-        receipt = receipt or prior.recall
+        receipt, refused = await own_receipt(self.store, receipt, prior)
+        graded = (*unmeasured, *refused, *graded)
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
         return await self._learn_new(prior, receipt, truths, graded, metadata)
@@ -202,10 +214,11 @@ class AsyncReasoningBank:
         new = with_metadata(await self._intake.runs(prior.new), metadata)
         await self.store.keep(new, scope=self.scope)
         decided = {run.id: truths.get(run.id) or prior.verdict(run.id) for run in new}
-        attempts = await gather(partial(self._judged, run, decided[run.id]) for run in new)
+        misfit = await self._misfit(new[0].task)
+        attempts = await gather(partial(self._judged, run, decided[run.id], misfit) for run in new)
         notes = self._tell(*[Judged(trajectory=a.trajectory, verdict=a.verdict) for a in attempts])
 
-        extraction, failed = await self._extracted(attempts, receipt)
+        extraction, failed = await self._extracted(attempts, receipt, misfit)
         event = ExtractionFailed(attempts=attempts, error=failed) if failed else None
         event = event or Extracted(attempts=attempts, extraction=extraction)
         notes += self._tell(event, notes=extraction.notes)
@@ -268,7 +281,7 @@ class AsyncReasoningBank:
     async def consolidate(self, experience: Experience, /, *, dry_run: bool = False) -> tuple[Change, ...]:
         """Decide how the bank changes, and change it; with `dry_run`, decide only.
 
-        Raises UsageError (an experience of another scope), Conflict, StoreError.
+        Raises UsageError (an experience of another scope), Conflict, SpaceMismatch, StoreError.
         """
         a_flag(dry_run, "dry_run=")
         if a(experience, "consolidate", Experience).scope != self.scope:
@@ -279,8 +292,13 @@ class AsyncReasoningBank:
         if self._handle.skips("consolidate"):
             return ()
         experience = taught_by(await self._intake.experience(experience), await self._identity())
+        if asks_model(self._consolidator) and (misfit := await self._misfit(experience.task)):
+            raise misfit
         if dry_run:
-            return await self._intake.changes(await self._consolidator(experience), given=experience)
+            with self._intake.in_force():
+                told = await self._consolidator(experience)
+            decided = await self._intake.changes(told, given=experience)
+            return (await in_topics(self._topics, decided))[0]
 
         (changes, _, unembedded), notes = await retry_on_conflict(
             lambda policy: self._commit(policy, experience, costs=[]), self._consolidator, last=self._appending
@@ -311,7 +329,7 @@ class AsyncReasoningBank:
 
     async def trial(
         self,
-        recalls: Recalls,
+        tasks: Tasks,
         agent: AnyAgent,
         /,
         *,
@@ -319,47 +337,65 @@ class AsyncReasoningBank:
         without: str | None = None,
         with_: str | None = None,
         placebo: str | bool = False,
-        max_pairs: int = 200,
+        max_runs: int = 400,
+        max_cost: float | None = None,
+        max_seconds: float | None = None,
         rounds: int = 1,
-        min_effect: float = 0.05,
+        min_effect: float = 0.1,
         level: float = 0.95,
         seed: int = 0,
         concurrency: int = 1,
-    ) -> Replay:
-        """Do the tasks of `recalls` again with and without a lesson, in pairs, until it is clear what it changes.
+        resume: str | PathLike[str] | None = None,
+        progress: Callable[[Trial], None] | None = None,
+    ) -> Trial:
+        """Do `tasks` with and without memory, in pairs, until it is clear what memory changes. `print` the result.
 
-        For worlds that can be reset. Nothing is written. A run must prove what it was shown: its trajectory holds the
-        memory text, or has the text's SHA-256 in `metadata["memory_digest"]`. Without that no effect is reported.
+        For worlds that can be reset. Nothing is written into the bank, and nothing is withheld at random. With
+        `without`, `with_` or `placebo` the question is about one lesson or group instead of memory as a whole.
+        `lessonbank.evidence.plan_trial(0.1)` says before how many runs it takes to show an effect of ten points.
+
+        The agent is handed the text, and that is what is measured. The result says how many runs show that text (in the
+        run, or as its SHA-256 in `metadata["memory_digest"]`). A run that shows another text ends the trial.
 
         Args:
-            recalls: receipts of this scope, or their ids.
+            tasks: their texts; or kept recalls of this scope or their ids, for what was shown then.
             agent: `(task, memory)` to a trajectory or its messages, async or not. A parameter `seed` gets the same
-                number in both runs of a pair. What it raises ends the trial.
+                number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
+                trial.
             verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-            without: the lesson to leave out of what was shown.
-            with_: the lesson to add to what was shown.
-            placebo: the lesson to replace with irrelevant words of its length; `True`: everything that was shown.
-            max_pairs: the largest number of pairs; each is two runs.
+            without: the lesson, or the group (`topic/refunds`), to leave out of what is shown.
+            with_: the lesson to add to what is shown.
+            placebo: what to replace with irrelevant words of its length; `True`: everything that is shown.
+            max_runs: the largest number of runs; a pair is two.
+            max_cost, max_seconds: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`),
+                or the call took so long. What is under way is finished.
             rounds: how often each side may do each task.
             min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
             level: the confidence of the interval, however often one looks.
             seed: decides the order of tasks and sides, and the agent's luck.
             concurrency: how many pairs run at once; a plain function then runs in as many threads.
+            resume: a file that keeps each run as it ends. A trial that was interrupted goes on from there, if tasks,
+                memory, question, seed, level and agent are the same; budgets and rounds may be larger.
+            progress: called after every pair with the result so far. What it raises ends the trial.
 
         Raises:
-            UsageError: none or several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no
-                recalls or those of another scope, or nothing to compare in them.
+            UsageError: several of `without`, `with_` and `placebo`, a lesson or a number that cannot be, no tasks,
+                recalls of another scope, nothing to compare, or the journal of another trial.
             NotFound: a recall that this scope does not have.
+            StoreUnavailable: the journal cannot be read or written.
         """
-        return await replay(
+        return await try_again(
             self.store,
             self._injector,
-            recalls,
+            tasks,
             agent,
+            recaller=self._recall_for_trial,
             verify=verify,
             question=asked(without=without, with_=with_, placebo=placebo),
             design=TrialDesign(
-                max_pairs=max_pairs,
+                max_runs=max_runs,
+                max_cost=max_cost,
+                max_seconds=max_seconds,
                 rounds=rounds,
                 min_effect=min_effect,
                 level=level,
@@ -367,7 +403,19 @@ class AsyncReasoningBank:
                 concurrency=concurrency,
             ),
             scope=self.scope,
+            resume=resume,
+            progress=progress,
         )
+
+    async def _recall_for_trial(self, task: str) -> Recall:
+        """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
+        and a trial that goes on later shows the same text."""
+        asked_for = await self._intake.task(task)
+        found = await self._found(asked_for, limit=self.limit)
+        words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
+        recall = await self._drawn_for(found, task=asked_for, id=digest("\n".join((self.scope, task, *words)))[:32])
+        candidates = tuple(each.model_copy(update={"withheld": False}) for each in recall.candidates)
+        return recall.model_copy(update={"task": task, "candidates": candidates, "groups": (), "kept": False})
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -452,7 +500,8 @@ class AsyncReasoningBank:
         bank, notes = self._labelled(labels)
         notes += [OFF] if self._off else []
         scaling = ScaledTask(BankMemory(bank, bank._intake, limit), self._scaler, design, self.scope, notes)
-        return await scaling.run(task, agent, verifier=verify, progress=progress)
+        with self._intake.in_force():
+            return await scaling.run(task, agent, verifier=verify, progress=progress)
 
     # -- handles and views --------------------------------------------------------------------------------------------
 
@@ -481,7 +530,7 @@ class AsyncReasoningBank:
 
     @property
     def runs(self) -> AsyncRuns:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return AsyncRuns(self._handle)
 
     @property
@@ -513,22 +562,45 @@ class AsyncReasoningBank:
 
     # -- the steps of the loop ----------------------------------------------------------------------------------------
 
-    async def _judged(self, run: Trajectory, truth: Verdict | None) -> Run:
-        verdict = truth or error_verdict(run) or await judged(self._judge, run)
+    async def _misfit(self, task: str) -> SpaceMismatch | None:
+        """Why vectors that are made now would not fit; asked before anything is paid, until they once did.
+
+        Then the run waits, as after a model that failed: a lesson that is paid for should be found as the others are.
+        Where nothing is paid, waiting would save nothing: the lesson is kept, and `reindex` gives it its vector.
+        """
+        if not self._pays or self.scope in self._fitting:
+            return None
+        try:
+            misfit = await self._handle.misfit(task)
+        except ModelError:  # the lessons are kept without a vector then, which says nothing of its dimension
+            return None
+        if misfit is None:
+            self._fitting.add(self.scope)
+        return misfit
+
+    async def _judged(self, run: Trajectory, truth: Verdict | None, misfit: SpaceMismatch | None = None) -> Run:
+        verdict = truth or error_verdict(run)
+        if misfit and not verdict:
+            verdict = unknown(quoted(misfit), error=misfit.code)
+        with self._intake.in_force():
+            verdict = verdict or await judged(self._judge, run)
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
-        drawn = await self._extractor(attempts)
+        with self._intake.in_force():
+            drawn = await self._extractor(attempts)
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
 
     async def _extracted(
-        self, attempts: Sequence[Run], receipt: Recall | None
-    ) -> tuple[Extraction, ExtractionError | ModelError | None]:
+        self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
+    ) -> tuple[Extraction, ExtractionError | ModelError | SpaceMismatch | None]:
         """The extraction, and the error after which it is to be tried again."""
         if all(a.verdict.outcome == "unknown" for a in attempts):
             return Extraction(notes=tuple(f"not judged: {a.verdict.reason}" for a in attempts)), None
+        if misfit:
+            return nothing_drawn(misfit), misfit
         try:
             return await self._drawn(attempts, receipt), None
         except (ExtractionError, ModelError) as error:
@@ -577,11 +649,16 @@ class AsyncReasoningBank:
         `settle` is asked under the lock: another run under the same receipt may have been counted meanwhile.
         """
 
+        sorting = list[str]()
+
         async def decided() -> tuple[Change, ...]:
-            with self._locks.deciding(experience.scope):
+            with self._locks.deciding(experience.scope), self._intake.in_force():
                 told = await decide(policy, experience)
             costs.append(spent(told))
-            return replacing(earlier, await self._intake.changes(told, given=experience))
+            changes = replacing(earlier, await self._intake.changes(told, given=experience))
+            changes, usage, sorting[:] = await in_topics(self._topics, changes)
+            costs.append(usage)
+            return changes
 
         async def applied(changes: tuple[Change, ...]) -> tuple[tuple[Change, ...], Settlement | None, tuple[str, ...]]:
             kept = {id for one in changed(changes) for id in (one.id, *(lesson.id for lesson in one.lessons))}
@@ -596,9 +673,9 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
-            return changes, settlement, (*notes, *misfit)
+            return changes, settlement, (*notes, *sorting, *misfit)
 
-        if not asks_model(policy):
+        if not asks_model(policy) and not (self._topics and self._topics.asks_model):
             vectors, notes = await self._handle.index([experience])
             async with self._locks.of(experience.scope):
                 return await applied(await decided())
@@ -622,7 +699,8 @@ class AsyncReasoningBank:
             settlement = changed_settlement(earlier, receipt, prior.experience, counted)
             settlement = told_by(settlement, await self._identity())
             await self.store.apply(changes, scope=self.scope, writer=self.writer, settlement=settlement)
-        notes = (*graded, *prior.contradictions(truths))
+        misfits = () if earlier else of_another_task(settlement and receipt, prior.handed_in)
+        notes = (*graded, *prior.contradictions(truths), *misfits)
         return await self._review(Learned(known=prior.known, changes=tuple(changes), notes=notes), settlement)
 
     async def _review(self, learned: Learned, settlement: Settlement | None) -> Learned:
@@ -688,7 +766,7 @@ class AsyncReasoningBank:
         """This bank, with an extractor whose contrast shows how runs ended, or hides it; or why that cannot be."""
         if labels is None:
             return self, []
-        relabel = getattr(self._extractor, "labelled", None)
+        relabel = attribute(self._extractor, "labelled")
         if relabel is None:
             return self, ["labels= changed nothing: this bank's extractor cannot be told whether to show outcomes"]
         bank = copy(self)
@@ -715,6 +793,7 @@ class AsyncReasoningBank:
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,
+            topics=self._topics,
         )
 
 

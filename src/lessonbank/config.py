@@ -17,6 +17,7 @@ from .arguments import (
     a_number,
     a_place,
     a_share,
+    attribute,
     is_a,
     maybe_count,
     maybe_one_of,
@@ -46,7 +47,8 @@ Domain = Literal["general", "web", "code"]
 Search = Literal["dense", "lexical", "hybrid"]
 Level = Literal["experience", "lesson"]
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
-Consolidation = Literal["append", "skip_duplicates", "merge_similar"]
+Consolidation = Literal["recognise", "append", "merge_similar"]
+TopicsBy = Literal["words", "model"]
 Template: TypeAlias = Callable[[str], str]
 """Says which template a task's text has."""
 
@@ -102,12 +104,12 @@ class Model:
     """Seconds for one call, above 0."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.name, Mapping):
+        if is_a(self.name, Mapping):
             settle(self, name=a_copy(cast("Mapping[str, Any]", self.name), "model="))
         a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
         for name in ("base_url", "api_key"):
             secret = getattr(self, name)
-            text = str.__str__(secret) if isinstance(secret, str) else ""
+            text = str.__str__(secret) if is_a(secret, str) else ""
             if secret is not None and not (text.strip() and text.isprintable()):
                 raise UsageError(f"Model({name}=) takes a text of one line that is not blank, or None")
 
@@ -153,9 +155,9 @@ class Retrieval:
         if self.floor is not None:
             _asked(a_share, self.floor, "Retrieval(floor=)")
         a_share(self.diversity, "Retrieval(diversity=)")
-        if not isinstance(self.preface, Unset) and not _is_preface(self.preface):
+        if not is_a(self.preface, Unset) and not _is_preface(self.preface):
             raise refusal("preface", "is 'silent', 'cite' or a text of at least two words", self.preface)
-        if isinstance(self.exclude, str) or not callable(self.exclude):
+        if is_a(self.exclude, str) or not callable(self.exclude):
             maybe_one_of(self.exclude, "exclude", ("task", "template"))
 
 
@@ -170,8 +172,13 @@ class Learning:
     domain: Domain = "general"
     """Which prompts: `general`, `web` or `code`."""
     consolidation: Consolidation | Unset = UNSET
-    """`append` keeps every lesson. `skip_duplicates` leaves out lessons the bank holds already. `merge_similar` lets
-    the model word one lesson for two that are close."""
+    """`recognise` keeps a lesson once, however often runs teach it, also in other words. `append` keeps every lesson.
+    `merge_similar` lets the model word one lesson for two that are close. Default: `recognise`; the paper's profile
+    appends."""
+    topics: TopicsBy | Unset | None = UNSET
+    """How a new lesson gets its topic. `words`: by the words that its task shares with others. `model`: where these do
+    not decide it, by one short call of the model. `None`: no topics. Default: `model` where there is one and effects
+    are measured."""
     abstain: float = 0.0
     """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
     judge_budget: int | Unset = UNSET
@@ -188,6 +195,8 @@ class Learning:
                 "Learning(consolidation=) takes a name: a function of your own goes into Parts(consolidator=)"
             )
         _asked(one_of, self.consolidation, "Learning(consolidation=)", get_args(Consolidation))
+        if self.topics is not None:
+            _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
         a_share(self.abstain, "Learning(abstain=)")
         _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
@@ -268,7 +277,7 @@ class Safety:
             part = getattr(self, name)
             if not (part is None or part is UNSET or callable(part)):
                 raise refusal(f"{name}=", f"takes {what}", part)
-        if not (self.caps is None or self.caps is UNSET or isinstance(cast("object", self.caps), Caps)):
+        if not (self.caps is None or self.caps is UNSET or is_a(self.caps, Caps)):
             raise refusal("caps=", "takes Caps(hour=…, scope=…), or None for no bound", self.caps)
 
 
@@ -293,21 +302,23 @@ class Parts:
     def __post_init__(self) -> None:
         for name in ("judge", "extractor", "retriever", "consolidator"):
             a_call(getattr(self, name), f"Parts({name}=)")
-        if self.retriever is not None and not all(hasattr(self.retriever, name) for name in _OF_RETRIEVERS):
+        if self.retriever is not None and any(
+            attribute(self.retriever, name, UNSET) is UNSET for name in _OF_RETRIEVERS
+        ):
             raise refusal("Parts(retriever=)", f"takes an object with {', '.join(_OF_RETRIEVERS)}", self.retriever)
         hooks = cast("object", self.hooks)
-        if not isinstance(hooks, list | tuple) or not all(map(callable, cast("Sequence[object]", hooks))):
+        if not is_a(hooks, (list, tuple)) or not all(map(callable, cast("Sequence[object]", hooks))):
             raise refusal("Parts(hooks=)", "takes a list of functions of one event, as in hooks=[print]", self.hooks)
 
 
 def chosen(value: T | Unset, default: T, /) -> T:
     """`value`, or the profile's `default` where it was left open."""
-    return default if isinstance(value, Unset) else value
+    return default if is_a(value, Unset) else value
 
 
 def _is_preface(value: object) -> bool:
     """Whether it can stand before lessons. A single ASCII word is more likely a mistyped name."""
-    text = str.__str__(value) if isinstance(value, str) else ""
+    text = str.__str__(value) if is_a(value, str) else ""
     return text in ("silent", "cite") or len(text.split()) > 1 or not text.isascii()
 
 

@@ -184,8 +184,8 @@ class StoreDamaged(StoreUnavailable):
 
     REMEDY: ClassVar[str] = ": run `lessonbank salvage BANK NEW`, or restore a backup"
 
-    def __init__(self, what: str, /) -> None:
-        super().__init__(f"{what}{self.REMEDY}")
+    def __init__(self, what: str, /, *, remedy: str = REMEDY) -> None:
+        super().__init__(f"{what}{remedy}")
 
 
 class ReadOnly(StoreUnavailable):

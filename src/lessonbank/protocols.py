@@ -364,6 +364,10 @@ class Store(Protocol):
         """The experiences with a lesson of one of these wordings (`guard.wording.wording_of`), oldest first."""
         ...
 
+    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
+        """The experiences that taught this lesson again (`types.repeats`), oldest first."""
+        ...
+
     async def list_lessons(
         self,
         *,
@@ -371,6 +375,7 @@ class Store(Protocol):
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -380,9 +385,9 @@ class Store(Protocol):
         """Lessons, newest first, at most `limit`; `after` is the id of the last one of the page before.
 
         Retired ones are left out, unless `retired` or `state="retired"` asks for them. `writer` is that of the lesson's
-        provenance. `text`: every word of it stands in the title, description or content, whatever the case. `metadata`:
-        the metadata of the lesson's experience have these keys with these values. To list one state reads no lesson of
-        another.
+        provenance. `topics`: the lesson's is one of these ids. `text`: every word of it stands in the title,
+        description or content, whatever the case. `metadata`: the metadata of the lesson's experience have these keys
+        with these values. To list one state reads no lesson of another.
 
         Raises:
             UsageError: `limit` is below 1.
@@ -401,6 +406,7 @@ class Store(Protocol):
 
         In a space of lessons, the active lessons whose vectors are closest: one match each, which names the lesson.
         Filtered by scope, `exclude` (experience ids) and active lessons before ranking; equal scores newest first.
+        A limit of 0 asks only whether the vector fits. Raises SpaceMismatch: it has another dimension than the space.
         """
         ...
 

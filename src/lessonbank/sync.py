@@ -39,8 +39,11 @@ class Lessons(Waiting[AsyncLessons]):
 
     list = _sync(AsyncLessons.list)
     search = _sync(AsyncLessons.search)
+    topics = _sync(AsyncLessons.topics)
     get = _sync(AsyncLessons.get)
     experience = _sync(AsyncLessons.experience)
+    repeats = _sync(AsyncLessons.repeats)
+    split = _sync(AsyncLessons.split)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
     proposals = _sync(AsyncLessons.proposals)
@@ -60,6 +63,7 @@ class Runs(Waiting[AsyncRuns]):
     retry = _sync(AsyncRuns.retry)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
+    unlabelled = _sync(AsyncRuns.unlabelled)
 
 
 class Recalls(Waiting[AsyncRecalls]):
@@ -131,7 +135,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     @property
     def runs(self) -> Runs:
-        """The kept runs of this scope: list, search, correct, retry, audit."""
+        """The kept runs of this scope: list, search, correct, retry, audit, unlabelled."""
         return Runs(self.aio.runs)
 
     @property

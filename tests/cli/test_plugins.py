@@ -9,7 +9,7 @@ import pytest
 import typer
 from running import lessonbank_cli
 
-from lessonbank.cli import _plugins, app
+from lessonbank.cli import app, plugins
 from lessonbank.errors import UsageError
 
 
@@ -44,7 +44,7 @@ def test_a_command_of_another_distribution_is_called_with_its_words(greeting: Pa
 def test_without_its_distribution_a_known_command_says_in_one_sentence_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_plugins, "KNOWN", {"absent": ("lessonbank-absent", "Not here.")})
+    monkeypatch.setattr(plugins, "KNOWN", {"absent": ("lessonbank-absent", "Not here.")})
     with pytest.raises(UsageError, match=r"^`lessonbank absent` is not installed: pip install lessonbank-absent$"):
         typer.main.get_command(app).main(["absent", "--anything"], standalone_mode=False)
 

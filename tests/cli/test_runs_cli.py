@@ -9,7 +9,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Evidence, Step, Trajectory
+from lessonbank import Evidence, Model, Step, Trajectory
 from lessonbank.testing import ModelServer
 
 pytestmark = pytest.mark.full
@@ -53,7 +53,7 @@ def test_a_run_is_shown_whole(folder: Path) -> None:
 
 
 def test_a_corrected_verdict_carries_the_name_of_the_person(folder: Path) -> None:
-    words = ("runs", "correct", "run-1", "--outcome", "failure", "--by", "Ana", "--reason", "wrong address")
+    words = ("runs", "correct", "run-1", "failure", "--by", "Ana", "--reason", "wrong address")
     done = lessonbank_cli(*words, *WHERE, cwd=folder)
     assert done.returncode == 0, done.stderr
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
@@ -71,5 +71,19 @@ def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_
         assert server.requests
 
 
-def test_only_runs_that_a_model_judged_are_audited(folder: Path) -> None:
-    assert ids(folder, "audit", "5", "--seed", "1") == []
+def test_drawn_runs_are_listed_until_each_has_a_label(folder: Path) -> None:
+    assert ids(folder, "audit", "5") == []
+    with ModelServer(default='{"thoughts": "no form", "status": "failure"}') as server:
+        model = Model("desk", base_url=server.base_url)
+        with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical", model=model) as bank:
+            for n in (3, 4):
+                run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(Step(action="print label"),))
+                bank.learn(run, recall=bank.retrieve(run.task))
+    assert ids(folder, "audit", "5", "--by", "Ana") == ids(folder, "audit") == ["run-3", "run-4"]
+    doctor = lessonbank_cli("doctor", *WHERE, "--json", cwd=folder)
+    assert json.loads(doctor.stdout)["unlabelled"] == {"t": 2}
+    assert "2 labels are missing" in lessonbank_cli("doctor", *WHERE, cwd=folder).stdout
+    done = lessonbank_cli("runs", "correct", "run-3", "success", "--by", "Ana", *WHERE, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert ids(folder, "audit") == ["run-4"]
+    assert "100% of judged runs, by Ana" in lessonbank_cli("history", "list", *WHERE, cwd=folder).stdout

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 from running import lessonbank_cli
 
 import lessonbank
 from lessonbank import Step, Trajectory
-from lessonbank._portal import run_sync
 from lessonbank.evidence.review_snapshot import ReviewSnapshot, key
 
 pytestmark = pytest.mark.full
@@ -35,7 +35,7 @@ def test_what_is_proposed_for_retirement_is_named(tmp_path: Path) -> None:
         bank.lessons.approve(lesson.id, by="Ana")
         assert json.loads(lessonbank_cli("lessons", "proposals", *where, "--json", cwd=tmp_path).stdout) == []
         why = "success -30.0 points [-45, -12], shown 90 times"
-        run_sync(bank.aio.store.set_setting(key("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text()))
+        anyio.run(bank.aio.store.set_setting, key("t"), ReviewSnapshot(proposed={lesson.id: (1000, why)}).text())
     assert why in lessonbank_cli("lessons", "proposals", *where, cwd=tmp_path).stdout
     assert "active, retirement proposed" in lessonbank_cli("lessons", "list", *where, cwd=tmp_path).stdout
     assert why in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout

@@ -10,7 +10,7 @@ import pytest
 
 from lessonbank import Experience, Lesson
 from lessonbank.guard.trust import TrustPolicy
-from lessonbank.learning.consolidation import Corroborating, MergeSimilar, SkipDuplicates, append
+from lessonbank.learning.consolidation import Corroborating, MergeSimilar, Recognise, append
 from lessonbank.protocols import Decision
 from lessonbank.retrieving import LexicalRetriever
 from lessonbank.stores.sqlite import SqliteStore
@@ -155,7 +155,7 @@ async def test_what_another_scope_holds_speaks_for_nobody() -> None:
 async def test_a_duplicate_that_is_left_out_still_speaks_for_the_one_that_stays() -> None:
     old, new = of(lesson()), of(lesson(run="2"), task="find the invoice of june")
     store = await held(old)
-    changes = await decided(store, new, inner=SkipDuplicates(LexicalRetriever(store)))
+    changes = await decided(store, new, inner=Recognise(LexicalRetriever(store)))
     assert trusted(changes) == {old.lessons[0].id}
     assert (await store.get(new.id, scope=SCOPE)).lessons == ()
 

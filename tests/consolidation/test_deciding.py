@@ -15,7 +15,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Experience, Extraction, Lesson, Step, Trajectory
 from lessonbank.errors import Conflict, ModelError, NotFound
 from lessonbank.events import Event, FellBack
-from lessonbank.learning.consolidation import Bounded, MergeSimilar, SkipDuplicates, TimesShown, append
+from lessonbank.learning.consolidation import Bounded, MergeSimilar, Recognise, TimesShown, append
 from lessonbank.learning.consolidation.retry import TRIES, decide, retry_on_conflict
 from lessonbank.protocols import Consolidator, Decision, Store
 from lessonbank.retrieving import LexicalRetriever
@@ -215,9 +215,9 @@ def policies(store: Store) -> dict[str, Consolidator]:
     merge = MergeSimilar(retriever, ScriptedModel([REPLY, REPLY]))
     return {
         "append": append,
-        "skip": SkipDuplicates(retriever),
+        "skip": Recognise(retriever),
         "merge": merge,
-        "bounded by number": Bounded(SkipDuplicates(retriever), store, most=1, worth=TimesShown(store)),
+        "bounded by number": Bounded(Recognise(retriever), store, most=1, worth=TimesShown(store)),
         "bounded by age": Bounded(merge, store, older_than=timedelta(microseconds=1)),
     }
 

@@ -89,7 +89,7 @@ async def test_the_published_method_keeps_every_copy() -> None:
         assert len(await bank.lessons.list()) == 3
 
 
-@pytest.mark.parametrize("consolidation", ["append", "skip_duplicates"])
+@pytest.mark.parametrize("consolidation", ["append", "recognise"])
 async def test_two_connections_that_teach_the_same_at_once_leave_one_lesson(tmp_path: Path, consolidation: Any) -> None:
     learning = lessonbank.Learning(consolidation=consolidation)
     for n in range(5):
@@ -181,7 +181,7 @@ async def test_near_words_that_are_left_out_keep_their_task_in_the_search_too() 
     async def extract(attempts: Any, /) -> Extraction:
         return Extraction(lessons=(Lesson(title="Reload an empty page", content=next(said)),))
 
-    learning = lessonbank.Learning(consolidation="skip_duplicates")
+    learning = lessonbank.Learning(consolidation="recognise")
     async with await connected(":memory:", Parts(extractor=extract), learning=learning) as bank:
         await taught(bank, "find the invoice of march")
         learned = await taught(bank, "find the invoice of april")
@@ -247,8 +247,8 @@ async def test_an_imported_lesson_that_a_run_taught_again_vouches_for_none(tmp_p
     async with await connected(":memory:", Parts(extractor=extract)) as source:
         await taught(source, "find the invoice of march")
         await source.admin.export(tmp_path / "bank.jsonl")
-    safety = Safety(trust="corroborated")
-    async with await connected(":memory:", Parts(extractor=extract), safety=safety) as bank:
+    more = {"safety": Safety(trust="corroborated"), "learning": lessonbank.Learning(consolidation="append")}
+    async with await connected(":memory:", Parts(extractor=extract), **more) as bank:
         await bank.admin.import_(tmp_path / "bank.jsonl")
         for task in ("zebra crossing paint", "zebra crossing paints"):
             await taught(bank, task)

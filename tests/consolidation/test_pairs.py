@@ -6,10 +6,13 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 
-from lessonbank import Lesson
-from lessonbank.learning.consolidation import compare
+from lessonbank import Experience, Lesson
+from lessonbank.learning.consolidation import Recognise, compare
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Add, Found, Match
 
 pytestmark = pytest.mark.full
 
@@ -66,3 +69,45 @@ def test_a_cosine_lifts_paraphrases_and_nothing_that_contradicts(pairs: list[dic
     )
     assert lifted["paraphrase"] > 20
     assert lifted["opposite"] + lifted["target"] <= 3
+
+
+class OneDirection:
+    """An embedder to which all texts are alike."""
+
+    space, name, dimensions = "one", "one", 2
+
+    async def embed(self, texts: Any, /, *, role: str) -> Any:
+        return np.tile(np.array([1.0, 0.0], dtype=np.float32), (len(texts), 1))
+
+
+class Holding:
+    """A retriever that finds one lesson."""
+
+    name, space = "holding", None
+
+    def __init__(self, lesson: Lesson) -> None:
+        self.found = Experience(scope="t", task="before", lessons=(lesson,))
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        return Found(matches=(Match(experience=self.found, score=1.0),))
+
+    async def index(self, experiences: Any, /) -> Any:
+        return {}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        return 0
+
+
+async def joined(pair: dict[str, Any]) -> bool:
+    """Whether `b` is taken for `a` where a model says yes to everything and all texts are close."""
+    policy = Recognise(Holding(a_lesson(pair, "a")), ScriptedModel(lambda _: '{"same": true}'), OneDirection())
+    (change,) = await policy(Experience(scope="t", task="after", lessons=(a_lesson(pair, "b"),)))
+    assert isinstance(change, Add)
+    return not change.experience.lessons
+
+
+@pytest.mark.anyio
+async def test_a_model_that_always_says_yes_joins_no_opposite_and_no_other_target(pairs: list[dict[str, Any]]) -> None:
+    told = Counter([pair["label"] for pair in pairs if await joined(pair)])
+    assert (told["opposite"], told["target"]) == (0, 0)
+    assert told["paraphrase"] >= 24 and told["same"] >= 95

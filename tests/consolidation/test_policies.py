@@ -15,7 +15,7 @@ from lessonbank.errors import ModelError, UsageError
 from lessonbank.learning.consolidation import (
     Bounded,
     MergeSimilar,
-    SkipDuplicates,
+    Recognise,
     TimesShown,
     append,
     sources_of,
@@ -26,6 +26,7 @@ from lessonbank.protocols import Store
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.types import Add, Candidate, Change, Found, Match, Merge, Provenance, Recall, Restore, Retire
+from lessonbank.types.repeats import repeats_of
 
 pytestmark = pytest.mark.anyio
 
@@ -87,7 +88,7 @@ async def test_append_keeps_everything_as_it_came() -> None:
 async def test_what_is_held_already_is_left_out_and_remembered() -> None:
     held = experience(lesson())
     again = lesson(OLD.upper().replace("`", ""), provenance=Provenance(evidence=("step 3",)))
-    kept = added(await SkipDuplicates(Shelf([held]))(experience(again, lesson("Greet the customer."))))
+    kept = added(await Recognise(Shelf([held]))(experience(again, lesson("Greet the customer."))))
     assert [i.content for i in kept.lessons] == ["Greet the customer."]
     repeats: Any = kept.metadata["repeats"]
     assert list(repeats) == [held.lessons[0].id]
@@ -95,14 +96,19 @@ async def test_what_is_held_already_is_left_out_and_remembered() -> None:
 
 
 async def test_a_lesson_twice_in_one_experience_is_kept_once() -> None:
-    kept = added(await SkipDuplicates(Shelf([]))(experience(lesson(), lesson())))
+    kept = added(await Recognise(Shelf([]))(experience(lesson(), lesson())))
     assert len(kept.lessons) == 1
 
 
-async def test_retired_lessons_and_opposites_hold_nothing_back() -> None:
-    held = experience(lesson(retired=True), lesson("Save before closing."))
-    new = experience(lesson(), lesson("Close before saving."))
-    assert added(await SkipDuplicates(Shelf([held]))(new)) == new
+async def test_opposites_hold_nothing_back() -> None:
+    new = experience(lesson("Close before saving."))
+    assert added(await Recognise(Shelf([experience(lesson("Save before closing."))]))(new)) == new
+
+
+async def test_what_was_taken_out_does_not_come_back_in_other_words() -> None:
+    held = experience(lesson(retired=True))
+    kept = added(await Recognise(Shelf([held]))(experience(lesson(OLD.upper()))))
+    assert kept.lessons == () and list(repeats_of(kept)) == [held.lessons[0].id]
 
 
 async def test_near_lessons_become_one_with_their_lineage() -> None:

@@ -101,7 +101,7 @@ async def test_a_merge_of_a_merge_is_undone_from_its_end() -> None:
 
 
 async def test_the_same_lesson_twenty_times_stays_one() -> None:
-    async with await connected(":memory:", *[OLD] * 20, consolidation="skip_duplicates") as bank:
+    async with await connected(":memory:", *[OLD] * 20, consolidation="recognise") as bank:
         for i in range(20):
             await bank.learn(run(f"find the invoice {i}"), outcome="success")
         assert len((await bank.lessons.list(limit=10_000))[::-1]) == 1

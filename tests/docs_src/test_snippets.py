@@ -17,7 +17,7 @@ import pages
 import pytest
 import typer
 
-from lessonbank.cli import _plugins, app
+from lessonbank.cli import app, plugins
 from lessonbank.testing.model_server import ModelServer
 
 PAGES = pages.pages()
@@ -90,7 +90,7 @@ def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.Mo
             continue
         name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])
         assert name in COMMANDS, f"line {line}: there is no command {name!r}"
-        if name in _plugins.KNOWN and not EXPERIMENTS:
+        if name in plugins.KNOWN and not EXPERIMENTS:
             continue
         try:
             command(name).make_context(name, list(words[1 + len(name.split()) :]))
@@ -99,7 +99,7 @@ def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.Mo
 
 
 def command(name: str) -> Any:
-    return _plugins.load(name) if name in _plugins.KNOWN else COMMANDS[name]
+    return plugins.load(name) if name in plugins.KNOWN else COMMANDS[name]
 
 
 @pytest.mark.full

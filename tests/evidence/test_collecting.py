@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.evidence.columns import Columns, template_of
-from lessonbank.evidence.draws import uniform
 from lessonbank.evidence.episodes import Episodes
-from lessonbank.types import Audit, Candidate, Recall, Settlement, Usage
+from lessonbank.types import Candidate, Recall, Settlement, Usage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -318,33 +317,3 @@ class TestTime:
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day), agent=f"model {day % 2}"), day + 1)
         assert len(made.episodes().placed) == 80
-
-
-class TestAudits:
-    def test_an_audit_draws_among_the_recalls_that_only_a_judge_spoke_of(self) -> None:
-        made = columns(*(receipt(str(n), "x") for n in range(400)))
-        for n in range(400):
-            if n < 390:
-                made.settle(settled(str(n), source="judge" if n >= 10 else "ground_truth"), n + 1)
-        made.audit(Audit(seed="s", odds=0.25, by="Ana"))
-        found = made.episodes()
-        assert np.isnan(found.audit_odds[:10]).all()
-        assert np.isnan(found.audit_odds[390:]).all()
-        assert (found.audit_odds[10:390] == 0.25).all()
-        assert 60 < found.audited.sum() < 130
-        assert [uniform("s", str(n)) < 0.25 for n in range(10, 390)] == found.audited[10:390].tolist()
-
-    def test_two_audits_add_up_and_a_label_between_them_changes_nothing_in_the_odds(self) -> None:
-        made = columns(*(receipt(str(n), "x") for n in range(300)))
-        for n in range(300):
-            made.settle(settled(str(n), source="judge"), n + 1)
-        made.audit(Audit(seed="one", odds=0.5, by="Ana"))
-        first = made.episodes().audited
-        for n in np.flatnonzero(first):
-            made.settle(settled(str(n), "failure", source="human"), 400 + int(n))
-        made.audit(Audit(seed="two", odds=0.5, by="Ana"))
-        found = made.episodes()
-        assert found.audit_odds.tolist() == pytest.approx([0.75] * 300)
-        assert found.audited[first].all()
-        assert found.audited.mean() == pytest.approx(0.75, abs=0.1)
-        assert found.true.tolist() == first.tolist()

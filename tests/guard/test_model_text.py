@@ -11,7 +11,9 @@ import pytest
 
 import lessonbank
 from lessonbank.errors import ModelError
+from lessonbank.guard.quote import redacting_with
 from lessonbank.guard.redact._records import TEXTS
+from lessonbank.learning.consolidation.merge import parse_merged
 from lessonbank.protocols import Message
 from lessonbank.testing import ScriptedModel
 from lessonbank.types import (
@@ -173,4 +175,79 @@ def test_no_field_that_holds_text_is_left_out() -> None:
         for name, field in kind.model_fields.items()
         if name not in names and name not in IDS and _holds_text(field.annotation)
     }
-    assert left == {"Trust.evidence"}  # ids of runs and lessons
+    assert left == {
+        "Trust.evidence",
+        "Audit.seed",
+        "Retire.group",
+    }  # ids of runs, lessons and groups, and a drawn number
+
+
+# --- redacted before it is cut or folded ------------------------------------------------------------------------------
+
+OWN = re.compile(r"CUST-\n?\d{4} \d{4}")
+"""What only the user's redactor knows. Cut or folded, it is not recognised any more."""
+NUMBER = "CUST-4815 1623"
+BROKEN = NUMBER.replace("-", "-\n")
+GOOD = "Open the ledger before the stamp tool, because the tool reads the weight from it. "
+
+
+def cut_at(limit: int) -> str:
+    """A text with a customer's number where it is cut after `limit` characters."""
+    filled = ("open the ledger, then " * limit)[: limit - 15]
+    return f"{filled} {NUMBER} is the customer whose parcel this was."
+
+
+def replying(**fields: str) -> ScriptedModel:
+    def reply(messages: Sequence[Message]) -> str:
+        said = messages[-1].content
+        if code := re.search(r'^\{"check": "([0-9a-f]{8})", "reason"', said, re.MULTILINE):
+            return json.dumps(
+                {"check": code[1], "reason": fields.get("reason", "ok"), "outcome": "success", "confidence": 0.9}
+            )
+        lesson = {"title": "Open the ledger first", "description": "When a parcel is stamped", "content": GOOD}
+        return fields.get("said") or json.dumps({"lessons": [{**lesson, **fields, "evidence": ["step 1"]}]})
+
+    return ScriptedModel(reply)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reason": cut_at(998)},
+        {"reason": f"It was for {BROKEN}."},
+        {"title": cut_at(200)},
+        {"title": f"Ask for {BROKEN} first"},
+        {"description": cut_at(500)},
+        {"description": f"When {BROKEN} calls"},
+        {"content": cut_at(2000)},
+        {"said": json.dumps({"lessons": []}) + " " + cut_at(106)},
+    ],
+)
+async def test_the_users_redactor_reads_what_a_model_wrote_before_it_is_cut_or_folded(fields: dict[str, str]) -> None:
+    safety = lessonbank.Safety(redact=lambda text: OWN.sub("[customer]", text), admission=None)
+    async with await connected(model=replying(**fields), safety=safety) as bank:
+        learned = await bank.learn(RUN)
+        assert not re.search("CUST|4815", repr(learned) + await everything(bank))
+
+
+async def test_a_bank_that_redacts_nothing_keeps_what_its_judge_wrote() -> None:
+    async with await connected(
+        model=replying(reason="Mail ann@example.org"), safety=lessonbank.Safety(redact=None)
+    ) as bank:
+        assert (await bank.judge(RUN)).reason == "Mail ann@example.org"
+
+
+async def test_a_key_that_a_server_repeats_is_removed_whatever_the_redactor() -> None:
+    def refusing(_: Sequence[Message]) -> str:
+        raise ModelError(f"401: the key {KEY} is wrong")
+
+    for redactor in (None, str.upper):
+        safety = lessonbank.Safety(redact=redactor)
+        async with await connected(model=ScriptedModel(refusing), safety=safety) as bank:
+            assert KEY not in repr(await bank.judge(RUN))
+
+
+def test_a_merged_title_is_redacted_before_its_lines_are_folded() -> None:
+    with redacting_with(lambda text: OWN.sub("[customer]", text)):
+        told = parse_merged(json.dumps({"title": f"Ask {BROKEN}", "description": cut_at(500), "content": GOOD}))
+    assert isinstance(told, dict) and told["title"] == "Ask [customer]" and "4815" not in told["description"]

@@ -77,7 +77,7 @@ def test_a_task_left_out_of_its_own_memory_is_told_on_the_recall() -> None:
 
 def test_duplicates_are_looked_for_without_the_guards() -> None:
     settings = Retrieval(exclude="task", floor=0.9, diversity=0.9)
-    options = OPTIONS | {"embedder": "lexical", "consolidation": "skip_duplicates", "retrieval": settings}
+    options = OPTIONS | {"embedder": "lexical", "consolidation": "recognise", "retrieval": settings}
     with lessonbank.connect(":memory:", **grouped(**options)) as bank:
         first = bank.learn(run("save the invoice"), outcome="success")
         again = bank.learn(run("save the invoice"), outcome="success")

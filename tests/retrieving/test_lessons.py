@@ -295,7 +295,7 @@ def test_settings_compose_as_they_do_for_experiences(settings: Retrieval, name: 
 
 
 def test_duplicates_are_still_found_by_their_tasks() -> None:
-    with filled(consolidation="skip_duplicates") as bank:
+    with filled(consolidation="recognise") as bank:
         before = len(bank.lessons.list(limit=10_000)[::-1])
         again = bank.learn(run("order boots: press save twice; ask for the bill first"), outcome="success")
         assert [i.content for i in again.lessons] == ["ask for the bill first"]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import lessonbank
-from lessonbank import Evidence, ReasoningBank, Retrieval, Step, Trajectory
-from lessonbank.errors import ModelError, ModelUnavailable, TransientModelError
+from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Retrieval, Step, Trajectory
+from lessonbank.errors import ModelError, ModelUnavailable, SpaceMismatch, TransientModelError
 from lessonbank.retrieving._refusals import Outages, Refusals, outage_pause, text_pause
-from lessonbank.testing import HashingEmbedder
+from lessonbank.testing import HashingEmbedder, ScriptedModel
 
 BAD = "poison"
 
@@ -197,6 +197,48 @@ def test_vectors_of_another_dimension_cost_neither_a_recall_nor_a_lesson_and_rei
         assert bank.admin.reindex() == 5
         assert not [note for note in bank.retrieve("book a flight").notes if "words only" in note]
         assert not [n for n in bank.learn(run("close the gate"), outcome="failure").notes if "embedded" in n]
+
+
+@pytest.mark.parametrize("level", ["experience", "lesson"])
+def test_another_dimension_is_found_before_a_model_is_paid_and_the_run_waits_for_reindex(
+    path: Path, level: Any
+) -> None:
+    model, settings = ScriptedModel(["no reply that can be read"] * 20), Retrieval(level=level)
+    with opened(path, Choosy(), retrieval=settings) as bank:
+        bank.admin.reindex()
+    with opened(path, Choosy(size=32), model=model, retrieval=settings) as bank:
+        recall = bank.retrieve("book a flight")
+        assert recall.shown
+        assert any("only, because a vector of 32 dimensions does not fit" in note for note in recall.notes)
+        unjudged = bank.learn(run("mend the wall"))
+        learned = bank.learn(run("book a flight"), recall=recall, outcome="failure")
+        assert unjudged.errors == learned.errors == ("space_mismatch",)
+        assert all(any("does not fit the space" in note for note in one.notes) for one in (unjudged, learned))
+        assert bank.recalls.explain(recall.id).outcome == "failure"
+        bank.submit(run("paint the door"))
+    assert model.calls == []
+    with opened(path, Choosy(size=32), model=model, retrieval=settings) as bank:
+        assert len(bank.runs.pending()) == 3
+        assert bank.admin.reindex() >= 3
+        judged, extracted, submitted = [one.errors for one in bank.runs.retry()]
+        assert (judged, extracted, submitted) == (("judge_output",), ("extraction_output",), ("judge_output",))
+        assert not [note for note in bank.retrieve("book a flight").notes if "only" in note]
+
+
+@pytest.mark.anyio
+async def test_another_dimension_is_found_before_a_merge_is_paid(path: Path) -> None:
+    model, merging = ScriptedModel([]), Learning(consolidation="merge_similar")
+    with opened(path, Choosy()) as bank:
+        bank.admin.reindex()
+        lesson = bank.lessons.list()[0]
+    async with await lessonbank.connect_async(
+        path, scope="t", embedder=Choosy(size=32), model=model, learning=merging
+    ) as bank:
+        again = Experience(scope="t", task=TASKS[0], lessons=(Lesson(title=lesson.title, content="Look, then act."),))
+        with pytest.raises(SpaceMismatch, match="32 dimensions does not fit"):
+            await bank.consolidate(again)
+        assert (await bank.learn(run("mend the wall"), outcome="failure")).errors == ("space_mismatch",)
+    assert model.calls == []
 
 
 @pytest.mark.full

@@ -22,8 +22,8 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Step, Trajectory
 from lessonbank.cli import app
 from lessonbank.errors import FormatError, LessonbankError
-from lessonbank.stores._packing import packed, unpacked
 from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.file_records import packed, unpacked
 from lessonbank.testing.settings import grouped
 from lessonbank.testing.store_samples import MINE, THEIRS, added, attempt, experience, lesson, settlement, towards
 from lessonbank.types import Extraction, Lesson, Recall, Replace, Retire

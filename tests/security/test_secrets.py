@@ -18,8 +18,8 @@ import lessonbank
 from lessonbank.errors import StoreUnavailable
 from lessonbank.guard.redact import _detect as finding
 from lessonbank.guard.redact import redact
-from lessonbank.stores._packing import unpacked
 from lessonbank.testing import HashingEmbedder, ScriptedModel
+from lessonbank.testing.file_records import unpacked
 from lessonbank.types import Action, Experience, Lesson, Observation, Run, Step, ToolCall, Trajectory, Verdict
 
 sys.path.insert(0, str(Path(__file__).parent / "corpus"))

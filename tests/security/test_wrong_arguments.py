@@ -6,7 +6,7 @@ import inspect
 import random
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -128,7 +128,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
     known = _given(bank, folder)
     run_id = bank.runs.list()[0].trajectory.id
     special: dict[str, dict[str, Any]] = {
-        "trial": {"without": known["id"], "max_pairs": 1},
+        "trial": {"without": known["id"], "max_runs": 2},
         "scale": {"k": 1, "learn": False},
         "purge": {"lesson": known["id"], "preview": True},
         "runs.get": {"id": run_id},
@@ -259,6 +259,29 @@ def test_a_sample_of_wrong_arguments_is_refused_in_one_sentence_each(
 ) -> None:
     chosen = random.Random(20).sample(list(_cases(bank, folder)), 250)
     told = [f"{call.name}({name}={value}): {t}" for call, name, value in chosen if (t := _trouble(call, name, value))]
+    assert not told, "\n".join(told)
+
+
+EVIL = ("evil object", "evil class", "liar")
+"""What `isinstance` cannot be asked about."""
+
+
+def _evil(bank: lessonbank.ReasoningBank, folder: Path, names: Container[str] | None) -> list[str]:
+    chosen = [(c, p, v) for c, p, v in _cases(bank, folder) if v in EVIL and (names is None or c.name in names)]
+    assert len(chosen) > 30
+    return [f"{call.name}({name}={value}): {t}" for call, name, value in chosen if (t := _trouble(call, name, value))]
+
+
+def test_an_object_that_raises_when_it_is_asked_for_its_class_is_refused_by_the_loop(
+    bank: lessonbank.ReasoningBank, folder: Path
+) -> None:
+    told = _evil(bank, folder, ("learn", "submit", "judge", "Model", "Parts"))
+    assert not told, "\n".join(told)
+
+
+@pytest.mark.full
+def test_and_by_every_other_call(bank: lessonbank.ReasoningBank, folder: Path) -> None:
+    told = _evil(bank, folder, None)
     assert not told, "\n".join(told)
 
 

@@ -187,12 +187,12 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience
 
 async def main():
-    known, big = experience(), experience(random.Random(1).randbytes(2_000_000).hex())
+    known, big = experience(), experience(random.Random(1).randbytes(4_000_000).hex())
     store = await SqliteStore.open(sys.argv[1])
     await added(store, known, big)
     await store.close()
     store = await SqliteStore.open(sys.argv[1])
-    sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 1500000").fetchone()
+    sqlite3.connect(":memory:").execute("PRAGMA hard_heap_limit = 4000000").fetchone()
     try:
         await store.get(big.id, scope=MINE)
     except MemoryError:

@@ -65,7 +65,7 @@ async def test_writes_that_fail_take_nothing_with_them(path: Path) -> None:
         await added(store, known)
         fine = [experience(f"fine {n}", minute=n) for n in range(100)]
         wrong = [added(store, known) for _ in range(20)]
-        damaging = store._database.write(lambda file: file.execute("INSERT INTO nowhere VALUES (1)"))
+        damaging = store._database.write(lambda file: file.execute("INSERT, not SQL"))
         answers = await asyncio.gather(*(added(store, e) for e in fine), *wrong, return_exceptions=True)
         assert [type(a) for a in answers].count(Conflict) == 20
         assert isinstance(damaging.exception(10), StoreUnavailable)

@@ -33,9 +33,9 @@ from lessonbank.attempt import AsyncAttempt, Attempt
 from lessonbank.config import Caps
 from lessonbank.errors import StoreDamaged
 from lessonbank.events import Event, Hook, Retrieved
+from lessonbank.evidence import Trial
 from lessonbank.evidence.explanation import Explanation
 from lessonbank.evidence.lift import Lift
-from lessonbank.evidence.replay_design import Replay
 from lessonbank.importers import Imported, Skipped, read
 from lessonbank.matts.result import Scaled
 from lessonbank.protocols import Consolidator, Extractor, Judge, Redactor, Store
@@ -191,7 +191,8 @@ def runs_and_recalls(bank: lessonbank.ReasoningBank, id: str, recall: Recall) ->
     assert_type(bank.runs.get(id), Run)
     assert_type(bank.runs.get(id).trajectory, Trajectory)
     assert_type(bank.runs.correct(id, outcome="failure", by="Ana", reason="the order is still there"), Learned)
-    assert_type(bank.runs.audit(20, seed=1), tuple[Run, ...])
+    assert_type(bank.runs.audit(20, by="Ana"), tuple[Run, ...])
+    assert_type(bank.runs.unlabelled(), tuple[Run, ...])
     assert_type(bank.runs.pending(), tuple[Trajectory, ...])
     assert_type(bank.runs.retry(limit=50), tuple[Learned, ...])
     assert_type(bank.recalls.list(metadata={"user": "u-17"}, lesson=id, settled=True), tuple[Recall, ...])
@@ -271,7 +272,7 @@ async def looked_up(run: Trajectory, /) -> Outcome:
 
 def measured(bank: lessonbank.ReasoningBank, recalls: list[Recall], id: str) -> None:
     assert_type(bank.lift(), Lift)
-    assert_type(bank.trial(recalls, my_agent, without=id, verify=is_done, max_pairs=50, concurrency=4), Replay)
+    assert_type(bank.trial(recalls, my_agent, without=id, verify=is_done, max_runs=50, concurrency=4), Trial)
     assert_type(bank.scale("Cancel the order", my_agent, k=5, verify=is_done), Scaled)
     assert_type(bank.scale("Cancel the order", my_awaited_agent, mode="sequential", verify=looked_up), Scaled)
 

@@ -95,7 +95,7 @@ SWEEP = (
     *(Plan("lessonbank", wrong_verdicts=share) for share in (0.1, 0.2, 0.3, 0.4)),
     *(Plan("lessonbank", limit=k) for k in (2, 4, 5)),
     Plan("lessonbank:retrieval=hybrid"),
-    Plan("lessonbank:consolidation=skip_duplicates"),
+    Plan("lessonbank:consolidation=recognise"),
     Plan("lessonbank:exclude=template"),
 )
 CONTRASTS = (

@@ -16,7 +16,6 @@ from lessonbank.errors import LessonbankError, UsageError, printable
 
 from . import history, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
-from ._plugins import Commands
 from .compare import diff
 from .demo import demo
 from .doctor import doctor
@@ -24,8 +23,10 @@ from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
+from .plugins import Commands
 from .purge import purge
 from .retrieve import retrieve
+from .trial import trial
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every error about options and arguments derives from; typer has no name for it in all its releases."""
@@ -44,6 +45,7 @@ app.command()(formats)
 app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
+app.command()(trial)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")

@@ -63,6 +63,7 @@ def doctor(
         with progress_console.status("verifying"):
             problems = memory.admin.verify(journal=verify)
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
+        unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active = memory.settings
     report = {
         "settings": active,
@@ -71,6 +72,7 @@ def doctor(
         "scopes": {s: c.model_dump() for s, c in counts.items()},
         "reindexed": done,
         "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
+        "unlabelled": unlabelled,
         "unembedded": unembedded,
         "journal_compared": verify,
         "problems": list(problems),
@@ -110,6 +112,9 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
     if proposed := report["proposals"]:
         rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
         show_table("\nApproved lessons that the evidence shows to harm", ("scope", "lesson", "evidence"), rows)
+    if unlabelled := report["unlabelled"]:
+        rows = [(s, f"{n} labels are missing: `runs audit` lists the runs") for s, n in unlabelled.items()]
+        show_table("\nAudits that wait for a person", ("scope", "what"), rows)
     if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
         show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)
     show_table("\nVersions", ("package", "version"), report["versions"].items())

@@ -217,18 +217,21 @@ def _what(entry: JournalEntry) -> str:
         case Rejudge():
             run = f"run {short(change.trajectory_id)} of {short(change.experience_id)}"
             return f"{run}: {change.verdict.outcome} ({change.verdict.source})"
-        case Retire() | Restore():
-            return f"{_ids(change.lesson_ids)}: {change.reason}"
-        case Edit():
-            return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
-        case Trust():
-            return f"{_ids(change.lesson_ids)}: {change.state}, by {change.by}: {change.reason}"
+        case Retire() | Restore() | Edit() | Trust():
+            return _of_lessons(change)
         case Audit():
-            return f"{change.odds:.0%} of the judged runs, by {change.by}: {change.reason}".removesuffix(": ")
+            return f"{change.odds:.0%} of judged runs, by {change.by}: {change.reason}".removesuffix(": ")
         case Rollback():
             return f"to {change.to}: {change.reason}"
         case _:
             return _no_change(change)
+
+
+def _of_lessons(change: Retire | Restore | Edit | Trust) -> str:
+    if isinstance(change, Edit):
+        return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
+    what = f"{change.state}, by {change.by}: " if isinstance(change, Trust) else ""
+    return f"{_ids(change.lesson_ids)}: {what}{change.reason}"
 
 
 def _ids(ids: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lessonbank.errors import UsageError
-from lessonbank.types import Kind, Lesson, LessonState
+from lessonbank.types import Kind, Lesson, LessonState, Repeat
 
 from . import _options as options
 from ._bank import elsewhere_in, opened
@@ -26,6 +26,7 @@ Ids = Annotated[list[str], typer.Argument(metavar="ID…", help="Lessons' ids; 4
 State = Annotated[LessonState | None, typer.Option("--state", help="Only lessons of this state.")]
 KindOf = Annotated[Kind | None, typer.Option("--kind", help="Only lessons of this kind.")]
 Writer = Annotated[str | None, typer.Option("--writer", help="Only what this writer wrote.")]
+OfTopic = Annotated[str | None, typer.Option("--topic", help="Only lessons of this topic: its name or id.")]
 Title = Annotated[str | None, typer.Option("--title", help="One line that says what to do.", show_default=False)]
 Content = Annotated[str | None, typer.Option("--content", help="What to do, in full.", show_default=False)]
 When = Annotated[str | None, typer.Option("--when", help="When to use it, and when not.", show_default=False)]
@@ -38,6 +39,7 @@ def list_(
     state: State = None,
     kind: KindOf = None,
     writer: Writer = None,
+    topic: OfTopic = None,
     metadata: options.Metadata = None,
     retired: Annotated[bool, typer.Option("--retired", help="List retired lessons too.")] = False,
     limit: options.Limit = 50,
@@ -50,6 +52,7 @@ def list_(
             state=state,
             kind=kind,
             writer=writer,
+            topic=topic,
             metadata=options.pairs(metadata),
             retired=retired,
             limit=limit,
@@ -99,13 +102,15 @@ def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = 
 
 @app.command()
 def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
-    """Show one lesson whole, with where it comes from."""
+    """Show one lesson whole, with where it comes from and which runs taught it again."""
     with opened(bank, scope) as memory:
         lesson = memory.lessons.get(lesson_id(memory, id))
+        again = memory.lessons.repeats(lesson.id)
     if as_json:
-        show_json(lesson.model_dump(mode="json"))
+        show_json(lesson.model_dump(mode="json") | {"repeats": [one.model_dump(mode="json") for one in again]})
     else:
         _show_whole(lesson)
+        _show_repeats(again)
 
 
 @app.command()
@@ -207,6 +212,40 @@ def restore(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, 
     console.print(f"restored: {len(ids)}", markup=False)
 
 
+@app.command()
+def split(
+    id: Id,
+    experience: Annotated[str, typer.Argument(help="The experience that taught it again, as `show` names it.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+) -> None:
+    """Undo a recognition: what came again in other words becomes a lesson of its own."""
+    with opened(bank, scope) as memory:
+        whole = lesson_id(memory, id)
+        known = [repeat.experience_id for repeat in memory.lessons.repeats(whole)]
+        named = {one for one in known if one.startswith(experience) or one.endswith(experience)}
+        lessons = memory.lessons.split(whole, named.pop() if len(named) == 1 else experience, by=by, reason=reason)
+    console.print(f"split off: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
+
+
+def _show_repeats(again: Sequence[Repeat]) -> None:
+    rows = [
+        (
+            short(one.experience_id),
+            one.at.date().isoformat(),
+            ", ".join(run.verdict.outcome for run in one.runs),
+            one.lesson.content if one.lesson else "the same",
+            one.task,
+        )
+        for one in again
+    ]
+    if rows:
+        times = "once" if len(rows) == 1 else f"{len(rows)} times"
+        show_table(f"It came again {times}", ("experience", "on", "runs ended", "words", "task"), rows)
+
+
 def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as_json: bool) -> None:
     if as_json:
         show_json([one.model_dump(mode="json") for one in found])
@@ -214,8 +253,8 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
     if elsewhere := "" if found else elsewhere_in(memory):
         warn(elsewhere)
     proposed = {proposal.lesson.id for proposal in memory.lessons.proposals()}
-    rows = [(short(one.id), one.kind, _state(one, proposed), one.title) for one in found]
-    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "title"), rows)
+    rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
+    show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 
 
@@ -239,6 +278,7 @@ def _show_whole(lesson: Lesson) -> None:
     rows = (
         ("id", lesson.id),
         ("state", state),
+        ("topic", f"{lesson.topic} ({lesson.topic.id})" if lesson.topic else "none"),
         ("written by", f"{source.writer}, {source.method}, lessonbank {source.package_version}"),
         ("version", lesson.version),
         ("model", source.model or "none"),

@@ -128,7 +128,7 @@ def correct(
     id: Id,
     bank: options.Bank,
     scope: options.Scope,
-    outcome: Annotated[Literal["success", "failure"], typer.Option("--outcome", help="How it ended.")],
+    outcome: Annotated[Literal["success", "failure"], typer.Argument(help="How it ended.")],
     by: options.By,
     reason: options.Why = "",
     as_json: options.Json = False,
@@ -149,14 +149,20 @@ def correct(
 def audit(
     bank: options.Bank,
     scope: options.Scope,
-    count: Annotated[int, typer.Argument(min=1, help="How many runs to draw.")] = 20,
-    seed: Annotated[int | None, typer.Option("--seed", help="Draw the same runs again.")] = None,
+    count: Annotated[int, typer.Argument(min=1, help="About how many runs to draw.")] = 20,
+    by: Annotated[
+        str | None, typer.Option("--by", envvar="LESSONBANK_BY", help="Who asks; the journal says it.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Draw runs that a model judged, for you to check. Answer with `runs correct`."""
+    """Draw judged runs for you to label, or list the drawn runs that wait. Answer with `runs correct`."""
     with opened(bank, scope) as memory:
-        found = memory.runs.audit(count, seed=seed)
-    _show_runs(f"{len(found)} runs to check", found, as_json=as_json)
+        waiting = memory.runs.unlabelled()
+        found = waiting or memory.runs.audit(count, by=by)
+    title = f"{len(found)} runs of the last audit wait for a label" if waiting else f"{len(found)} runs to label"
+    _show_runs(title, found, as_json=as_json)
+    if not as_json and found:
+        say("label each of them, from the top: lessonbank runs correct ID success|failure --by NAME")
 
 
 def _show_runs(title: str, found: Sequence[Run], *, as_json: bool) -> None:

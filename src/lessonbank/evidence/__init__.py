@@ -15,3 +15,7 @@ from .lift import LessonLift as LessonLift
 from .lift import Lift as Lift
 from .lift import MeasuringCost as MeasuringCost
 from .lift import Point as Point
+from .paired_test import TrialPlan as TrialPlan
+from .paired_test import plan_trial as plan_trial
+from .trial_design import Trial as Trial
+from .trial_design import TrialRun as TrialRun

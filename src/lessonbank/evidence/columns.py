@@ -13,9 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from lessonbank.guard.identity import one_of_many
-from lessonbank.types import Audit, Recall, Settlement
+from lessonbank.types import Recall, Settlement
 
-from .draws import uniform
+from .audits import Audits
+from .doubts import superseded
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Flags, Floats, Ints, Placed
 from .units import WHOLE, entries
 
@@ -28,14 +29,11 @@ TWICE: Final = 2
 The bank's own process counts always while it is alone."""
 _ANOTHER: Final = 20
 """So many recalls in a row by another model are a change of model; fewer are a visit."""
-_NOTHING: Final = dict.fromkeys(
-    ("outcome", "judged", "confidence", "audit_odds", "steps", "tokens", "cost", "seconds"), _NAN
-)
+_NOTHING: Final = dict.fromkeys(("outcome", "judged", "confidence", "steps", "tokens", "cost", "seconds"), _NAN)
 _UNTOLD: Final = _NOTHING | {
     "first": math.inf,
     "true": 0.0,
     "broke": 0.0,
-    "audited": 0.0,
     "judge": -1,
     "agent": -1,
     "writer": -1,
@@ -114,14 +112,19 @@ class Columns:
     judges: Numbers = field(default_factory=Numbers)
     writers: Numbers = field(default_factory=Numbers)
     shares: Shares = field(default_factory=Shares)
+    audits: Audits = field(default_factory=Audits)
     imported: set[str] = field(default_factory=set[str])
     """Ids of imported receipts: they are no evidence here, and neither is what settles them."""
     _agents: Numbers = field(default_factory=Numbers)
     _clusters: Numbers = field(default_factory=Numbers)
     _rows: dict[str, int] = field(default_factory=dict[str, int])
     _bare: set[str] = field(default_factory=set[str])
+    _astray: set[str] = field(default_factory=set[str])
+    """Ids of receipts that a run of another task settled."""
     _level: list[int] = field(default_factory=list[int])
     _parents: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+    _task: list[int] = field(default_factory=list[int])
+    """By row: a number that equal tasks share."""
     _told: dict[str, array[float]] = field(default_factory=dict[str, "array[float]"])
     """By name of a column: one number per row. `first` is the change by which the outcome became known first."""
     _drawn: tuple[array[float], ...] = field(default_factory=_doubles)
@@ -157,6 +160,7 @@ class Columns:
         told = {"control": recall.control, "at": recall.created_at.timestamp(), "cluster": cluster}
         for name, value in (_UNTOLD | told).items():
             self._told[name].append(value)
+        self._task.append(hash(recall.task))
         self._placed_from.append(len(self._placed[0]))
         for candidate in recall.candidates:
             if candidate.placed:
@@ -185,6 +189,9 @@ class Columns:
         row = self._rows.get(settlement.recall_id)
         if row is None:
             return
+        self.audits.settle(settlement)
+        if settlement.another_task:
+            self._astray.add(settlement.recall_id)
         outcome, opinion = _outcome(settlement), settlement.source == "judge"
         told = _said(settlement, outcome)
         if opinion and self._told["true"][row] and not math.isnan(self._told["outcome"][row]):
@@ -203,14 +210,10 @@ class Columns:
             self._told[name][row] = value
         self._cite(row, settlement.cited)
 
-    def audit(self, audit: Audit, /) -> None:
-        """Draw, as the record says, among the recalls that only a judge has spoken of by now."""
-        outcome, true, odds, drawn = (self._told[name] for name in ("outcome", "true", "audit_odds", "audited"))
-        for id, row in self._rows.items():
-            if not math.isnan(outcome[row]) and (drawn[row] or not true[row]):
-                before = 0.0 if math.isnan(odds[row]) else odds[row]
-                odds[row] = 1.0 - (1.0 - before) * (1.0 - audit.odds)
-                drawn[row] = drawn[row] or uniform(audit.seed, id) < audit.odds
+    def forget(self, before: datetime, /) -> None:
+        """The runs of recalls that are older were erased; their outcomes still count."""
+        at = self._told["at"]
+        self.audits.forget(id for id, row in self._rows.items() if at[row] < before.timestamp())
 
     def _tell(self, row: int, settlement: Settlement, at: datetime | None) -> None:
         """Note who told a row's outcome. A correction by the same writer takes nothing more of its share."""
@@ -238,9 +241,12 @@ class Columns:
         order = order[told["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
+        ids = list(self._rows)
+        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
+        again = superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
-        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "audited", "control")}
+        flags = {name: told.pop(name) > 0.5 for name in ("true", "broke", "control")}
         del told["first"]
         at, agent = told["at"], whole.pop("agent")[~np.isnan(told["outcome"])]
         begun = np.array([since[id].timestamp() if since and id in since else -np.inf for id in self.units.names])
@@ -263,6 +269,10 @@ class Columns:
             judges=tuple(self.judges.names),
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,
+            superseded=again,
+            another_task=len(self._astray),
+            audit_odds=audit_odds,
+            audited=audited,
         )
 
     def _turns(self, unit: Ints, known: Flags, present: Flags) -> Ints:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from lessonbank.arguments import is_a
 from lessonbank.errors import UsageError
 
 from .review_snapshot import UnitReview
@@ -210,5 +211,5 @@ def check_probability(value: object, /, *, name: str) -> None:
     Raises:
         UsageError: it is not.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < 1.0:
+    if is_a(value, bool) or not is_a(value, (int, float)) or not 0.0 <= value < 1.0:
         raise UsageError(f"{name} is a probability from 0 to below 1; got {value!r}")

@@ -87,10 +87,6 @@ class Episodes:
     """By unit: the groups of a lesson when it was recalled last, the widest first."""
     broke: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """By row: whether the framework saw it fail: the truth, which nobody chose to tell. Empty: none."""
-    audit_odds: Floats = field(default_factory=lambda: np.empty(0))
-    """By row: with which probability an audit was to draw it; `nan` where none could have. Empty: there was none."""
-    audited: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
-    """By row: whether an audit drew it."""
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
@@ -101,6 +97,14 @@ class Episodes:
     writers: tuple[str, ...] = ()
     uncounted: int = 0
     """Recalls that were left out because their writer told more than its share."""
+    audit_odds: Floats = field(default_factory=lambda: np.empty(0))
+    """With which odds an audit asked for the truth of each row; `nan` where none did. Empty: there was no audit."""
+    audited: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
+    """Whether an audit drew it, so that chance chose it; empty where `audit_odds` is."""
+    superseded: int = 0
+    """Recalls without an outcome whose task was tried again soon and has one then."""
+    another_task: int = 0
+    """Recalls that a run of another task settled."""
 
     def __len__(self) -> int:
         return len(self.outcome)

@@ -42,6 +42,14 @@ class Ledger(Protocol):
         """Approved lessons of `scope` that the evidence shows to harm, and about which nobody has decided yet."""
         ...
 
+    async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
+        """Draw about `count` recalls of `scope`, of which only a judge spoke, for a person to label."""
+        ...
+
+    async def unlabelled(self, *, scope: str) -> Sequence[str]:
+        """Ids of recalls that were drawn and wait for a person's label, the oldest first."""
+        ...
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         """What memory changed in `scope` so far."""
         ...
@@ -64,6 +72,13 @@ class Unmeasured:
 
     async def proposals(self, *, scope: str) -> Sequence[Proposal]:
         """Nothing is proposed."""
+        return ()
+
+    async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
+        """Nothing is drawn."""
+
+    async def unlabelled(self, *, scope: str) -> Sequence[str]:
+        """None waits."""
         return ()
 
     async def lift(self, *, scope: str, level: float) -> Lift:

@@ -13,6 +13,7 @@ from lessonbank.types import Lesson
 
 from .calibration import calibrations, share
 from .columns import FREE, TWICE
+from .doubts import doubts
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
@@ -285,7 +286,7 @@ def _notes(units: _Units) -> tuple[str, ...]:
     notes = [*_opinions(episodes, found)]
     if len(episodes) and not (episodes.draws.unit == 0).any():
         notes.append("no recall was ever withheld whole, so nothing is known of memory as a whole (holdout=…)")
-    return (*notes, *_witnesses(episodes), *_missing(units), *_scattered(episodes))
+    return (*notes, *_witnesses(episodes), *_missing(units), *_scattered(episodes), *doubts(episodes))
 
 
 def _opinions(episodes: Episodes, found: Review) -> list[str]:
@@ -330,7 +331,7 @@ def _scattered(episodes: Episodes) -> list[str]:
         return []
     return [
         f"half of the {int((found > 0).sum())} lessons were found for fewer than ten tasks: single effects need fewer "
-        'lessons, each found more often (consolidation="skip_duplicates" or "merge_similar", more general lessons)'
+        'lessons, each found more often (consolidation="recognise" or "merge_similar", more general lessons)'
     ]
 
 

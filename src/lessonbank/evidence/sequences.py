@@ -77,23 +77,16 @@ def outcomes(episodes: Episodes, /) -> Outcomes:
 
 
 def _kinds(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
-    """Rows of which the truth was told, rows an audit stands for, and rows that broke.
-
-    An audit stands for the rows up to the last one that it drew and that is labelled.
-    """
+    """Rows of which the truth was told, rows an audit stands for, and rows that broke."""
     known, size = episodes.known, len(episodes)
     broke = episodes.broke & known if len(episodes.broke) else np.zeros(size, np.bool_)
     if not len(episodes.audit_odds):
         return known & episodes.true & ~broke, np.zeros(size, np.bool_), broke
     pool = known & ~np.isnan(episodes.audit_odds)
-    waiting = np.flatnonzero(pool & episodes.audited & ~episodes.true)
-    labelled = np.flatnonzero(pool & episodes.audited & episodes.true)
-    if len(waiting):
-        labelled = labelled[labelled < waiting[0]]
-        pool = pool & (np.arange(size) <= (labelled[-1] if len(labelled) else -1))
-    elif not len(labelled):
+    if not (pool & episodes.audited).any():
         pool = np.zeros(size, np.bool_)
-    return known & episodes.true & ~broke & np.isnan(episodes.audit_odds), pool, broke & ~pool
+    told = known & episodes.true & ~broke & np.isnan(episodes.audit_odds)
+    return told, pool, broke & ~pool
 
 
 def _share_known(known: Flags, among: Flags) -> Floats:

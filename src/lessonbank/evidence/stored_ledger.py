@@ -21,6 +21,7 @@ from lessonbank.types import (
     Audit,
     Change,
     Edit,
+    Forgotten,
     Found,
     JournalEntry,
     Lesson,
@@ -29,7 +30,6 @@ from lessonbank.types import (
     Purge,
     Recall,
     Retire,
-    Rollback,
     Settle,
     Trust,
 )
@@ -45,10 +45,14 @@ from .review import ALPHA, Review, review
 from .review_snapshot import ReviewSnapshot, UnitReview, key
 
 WRITER: Final = "ledger"
-_KINDS: Final = ("settle", "audit", "rollback", "retire", "edit", "trust", "purge")
+_KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
+_UNLABELLED: Final = (
+    "audit: {count} labels are missing, and what comes after the first of them does not count yet; `runs audit` lists "
+    "the runs, `runs correct` labels them"
+)
 _FIRST, _SHARE = 20, 0.05
 """The evidence is reviewed after so many new outcomes, and after so large a share of all: what a review costs grows
 with what there is, and what it costs per outcome does not."""
@@ -79,24 +83,33 @@ class _Kept:
         for recall in receipts:
             self.columns.receipt(recall)
         for entry in entries:
-            self._take(entry)
+            match entry.entry:
+                case Settle() | Audit() | Forgotten():
+                    self._take_outcome(entry)
+                case Trust():
+                    if entry.entry.approves:
+                        self.approved.update(dict.fromkeys(entry.entry.lesson_ids, entry.sequence))
+                case Retire():
+                    if entry.writer == WRITER:
+                        self.taken_back.update(entry.entry.lesson_ids)
+                        self.groups.update(dict.fromkeys(self.columns.groups_of(entry.entry.lesson_ids), entry.at))
+                case _:
+                    self.rewordings.append(entry)
+                    if isinstance(entry.entry, Edit):
+                        self.taken_back.discard(entry.entry.lesson_id)
             self.sequence = entry.sequence
 
-    def _take(self, entry: JournalEntry) -> None:
-        change = entry.entry
-        if isinstance(change, Settle):
-            self.columns.settle(change.settlement, entry.sequence, at=entry.at)
-        elif isinstance(change, Audit):
-            self.columns.audit(change)
-        elif isinstance(change, Trust) and change.approves:
-            self.approved.update(dict.fromkeys(change.lesson_ids, entry.sequence))
-        elif isinstance(change, Retire) and entry.writer == WRITER:
-            self.taken_back.update(change.lesson_ids)
-            self.groups.update(dict.fromkeys(self.columns.groups_of(change.lesson_ids), entry.at))
-        elif isinstance(change, Edit | Rollback):
-            self.rewordings.append(entry)
-            if isinstance(change, Edit):
-                self.taken_back.discard(change.lesson_id)
+    def _take_outcome(self, entry: JournalEntry) -> None:
+        """What became of a task, and which outcomes a person was asked to check."""
+        match entry.entry:
+            case Settle():
+                self.columns.settle(entry.entry.settlement, entry.sequence, at=entry.at)
+            case Audit():
+                self.columns.audits.make(entry.entry)
+            case Forgotten():
+                self.columns.forget(entry.entry.before)
+            case _:
+                pass
 
 
 class StoredLedger:
@@ -143,6 +156,18 @@ class StoredLedger:
         async with self._locks.of(scope):
             return await self._proposals(await self._read(scope), scope)
 
+    async def unlabelled(self, *, scope: str) -> Sequence[str]:
+        """See `Ledger.unlabelled`."""
+        async with self._locks.of(scope):
+            return (await self._read(scope)).columns.audits.waiting
+
+    async def audit(self, count: int, *, scope: str, by: str, reason: str) -> None:
+        """See `Ledger.audit`."""
+        async with self._locks.of(scope):
+            kept = await self._read(scope)
+            if planned := kept.columns.audits.plan(count, by=by, reason=reason):
+                await self._store.apply([planned], scope=scope, writer=by)
+
     async def lift(self, *, scope: str, level: float) -> Lift:
         """See `Ledger.lift`."""
         await self._reread(scope)
@@ -156,9 +181,10 @@ class StoredLedger:
             found = await to_thread.run_sync(
                 lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level, proposed=proposed)
             )
-            if count := len(kept.columns.imported):
-                return found.model_copy(update={"notes": (*found.notes, _IMPORTED.format(count=count))})
-            return found
+            waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
+            notes = [_UNLABELLED.format(count=waiting)] if waiting else []
+            notes += [_IMPORTED.format(count=imported)] if imported else []
+            return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""

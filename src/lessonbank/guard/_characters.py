@@ -12,7 +12,7 @@ BREAKS = frozenset("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
 _FILLERS = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U00016fe4\U0001d159"
 )
-_ODD = re.compile(r"[^\n\t\x20-\x7e]")
+_USUAL = frozenset("\n\t" + "".join(map(chr, range(0x20, 0x7F))))
 # Control sequences whole, so that nothing of a colour, a cursor movement or a hidden link (OSC 8) is left behind.
 _INTRODUCERS = frozenset("\x1b\x90\x98\x9b\x9d\x9e\x9f")
 _ESCAPE = re.compile(
@@ -29,25 +29,23 @@ _MEANING = ("<super>", "<sub>", "<fraction>", "<circle>")
 def plain(text: str, /) -> str:
     """`text` with every line break as `\\n`, and no terminal sequence and no control, format, private-use, surrogate,
     unassigned or invisible code point; at most four marks on a letter. Linear in the length of `text`."""
-    if not _ODD.search(text):
+    odd = set(text) - _USUAL
+    if not odd:
         return text
-    alphabet = set(text)
-    if not alphabet.isdisjoint(_INTRODUCERS):
+    if not odd.isdisjoint(_INTRODUCERS):
         text = _ESCAPE.sub("", text)
     text = text.replace("\r\n", "\n")
-    return _thinned(_mapped(text, _allowed), alphabet)
+    return _thinned(_mapped(text, _allowed), odd)
 
 
 def _mapped(text: str, to: Callable[[str], str]) -> str:
-    """`text` with `to` applied to each of its characters. Each different character is looked at once."""
-    table = {ord(c): new for c in set(text) if (new := to(c)) != c}
+    """`text` with `to` applied to each odd character. Each different one is looked at once."""
+    table = {ord(c): new for c in set(text) - _USUAL if (new := to(c)) != c}
     return text.translate(table) if table else text
 
 
 @lru_cache(maxsize=4096)
 def _allowed(character: str) -> str:
-    if character in "\n\t" or " " <= character <= "~":
-        return character
     if character in BREAKS:
         return "\n"
     hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Cn"} or character in _FILLERS
@@ -58,8 +56,8 @@ def _chooses_a_glyph(character: str) -> bool:
     return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 
-def _thinned(text: str, alphabet: set[str]) -> str:
-    marks = "".join(sorted(c for c in alphabet if c > "\u02ff" and unicodedata.category(c) in {"Mn", "Me"}))
+def _thinned(text: str, odd: set[str]) -> str:
+    marks = "".join(sorted(c for c in odd if c > "\u02ff" and unicodedata.category(c) in {"Mn", "Me"}))
     if not marks:
         return text
     return re.sub(f"([{re.escape(marks)}]{{{_PILE}}})[{re.escape(marks)}]++", r"\1", text)

@@ -32,11 +32,11 @@ _TURN = re.compile(
 _INNER = re.compile(r"<(?=/?(?i:think(?:ing)?)>|<<\s*/?\w[\w ()-]{0,60}+>>>)")
 # A line that opens like a turn of a transcript. Small letters are left to configuration files: `user: root`.
 _SPEAKER = re.compile(
-    r"^[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer"
-    r"|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+(?=:)|^[ \t]{0,8}+#{2,4} (?:Instruction|Response)(?=:)"
-    r"|\bGPT4 Correct (?:User|Assistant)(?=:)",
+    r"^(?:[^\w\n]{0,16}+(?:[Hh]uman|[Aa]ssistant|User|System|Developer|HUMAN|ASSISTANT|USER|SYSTEM|DEVELOPER)[*_]{0,3}+"
+    r"|[ \t]{0,8}+#{2,4} (?:Instruction|Response))(?=:)",
     re.MULTILINE,
 )
+_CORRECT = re.compile(r"GPT4 Correct (?:User|Assistant)(?=:)")
 _TIGHT_COLON = re.compile(r":(?=\S)")
 _TAGGED_USER = re.compile(r"^[ \t]{0,8}+<(?=/?user>)", re.MULTILINE | re.IGNORECASE)
 
@@ -49,13 +49,13 @@ def turns(seen: str, /) -> list[int]:
     if "<" in seen:
         places += [match.end() for match in _TAGGED_USER.finditer(seen)]
     if ":" in seen:
-        places += [match.end() for match in _SPEAKER.finditer(seen)]
+        places += [match.end() for speaker in (_SPEAKER, _CORRECT) for match in speaker.finditer(seen)]
     return places
 
 
 def speaks(seen: str, /) -> bool:
     """Whether a colon of `seen` stands behind a speaker or inside an address. Most colons end a word of a sentence."""
-    return bool(_TIGHT_COLON.search(seen) or _SPEAKER.search(seen))
+    return bool(_TIGHT_COLON.search(seen) or _SPEAKER.search(seen) or _CORRECT.search(seen))
 
 
 def inner(seen: str, /) -> list[int]:

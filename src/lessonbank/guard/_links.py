@@ -38,7 +38,7 @@ _ADDRESS = re.compile(
     rf"|(?=[a-z]{{1,20}}/[\w.+-]{{1,60}}+[;,])(?:{_after('data')}))",
     re.IGNORECASE,
 )
-_HOST = re.compile(r"(?<![^\W_])www(?=\\?\.\w)", re.IGNORECASE)
+_HOST = re.compile(r"[Ww](?<![^\W_].)[Ww]{2}(?=\\?\.\w)")
 _ENTITY = re.compile(r"&(?=#\w{1,8};|(?:colon|b?sol|period);)", re.IGNORECASE)
 _ACTIVE = (("<", _TAG), ("](", _LINK), ("]:", _DEFINITION), (":", _ADDRESS), (".", _HOST), ("&", _ENTITY))
 """Patterns, each with a sign that all of its matches have."""

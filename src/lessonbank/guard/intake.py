@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -15,6 +16,7 @@ from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, T
 from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
+from .quote import redacting_with
 from .redact import Redacting, checked, redacted, whole
 
 T = TypeVar("T")
@@ -30,6 +32,10 @@ class IntakeFilter:
 
     redactor: Redactor | None = None
     admission: Admission | None = None
+
+    def in_force(self) -> AbstractContextManager[None]:
+        """Inside, the sentences of models and errors are redacted before they are cut, as this filter redacts."""
+        return redacting_with(self.redactor)
 
     async def task(self, task: str, /) -> str:
         """Redact a task in the same way as the runs of that task."""

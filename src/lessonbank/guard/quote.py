@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
-from .redact import redact
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from lessonbank.protocols import Redactor
+
+from .redact import checked, redact
 from .sanitise import one_line
 
 _READ = 20_000
 _EDGE = 600
 """Characters before the end of what is read: a secret may be cut there, and is then no longer known for one."""
+_in_force: ContextVar[Redactor | None] = ContextVar("redactor", default=redact)
+
+
+@contextmanager
+def redacting_with(redactor: Redactor | None, /) -> Generator[None]:
+    """Inside, `redactor` redacts what models wrote before it is cut or folded. `None` leaves it as it is."""
+    token = _in_force.set(redactor)
+    try:
+        yield
+    finally:
+        _in_force.reset(token)
 
 
 def quoted(said: str | BaseException, /, *, limit: int = 300) -> str:
     """`said` as one line of at most `limit` characters, without secrets and personal data.
 
-    Secrets are removed first: half of one, or one in two lines, is not recognised any more.
+    For errors: the built-in redactor reads it, too, whatever the bank's own is.
     """
     text = said if isinstance(said, str) else words_of(said)
-    if len(text) <= _READ:
-        return one_line(redact(text), limit=limit)
-    return one_line(redact(text[:_READ])[:-_EDGE], limit=limit)
+    return in_one_line(_through(redact, text, _READ), limit=limit)
+
+
+def in_one_line(said: str, /, *, limit: int) -> str:
+    """What a model `said` as one line of at most `limit` characters, redacted as the bank redacts everything."""
+    return one_line(whole(said, limit=_READ), limit=limit)
+
+
+def whole(said: str, /, *, limit: int) -> str:
+    """What a model `said`, redacted, for what folds it or cuts it to `limit` characters next.
+
+    Secrets are removed first: half of one, or one in two lines, is not recognised any more.
+    """
+    redactor = _in_force.get()
+    return said if redactor is None else _through(redactor, said, 2 * limit)
+
+
+def _through(redactor: Redactor, said: str, limit: int) -> str:
+    if len(said) <= limit + _EDGE:
+        return checked(redactor(said))
+    return checked(redactor(said[: limit + _EDGE]))[:-_EDGE]
 
 
 def words_of(error: BaseException, /) -> str:

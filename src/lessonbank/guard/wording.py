@@ -7,7 +7,7 @@ from typing import Final
 
 from lessonbank.types import Experience, Json, Lesson
 from lessonbank.types.ids import digest
-from lessonbank.types.repeats import repeats_of, with_repeats
+from lessonbank.types.repeats import repeats_of, taught_again, with_repeats
 
 from ._characters import plain
 
@@ -35,8 +35,7 @@ def said_once(experience: Experience, held: dict[str, str], /) -> Experience:
         if (known := held.setdefault(wording_of(lesson), lesson.id)) == lesson.id:
             kept.append(lesson)
             continue
-        evidence: list[Json] = [*lesson.provenance.evidence]
-        again.setdefault(known, []).append({"title": lesson.title, "evidence": evidence, "why": "the same words"})
+        again.setdefault(known, []).append(taught_again(lesson, "the same words", words=False))
     if not again:
         return experience
     left = experience.model_copy(update={"lessons": tuple(kept)})

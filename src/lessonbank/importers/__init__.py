@@ -8,11 +8,10 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import cast
 
 from lessonbank._opening import LEADS_OUT, NOT_REGULAR
 from lessonbank._replacing import belongs_to_database
-from lessonbank.arguments import a_flag, a_path, named, shown
+from lessonbank.arguments import a_flag, a_path, is_a, named, shown
 from lessonbank.errors import FormatError
 from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 
@@ -91,14 +90,15 @@ def read(
     """
     place, success_at = a_path(path), checked_threshold(success_at)
     a_flag(follow_links, "follow_links")
-    if not isinstance(cast("object", format), str) or format not in ("auto", *_BY_NAME):
+    wanted = str.__str__(format) if is_a(format, str) else ""
+    if wanted not in ("auto", *_BY_NAME):
         raise FormatError(f"there is no format {shown(format)}: use auto or one of {', '.join(_BY_NAME)}")
     if not _holds(place.exists):
         raise FormatError(f"there is no file or folder {named(place)}")
     if place.is_dir() and not _holds(lambda: browsergym.is_run(place)):
-        return _folder(place, format, success_at, follow_links=follow_links)
+        return _folder(place, wanted, success_at, follow_links=follow_links)
     _check_file(place)
-    chosen = detect(place) if format == "auto" else format
+    chosen = detect(place) if wanted == "auto" else wanted
     # A file that was named may be a link; what belongs to a result folder must lie in it.
     inside = place if place.is_dir() and not follow_links else None
     source = Source(place, inside=inside, success_at=success_at)

@@ -77,7 +77,7 @@ def truths_of(
 
 
 def _unstated(outcome: object) -> bool:
-    return outcome is None or outcome == "unknown"
+    return outcome is None or (is_a(outcome, str) and str.__str__(outcome) == "unknown")
 
 
 def _each(value: object, count: int, name: str, /) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lessonbank._version import VERSION
 from lessonbank.arguments import shown
-from lessonbank.errors import ExtractionError, ModelError
+from lessonbank.errors import ExtractionError, ModelError, SpaceMismatch
 from lessonbank.guard.gate import MOST_REJECTED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.trust import IMPORTED
@@ -33,10 +33,10 @@ from lessonbank.types import (
     Trajectory,
     Usage,
 )
-from lessonbank.types.repeats import repeats_of
+from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of
 
 from .prior_runs import PriorRuns, Verdicts
-from .settlement import settlement_of
+from .settlement import of_another_task, settlement_of
 
 _OF_KIND: dict[Kind, Outcome] = {"strategy": "success", "guardrail": "failure"}
 
@@ -52,7 +52,7 @@ class LearnOutcome:
     extraction: Extraction
     _: KW_ONLY
     scope: str
-    failed: ExtractionError | ModelError | None
+    failed: ExtractionError | ModelError | SpaceMismatch | None
     """Why the extraction failed: it is to be tried again."""
     usage: Usage
     """What judging and extracting cost."""
@@ -106,14 +106,15 @@ class LearnOutcome:
                 *self.graded,
                 *self.extraction.notes,
                 *self.prior.contradictions(self.truths),
-                *taught_again(kept),
+                *of_another_task(self.receipt, [attempt.trajectory for attempt in self.attempts]),
+                *recognised(kept),
                 *notes,
             ),
             errors=self._errors,
         )
 
 
-def nothing_drawn(error: ExtractionError | ModelError, /) -> Extraction:
+def nothing_drawn(error: ExtractionError | ModelError | SpaceMismatch, /) -> Extraction:
     """The place of an extraction that failed: no lessons, what it cost, and why."""
     usage = (error.usage if isinstance(error, ExtractionError) else None) or Usage()
     why = quoted(error, limit=500)
@@ -130,13 +131,17 @@ def as_kept(experience: Experience, changes: Sequence[Change], /) -> Experience:
     return next((kept for kept in changed(changes) if kept.id == experience.id), experience)
 
 
-def taught_again(experience: Experience, /) -> tuple[str, ...]:
-    """A note that names the lessons which the bank held already."""
+def recognised(experience: Experience, /) -> tuple[str, ...]:
+    """Notes that name the lessons which the bank held already, and say where a model could not tell."""
     known = [shown(id) for id in repeats_of(experience)]
-    if not known:
-        return ()
-    first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
-    return (f"taught again, and kept once: the bank had {first}{more}",)
+    notes: list[str] = []
+    if known:
+        first, more = ", ".join(known[:3]), f" and {len(known) - 3} more" if len(known) > 3 else ""
+        notes.append(f"taught again, and kept once: the bank had {first}{more}")
+    for id, unclear in mapping_at(experience, NOT_RECOGNISED).items():
+        why = unclear.get("why") if isinstance(unclear, dict) else None
+        notes.append(f"{shown(id)} is kept as a new lesson, because nobody could tell whether it came again: {why}")
+    return tuple(notes)
 
 
 def new_lessons(changes: Sequence[Change], extraction: Extraction, /) -> tuple[Lesson, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lessonbank._concurrency import if_there
+from lessonbank.arguments import shown
 from lessonbank.protocols import Store
-from lessonbank.types import RECALL, Experience, Recall, Run, Settlement, Trajectory, Verdict
+from lessonbank.types import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
 
 Verdicts = Mapping[str, Verdict | None]
 """Ground truth by trajectory id; `None` where the caller gave none."""
@@ -28,6 +29,12 @@ class PriorRuns:
     def new(self) -> list[Trajectory]:
         """What is to be learned: runs that were not, and with them those that wait in the same experience."""
         return [run for run in (*self.handed_in, *self.others) if run.id not in self.learned]
+
+    @property
+    def strangers(self) -> bool:
+        """Whether a run is handed in that the bank does not know."""
+        told = {ref.trajectory_id for ref in self.experience.attempts} if self.experience else set[str]()
+        return not told.issuperset(run.id for run in self.handed_in)
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -58,6 +65,35 @@ async def find_prior_runs(store: Store, runs: Sequence[Trajectory], /, *, scope:
     named = experience.metadata.get(RECALL) if experience else None
     recall = await if_there(store.recall(named, scope=scope)) if isinstance(named, str) else None
     return PriorRuns(runs, others, experience, recall, frozenset(await store.learned([*ids, *apart], scope=scope)))
+
+
+async def own_receipt(
+    store: Store, receipt: Recall | None, prior: PriorRuns, /
+) -> tuple[Recall | None, tuple[str, ...]]:
+    """The receipt that these runs settle, and a note where another one was handed in.
+
+    A run settles one receipt: its outcome, counted twice, would be taken for two. Runs that were handed in beside one
+    of another receipt settle none.
+    """
+    if receipt is None:
+        return prior.recall, ()
+    first = prior.recall.id if prior.recall else await _settled_by(store, prior.learned, scope=receipt.scope)
+    if first in (None, receipt.id):
+        return receipt, ()
+    note = (
+        f"settled before: the run has settled the recall {shown(first)}, so {shown(receipt.id)} stays without an "
+        "outcome: a run counts for one recall"
+    )
+    if prior.strangers:
+        return None, (note,)
+    return prior.recall or await if_there(store.recall(str(first), scope=receipt.scope)), (note,)
+
+
+async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:
+    """The receipt that one of these runs settled although it was learned without one."""
+    journal = store.journal(scope=scope, kinds=("settle",)) if runs else None
+    settled = [e.entry.settlement async for e in journal if isinstance(e.entry, Settle)] if journal else []
+    return next((one.recall_id for one in settled if not runs.isdisjoint(one.trajectory_ids)), None)
 
 
 async def earlier_settlement(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from lessonbank.arguments import shown
 from lessonbank.retrieving import TEMPLATE
 from lessonbank.types import (
     MODEL,
@@ -26,6 +28,8 @@ from lessonbank.types import (
 
 _AUTHORITY: Final[tuple[VerdictSource, ...]] = ("judge", "framework_error", "human", "ground_truth")
 """Whose word counts more, the weakest first."""
+_REMOVED: Final = re.compile(r"\[[^\[\]\n]{0,60}\]")
+"""What stands in the place of a secret: it may be called otherwise in another text."""
 
 
 def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /) -> Settlement:
@@ -52,7 +56,25 @@ def settlement_of(recall: Recall, experience_id: str, attempts: Sequence[Run], /
         cited=cited(recall, [a.trajectory for a in attempts]),
         template=next((t for a in attempts if isinstance(t := a.trajectory.metadata.get(TEMPLATE), str)), None),
         agent=next((m for a in attempts if isinstance(m := a.trajectory.metadata.get(MODEL), str)), ""),
+        another_task=bool(of_another_task(recall, [a.trajectory for a in attempts])),
     )
+
+
+def of_another_task(recall: Recall | None, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
+    """A note for each run whose task is not that of the recall it settles, nor a part of it or around it."""
+    asked = _plain(recall.task) if recall else ""
+    if not recall or not asked:
+        return ()
+    others = [run for run in runs if (done := _plain(run.task)) not in asked and asked not in done]
+    return tuple(
+        f"another task: run {shown(run.id)} did {shown(run.task)}, and the recall that it settles was made for "
+        f"{shown(recall.task)}: hand each run to learn with the recall that it used"
+        for run in others
+    )
+
+
+def _plain(task: str) -> str:
+    return " ".join(_REMOVED.sub(" ", task).casefold().split())
 
 
 def _judge(verdict: Verdict) -> str:
@@ -71,13 +93,13 @@ def _seconds(attempts: Sequence[Run]) -> float | None:
 
 def cited(recall: Recall, runs: Iterable[Trajectory], /) -> tuple[str, ...]:
     """Lessons that runs name by number, as `[2]`, in what the agent thought or said: never in what it was told."""
-    shown = [c.lesson_id for c in sorted(recall.candidates, key=lambda c: c.rank) if c.shown]
-    if not shown:
+    ids = [c.lesson_id for c in sorted(recall.candidates, key=lambda c: c.rank) if c.shown]
+    if not ids:
         return ()
     said = (text for run in runs for s in run.steps for text in (s.thought, s.action.text))
     answers = (run.answer or "" for run in runs)
     numbers = {number for text in (*said, *answers) for number in numbers_cited(text)}
-    return tuple(id for number, id in enumerate(shown, 1) if number in numbers)
+    return tuple(id for number, id in enumerate(ids, 1) if number in numbers)
 
 
 def changed_settlement(

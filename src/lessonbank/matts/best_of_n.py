@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from lessonbank.errors import OutputError
 from lessonbank.guard import fence, nonce
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import in_one_line
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.text.rendering import View, render
@@ -91,7 +91,7 @@ def read_choice(text: str, /, *, check: str, count: int, usage: Usage) -> Choice
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count:
         raise OutputError(f"the reply names no run from 1 to {count}", usage=usage)
     why = told.get("analysis")
-    return Choice(number - 1, quoted(why, limit=_REASON) if isinstance(why, str) else "", usage)
+    return Choice(number - 1, in_one_line(why, limit=_REASON) if isinstance(why, str) else "", usage)
 
 
 def candidates(runs: Sequence[Trajectory], /) -> list[int]:

@@ -14,7 +14,7 @@ import anyio
 from lessonbank._concurrency import gather
 from lessonbank.agents import AnyAgent, Verifier, called, stated, taken
 from lessonbank.errors import FormatError, OutputError, UsageError
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import quoted, whole, words_of
 from lessonbank.messages import trajectory_from
 from lessonbank.types import SECONDS, Outcome, Trajectory, Usage
 from lessonbank.types.ids import new_id
@@ -174,7 +174,7 @@ class Rollouts:
             try:
                 result = await agent(self.task, memory, **keywords)
             except Exception as problem:  # noqa: BLE001 - whatever an agent raises is a failed attempt
-                error = f"{type(problem).__name__}: {problem}"[:_ERROR]
+                error = whole(f"{type(problem).__name__}: {words_of(problem)}", limit=_ERROR)[:_ERROR]
             except anyio.get_cancelled_exc_class():
                 if anyio.current_effective_deadline() == -math.inf:  # we are cancelled, not the agent by itself
                     raise

@@ -48,11 +48,11 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
     """
     if is_a(source, Trajectory):
         return _retitled(source, task)
-    if isinstance(source, str):
-        return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(source))
-    if isinstance(source, Mapping):
+    if is_a(source, str):
+        return Trajectory(task=_checked(task, "the answer alone does not say it"), answer=_text(str.__str__(source)))
+    if is_a(source, Mapping):
         return _from_mapping(cast("Mapping[str, object]", source), task)
-    if isinstance(source, Iterable) and not isinstance(source, bytes | bytearray):
+    if not is_a(source, (bytes, bytearray)) and is_a(source, Iterable):
         return _build(_listed(cast("Iterable[object]", source)), system="", task=task)
     raise FormatError(f"cannot read a run from {_kind(source)}: pass {_SHAPES}")
 
@@ -70,8 +70,8 @@ def to_messages(trajectory: Trajectory, /) -> list[dict[str, Json]]:
 
 def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
     messages, named = _field(source, "messages"), _field(source, "task")
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        if isinstance(_field(source, "role"), str):
+    if is_a(messages, (str, bytes, Mapping)) or not is_a(messages, Iterable):
+        if is_a(_field(source, "role"), str):
             raise FormatError("this is one message, not a run: pass a list of messages")
         found = "no 'messages'" if messages is None else f"{_kind(cast('object', messages))} under 'messages'"
         raise FormatError(f"a mapping needs its list of messages under 'messages', and has {found}: pass {_SHAPES}")
@@ -79,7 +79,10 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
         system = text_of(plain(_field(source, "system")))
     except FormatError as error:
         raise FormatError(f"'system' {error}") from None
-    task = task if task is not None or not isinstance(named, str) or not named.strip() else named
+    except Exception as error:
+        raise FormatError(f"'system' could not be read: {_raised(error)}") from error
+    if task is None and is_a(named, str) and str.__str__(named).strip():
+        task = named
     return _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
 
 
@@ -140,7 +143,7 @@ def _usage(messages: list[Json]) -> Usage:
 
 def _retitled(trajectory: Trajectory, task: str | None) -> Trajectory:
     fields = (trajectory.id, str), (trajectory.task, str), (trajectory.steps, tuple), (trajectory.metadata, dict)
-    if wrong := [value for value, kind in fields if not isinstance(cast("object", value), kind)]:
+    if wrong := [value for value, kind in fields if not is_a(value, kind)]:
         raise FormatError(
             f"this Trajectory was made without checks and holds {shown(wrong[0])}: make it with its class"
         )

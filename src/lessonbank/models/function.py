@@ -16,7 +16,7 @@ import anyio
 from anyio.lowlevel import RunVar
 from pydantic import BaseModel
 
-from lessonbank.arguments import kind, signature
+from lessonbank.arguments import called, is_async, kind, signature
 from lessonbank.errors import (
     LessonbankError,
     ModelError,
@@ -74,7 +74,7 @@ class FunctionModel:
     def __init__(self, function: Callable[..., Any], /, *, name: str | None = None, threads: int = 8) -> None:
         self._shape = _shape(function)
         self._function = function
-        self._name = name or f"function:{getattr(function, '__name__', type(function).__name__)}"
+        self._name = name or f"function:{called(function)}"
         self._threads = threads
         self._slots: RunVar[anyio.CapacityLimiter] = RunVar("slots")
 
@@ -123,14 +123,13 @@ class FunctionModel:
 def _shape(function: Callable[..., Any], /) -> _Shape:
     if not callable(function):
         raise UsageError(f"a model function must be callable, got {kind(function)}")
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - an object whose __call__ is async
     if (takes := signature(function)) is None:  # one string is the commonest case
-        return _Shape(messages=False, keywords=frozenset(), is_async=is_async)
+        return _Shape(messages=False, keywords=frozenset(), is_async=is_async(function))
     parameters = list(takes.parameters.values())
     first = _first(parameters, function)
     keywords = frozenset(p.name for p in parameters if p is not first and p.kind in _BY_KEYWORD and p.name in _OFFERED)
     _refuse_unknown([p for p in parameters if p is not first and p.name not in keywords], function)
-    return _Shape(first.name == "messages" or _is_sequence(first.annotation), keywords, is_async)
+    return _Shape(first.name == "messages" or _is_sequence(first.annotation), keywords, is_async(function))
 
 
 def _first(parameters: Sequence[inspect.Parameter], function: Callable[..., Any]) -> inspect.Parameter:
@@ -154,7 +153,7 @@ def _refuse_unknown(others: Sequence[inspect.Parameter], function: Callable[...,
 
 
 def _title(function: object) -> str:
-    return f"the model function {getattr(function, '__name__', type(function).__name__)!r}"
+    return f"the model function {called(function)!r}"
 
 
 def _is_sequence(annotation: object, /) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from lessonbank.arguments import called
 from lessonbank.types import Experience, Found
 
 from ._wrapper import Around
@@ -48,7 +49,7 @@ class LeaveOut(Around):
 
     @property
     def _what(self) -> str:
-        return self.what or getattr(self.rule, "__name__", type(self.rule).__name__).replace("_", " ")
+        return self.what or called(self.rule).replace("_", " ")
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
         """The best `limit` experiences that the rule lets through: fewer only when the scope has no more."""

@@ -10,7 +10,6 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
 from lessonbank.types import (
     Add,
-    Audit,
     Change,
     Edit,
     Experience,
@@ -92,19 +91,27 @@ class Draft:
                 self._replace(change.experience)
             case Rejudge():
                 self._rejudge(change)
-            case Retire() | Restore():
-                self._set(change.lesson_ids, partial(_flipped, retired=isinstance(change, Retire)))
+            case Merge():
+                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
+                self._add(change.experience)
+            case Rollback():
+                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
+            case _:
+                self._mark(change)
+
+    def _mark(self, change: Change) -> None:
+        """Change the flags or the words of lessons."""
+        match change:
+            case Retire():
+                self._set(change.lesson_ids, partial(_flipped, retired=True))
+            case Restore():
+                self._set(change.lesson_ids, partial(_flipped, retired=False))
             case Trust():
                 self._set(change.lesson_ids, partial(_trusted, change=change))
             case Edit():
                 self._set((change.lesson_id,), partial(_reworded, change=change))
-            case Merge():
-                self._set(change.source_lesson_ids, partial(_flipped, retired=True))
-                self._add(change.experience)
-            case Audit():
-                pass
-            case Rollback():
-                raise UsageError("a rollback cannot be applied together with other changes: apply it alone")
+            case _:
+                pass  # an audit changes no experience
 
     def _add(self, experience: Experience) -> None:
         self._check_trust(experience, {})

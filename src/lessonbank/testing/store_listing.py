@@ -21,6 +21,7 @@ from lessonbank.types import (
     Rollback,
     Settlement,
     Step,
+    Topic,
     Trajectory,
     Trust,
     Verdict,
@@ -93,6 +94,14 @@ class ListingTests(StoreTests):
             same = [written(n, created_at=START) for n in range(6)]
             await added(store, experience(lessons=same[:3]), experience(lessons=same[3:]))
             assert titles(await paged(store.list_lessons, limit=2)) == ["5", "4", "3", "2", "1", "0"]
+
+    async def test_lessons_are_listed_by_topic(self) -> None:
+        async with self.opened() as store:
+            one, two = Topic(id="00000001", name="refunds"), Topic(id="00000002")
+            await added(store, experience(lessons=(written(0, topic=one), written(1), written(2, topic=two))))
+            await added(store, experience(lessons=(written(3, topic=one),)))
+            for asked, found in (({one.id}, "30"), ({one.id, two.id}, "320"), ({"refunds"}, ""), (set[str](), "")):
+                assert titles(await paged(store.list_lessons, limit=1, topics=asked)) == list(found)
 
     async def test_lessons_are_listed_by_state(self) -> None:
         async with self.opened() as store:

@@ -123,6 +123,9 @@ class RankingTests(LessonSpaceTests):
             with refused(SpaceMismatch):
                 await store.nearest(towards(0), scope=MINE, space="other:3", limit=5)
             with refused(SpaceMismatch):
+                await store.nearest(towards(0), scope=MINE, space="other:3", limit=0)
+            assert list(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=0)) == []
+            with refused(SpaceMismatch):
                 await store.index({one.id: towards(0)}, scope=MINE, space="other:3")
             with refused(SpaceMismatch):
                 await added(store, experience(), along=[np.ones(3, dtype=np.float32)])

@@ -30,6 +30,7 @@ from .lessons import Match as Match
 from .lessons import Provenance as Provenance
 from .lessons import Rejected as Rejected
 from .lessons import Rule as Rule
+from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
 from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw
@@ -42,6 +43,7 @@ from .repairs import FileState as FileState
 from .repairs import Lost as Lost
 from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
+from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS

@@ -38,6 +38,19 @@ class Provenance(Record):
     """The steps that support it, as the extractor named them: `step 7`, or `run 2, step 3`."""
 
 
+class Topic(Record):
+    """A stable set of lessons about the same kind of situation. A lesson gets its topic when it is kept, for good."""
+
+    id: str = Field(pattern=r"^[0-9a-f]{8}$")
+    """The same for all its lessons. Nobody can read from it what they are about."""
+    name: str = Field(default="", max_length=60)
+    """What this lesson calls it, in words of its own task: an erased run leaves nothing behind in the lessons beside
+    it. Of the names of a topic's lessons the most common one stands for all."""
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+
 class Lesson(Record):
     """One transferable lesson: a title, when to use it, what to do (paper section 3.1)."""
 
@@ -54,6 +67,8 @@ class Lesson(Record):
     """Whether a person of this bank made it active. Only a Trust record sets this."""
     risk: str | None = None
     """What the gate found risky in it."""
+    topic: Topic | None = None
+    """What kind of situation it is about. `None`: nobody decided that."""
     version: int = 1
     """Grows with every edit. Evidence for an earlier wording does not count for this one."""
     created_at: Moment = Field(default_factory=now)

@@ -152,6 +152,8 @@ class Settlement(Record):
     """The template of the task, where the run names one: tasks of one template are not independent."""
     agent: str = ""
     """The model that the agent ran on, where the run names it: `metadata["model"]`. With another, evidence restarts."""
+    another_task: bool = False
+    """Whether a run was of another task than the recall, so that its outcome may say nothing of what was shown."""
     at: Moment = Field(default_factory=now)
     identity: str = ""
     """Who told it, as the bank knows it: `process:ana@host`, or `key:u-17` for a writer with a key."""

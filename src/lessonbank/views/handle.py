@@ -13,8 +13,9 @@ from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
+from lessonbank.learning.topics import Topics
 from lessonbank.protocols import Retriever, Store, Vectors
-from lessonbank.types import Change, Experience, JournalEntry, Learned
+from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson
 from lessonbank.types.repeats import repeats_of
 
 log: Final = logging.getLogger("lessonbank")
@@ -40,6 +41,8 @@ class Handle:
     """Whether memory is switched off: nothing is written, and nothing is there."""
     one_wording: bool = False
     """Whether no lesson is written that has the words of another one."""
+    topics: Topics | None = None
+    """What decides which topic a new lesson belongs to."""
 
     def skips(self, call: str, /) -> bool:
         """Whether memory is switched off, so that `call` does nothing. The log says so."""
@@ -48,13 +51,22 @@ class Handle:
         return self.off
 
     async def apply(
-        self, *changes: Change, by: str | None = None, vectors: Mapping[str, Vectors] = _NO_VECTORS
+        self,
+        *changes: Change,
+        by: str | None = None,
+        vectors: Mapping[str, Vectors] = _NO_VECTORS,
+        unchanged: Sequence[Experience] = (),
     ) -> tuple[JournalEntry, ...]:
-        """Apply changes in the scope. `by`: the person who makes them. Raises UsageError, NotFound, Conflict."""
+        """Apply changes in the scope. `by`: the person who makes them; `unchanged`: what they were decided upon.
+
+        Raises UsageError, NotFound, Conflict.
+        """
         writer = self.writer if by is None else person(by)
         if self.skips("a change"):
             return ()
-        entries, notes = await self.apply_embedded(changes, vectors, writer=writer, one_wording=self.one_wording)
+        entries, notes = await self.apply_embedded(
+            changes, vectors, writer=writer, one_wording=self.one_wording, unchanged=unchanged
+        )
         for note in notes:
             log.warning("%s", note)
         return tuple(entries)
@@ -65,6 +77,22 @@ class Handle:
             return await self.retriever.index([e for e in experiences if e.active_lessons or repeats_of(e)]), ()
         except ModelError as error:
             return {}, (f"kept, but not embedded yet, because the embedder failed: {quoted(error)}",)
+
+    async def misfit(self, task: str, /) -> SpaceMismatch | None:
+        """Why vectors that are made now would not fit those of the scope; `None` where they do, or none are made.
+
+        `task` is what is embedded to find out: a vector of it is needed again, when its lessons are kept.
+        Raises ModelError: the embedder failed.
+        """
+        if (space := self.retriever.space) is None:
+            return None
+        probe = Experience(scope=self.scope, task=task, lessons=(Lesson(title="A lesson", content="A lesson."),))
+        try:
+            for vector in (await self.retriever.index([probe])).values():
+                await self.store.nearest(vector, scope=self.scope, space=space, limit=0)
+        except SpaceMismatch as error:
+            return error
+        return None
 
     async def apply_embedded(
         self, changes: Sequence[Change], vectors: Mapping[str, Vectors], /, **more: Any

@@ -16,7 +16,11 @@ from lessonbank.arguments import (
     maybe_one_of,
     maybe_text,
     one_of,
+    shown,
 )
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.evidence.groups import topic_names
+from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState
 from lessonbank.types import (
     Add,
@@ -29,10 +33,13 @@ from lessonbank.types import (
     Lesson,
     Proposal,
     Provenance,
+    Repeat,
+    Replace,
     Restore,
     Retire,
     Trust,
 )
+from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
 
@@ -49,6 +56,7 @@ class AsyncLessons:
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topic: str | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -57,15 +65,16 @@ class AsyncLessons:
     ) -> tuple[Lesson, ...]:
         """Lessons, newest first, at most `limit`. `after`: the id of the last lesson of the page before.
 
-        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `text`: every word of it
-        stands in the title, description or content. `metadata`: the lesson's experience has these keys and values.
-        Raises UsageError, NotFound (`after`).
+        Retired lessons are left out, unless `retired` or `state="retired"` asks for them. `topic`: a topic's name or
+        id, as `topics` lists them. `text`: every word of it stands in the title, description or content. `metadata`:
+        the lesson's experience has these keys and values. Raises UsageError, NotFound (`after`, `topic`).
         """
         found = await self._of.store.list_lessons(
             scope=self._of.scope,
             state=maybe_one_of(state, "state=", get_args(LessonState)),
             kind=maybe_one_of(kind, "kind=", get_args(Kind)),
             writer=maybe_text(writer, "writer="),
+            topics=None if topic is None else await self._topics_called(a_text(topic, "topic=", blank=False)),
             retired=a_flag(retired, "retired="),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
@@ -88,6 +97,18 @@ class AsyncLessons:
             text=text, state=state, kind=kind, writer=writer, metadata=metadata, limit=limit, after=after
         )
 
+    async def topics(self) -> Mapping[str, str]:
+        """The topics of the lessons in this scope: id to name."""
+        scope = self._of.scope
+        return topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
+
+    async def _topics_called(self, asked: str) -> frozenset[str]:
+        named = {id: name.casefold() for id, name in (await self.topics()).items()}
+        found = frozenset(id for id, name in named.items() if asked.casefold() in (id, name))
+        if not found:
+            raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
+        return found
+
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""
         return _lesson(await self.experience(id), id)
@@ -95,6 +116,32 @@ class AsyncLessons:
     async def experience(self, lesson_id: str, /) -> Experience:
         """The experience a lesson belongs to: its task, its runs and the lessons beside it. Raises NotFound."""
         return await self._of.store.owner(an_id(lesson_id), scope=self._of.scope)
+
+    async def repeats(self, id: str, /) -> tuple[Repeat, ...]:
+        """Each time a lesson came again, oldest first: from which runs, how they ended, in which words.
+
+        Raises NotFound.
+        """
+        await self.experience(id)
+        again = await self._of.store.repeating(id, scope=self._of.scope)
+        return tuple(repeat for experience in again for repeat in repeats_in(experience, id))
+
+    async def split(self, id: str, experience_id: str, /, *, reason: str, by: str | None = None) -> tuple[Lesson, ...]:
+        """Undo a recognition: what an experience taught in other words becomes lessons of its own, on probation.
+
+        `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
+        """
+        await self.experience(id)
+        experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
+        apart, lessons = split_off(experience, id)
+        if not lessons:
+            raise UsageError(f"the experience {experience.id!r} did not teach the lesson {id!r} again in other words")
+        checked = await self._of.intake.experience(experience.model_copy(update={"lessons": lessons}))
+        apart = apart.model_copy(update={"lessons": (*experience.lessons, *checked.lessons)})
+        vectors, _ = await self._of.index([apart])
+        change = Replace(experience=apart, reason=a_text(reason, "reason=", blank=False))
+        await self._of.apply(change, by=by, vectors=vectors, unchanged=[experience])
+        return checked.lessons
 
     async def add(
         self,
@@ -124,7 +171,8 @@ class AsyncLessons:
         new = Experience(scope=self._of.scope, task=about, lessons=(lesson,), metadata=told)
         new = await self._of.intake.experience(new)
         vectors, _ = await self._of.index([new])
-        applied = await self._of.apply(Add(experience=new), _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
+        (change,), _, _ = await in_topics(self._of.topics, [Add(experience=new)])
+        applied = await self._of.apply(change, _approval((lesson.id,), writer, ""), by=by, vectors=vectors)
         return await self.get(lesson.id) if applied else new.lessons[0]
 
     async def edit(

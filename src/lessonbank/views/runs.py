@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
 from lessonbank._concurrency import if_there
-from lessonbank.arguments import a_count, a_seed, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
+from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
 from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 
 from .handle import Handle, person
-
-_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +102,25 @@ class AsyncRuns:
         verdict = Verdict(outcome=outcome, source="human", reason=told)
         return await self._of.correct(await self._of.store.trajectory(an_id(id), scope=self._of.scope), verdict)
 
-    async def audit(self, count: int = 20, /, *, seed: int | None = None) -> tuple[Run, ...]:
-        """Draw runs that a judge decided, for a person to check: each has the same chance. Answer with `correct`.
+    async def audit(self, count: int = 20, /, *, by: str | None = None, reason: str = "") -> tuple[Run, ...]:
+        """Draw about `count` runs at random for a person to label: each has the same chance. Answer with `correct`.
 
-        A run that a person has confirmed or corrected is not drawn again. Raises UsageError.
+        Drawn are runs with a recall of which only a judge said how they ended. Each has a draw of its own, so their
+        number varies. While drawn runs wait for a label, these are returned and none is drawn. The journal keeps the
+        odds, and the evidence counts the labels by them. `by`: who asks for it. Raises UsageError.
         """
-        count, chance = a_count(count, "count"), random.Random(None if seed is None else a_seed(seed))
-        judged, after = list[Run](), None
-        while page := await self.list(status="learned", limit=_PAGE, after=after):
-            judged += [run for run in page if run.verdict.source == "judge" and run.verdict.outcome != "unknown"]
-            after = page[-1].trajectory.id
-        return tuple(chance.sample(judged, min(count, len(judged))))
+        count, reason = a_count(count, "count"), a_text(reason, "reason=")
+        writer = self._of.writer if by is None else person(by)
+        waiting = await self.unlabelled()
+        if waiting or self._of.skips("an audit"):
+            return waiting
+        await self._of.ledger.audit(count, scope=self._of.scope, by=writer, reason=reason)
+        return await self.unlabelled()
+
+    async def unlabelled(self) -> tuple[Run, ...]:
+        """The runs that an audit drew and that wait for a person's label, the oldest first."""
+        store, scope = self._of.store, self._of.scope
+        drawn = [await store.settlement(id, scope=scope) for id in await self._of.ledger.unlabelled(scope=scope)]
+        ids = dict.fromkeys(id for settlement in drawn if settlement for id in settlement.trajectory_ids)
+        found = [run for id in ids if (run := await if_there(store.get_run(id, scope=scope)))]
+        return tuple(run for run in found if run.verdict.source == "judge")

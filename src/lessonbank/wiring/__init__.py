@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeAlias, get_args
 import anyio.to_thread
 
 from lessonbank._portal import run_sync
-from lessonbank.arguments import is_a, one_of
+from lessonbank.arguments import called, is_a, one_of
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import (
     OFF,
+    Consolidation,
     Evidence,
     File,
     Learning,
@@ -29,6 +30,7 @@ from lessonbank.config import (
     TrustPolicy,
     chosen,
 )
+from lessonbank.evidence.draws import Never
 from lessonbank.guard import check_scope
 from lessonbank.protocols import LanguageModel
 from lessonbank.sync import ReasoningBank
@@ -36,6 +38,7 @@ from lessonbank.types import Extraction, Verdict
 
 from ._arguments import abstaining, grouped, promised
 from ._consolidation import choose as choose_consolidator
+from ._consolidation import choose_topics
 from ._embedders import Choice as EmbedderChoice
 from ._embedders import Keys
 from ._embedders import choose as choose_embedder
@@ -106,12 +109,13 @@ async def connect_async(
     check_scope(scope)
     where = where if is_a(where, (File, Server)) else File(where)
     one_of(profile, "profile=", get_args(Profile))
-    model = model if isinstance(model, Model) else Model(model) if model is not None else None
+    model = model if is_a(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
     evidence = grouped(evidence, Evidence, "evidence", short=lambda holdout: Evidence(holdout=holdout))
     safety = grouped(safety, Safety, "safety", short=Safety)
     parts = grouped(parts, Parts, "parts")
+    consolidation: Consolidation = chosen(learning.consolidation, "append" if profile == "paper" else "recognise")
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
@@ -128,10 +132,12 @@ async def connect_async(
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator
         if consolidator is None:
-            consolidator = choose_consolidator(learning.consolidation, bare, roles.extractor, found.embedder)
+            consolidator = choose_consolidator(consolidation, bare, roles.extractor, found.embedder, store=store)
         one_wording = profile != "paper"
         search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)
+        measured = not isinstance(policy, Never)
+        topics = choose_topics(learning.topics, store, roles.extractor, profile, measured=measured)
     except BaseException:
         await store.close()
         raise
@@ -149,7 +155,8 @@ async def connect_async(
         "trust_names": safety.trust_names,
         "limit": chosen(retrieval.limit, LIMIT),
         "budget": chosen(retrieval.budget, BUDGET),
-        "consolidation": getattr(parts.consolidator, "__name__", None) or chosen(learning.consolidation, "append"),
+        "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
+        "topics": "off" if topics is None else "model" if topics.asks_model else "words",
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
@@ -169,12 +176,14 @@ async def connect_async(
         one_wording=one_wording,
         injector=kit.injector,
         ledger=ledger,
+        topics=topics,
         limit=chosen(retrieval.limit, LIMIT),
         trust_names=safety.trust_names,
         hooks=parts.hooks,
         intake=intake,
         scaler=kit.scaler,
         success_at=learning.success_at,
+        pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
         observe=evidence.observe,
         off=off,
@@ -206,7 +215,7 @@ def _is_off() -> bool:
 
 def _named_place(where: File | Server) -> str:
     """Where the bank is, without secrets."""
-    return f"{where.path}{' (read only)' if where.read_only else ''}" if isinstance(where, File) else str(where)
+    return f"{where.path}{' (read only)' if where.read_only else ''}" if is_a(where, File) else str(where)
 
 
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:

@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from lessonbank.arguments import is_a, refusal
+from lessonbank.arguments import attribute, is_a, refusal
 from lessonbank.errors import UsageError
 from lessonbank.learning.judging import Abstaining
 from lessonbank.protocols import Judge
@@ -27,7 +27,7 @@ def grouped(value: object, kind: type[G], name: str, /, *, short: Callable[[Any]
         return value
     if value is None:
         return kind()
-    if short is not None and (callable(value) or isinstance(value, str | int | float)):
+    if short is not None and (callable(value) or is_a(value, (str, int, float))):
         return short(value)
     raise refusal(f"{name}=", f"takes {kind.__name__}(…)", value)
 
@@ -45,12 +45,12 @@ def promised(
     async def held_to_it(argument: A, /) -> R:
         answer: object = part(argument)
         result = await cast("Awaitable[object]", answer) if isawaitable(answer) else None
-        if not isinstance(result, kind):
+        if not is_a(result, kind):
             got = type(result if isawaitable(answer) else answer).__name__
             raise UsageError(f"{name}= takes an async function that returns {kind.__name__}; this one gave {got}")
         return result
 
-    relabel = getattr(part, "labelled", None)
+    relabel = attribute(part, "labelled")
     if callable(relabel):  # what `bank.scale(labels=)` asks of an extractor
         labelled = cast("Callable[[bool], Callable[[A], Awaitable[R]]]", relabel)
 

@@ -1,26 +1,53 @@
-"""Which consolidator a name stands for."""
+"""Which consolidator a name stands for, and what sorts lessons into topics."""
 
 from __future__ import annotations
 
-from lessonbank.config import Consolidation, Unset, chosen
+from lessonbank.config import Consolidation, Profile, TopicsBy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import MergeSimilar, SkipDuplicates, append
-from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever
+from lessonbank.learning.consolidation import MergeSimilar, Recognise, append
+from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
+from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever, Store
+from lessonbank.retrieving import LexicalRetriever
 
 
 def choose(
-    choice: Consolidation | Unset, retriever: Retriever, model: LanguageModel | None, embedder: Embedder | None, /
+    name: Consolidation,
+    retriever: Retriever,
+    model: LanguageModel | None,
+    embedder: Embedder | None,
+    /,
+    *,
+    store: Store,
 ) -> Consolidator:
-    """The consolidator of a name; by default every lesson is kept.
+    """The consolidator of a name.
 
     Raises:
         UsageError: merging without a model.
     """
-    name = chosen(choice, "append")
     if name == "append":
         return append
-    if name == "skip_duplicates":
-        return SkipDuplicates(retriever)
+    if name == "recognise":
+        # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
+        return Recognise(retriever if model else LexicalRetriever(store), model, embedder)
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
     return MergeSimilar(retriever, model, embedder=embedder)
+
+
+def choose_topics(
+    choice: TopicsBy | Unset | None, store: Store, model: LanguageModel | None, profile: Profile, /, *, measured: bool
+) -> Topics | None:
+    """What sorts new lessons into topics; the paper has none. Without measurement, no model is paid for it.
+
+    Raises:
+        UsageError: topics by a model without a model.
+    """
+    usual = None if profile == "paper" else "model" if model and measured else "words"
+    name = chosen(choice, usual)
+    if name is None:
+        return None
+    if name == "words":
+        return TopicsByWords(store)
+    if model is None:
+        raise UsageError("topics='model' needs a model to name them: pass model=, or topics='words'")
+    return TopicsByModel(TopicsByWords(store), model)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TypeAlias
 
-from lessonbank.arguments import is_a, shown
+from lessonbank.arguments import attribute, is_a, shown
 from lessonbank.errors import LessonbankError, MissingExtra, ReadOnly, UsageError
 from lessonbank.protocols import BlockingEmbedder, Embedder, Store
 
@@ -97,7 +97,7 @@ async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
 
     A better one that failed may only be down: the choice is then made again next time, and said aloud.
     """
-    provider = model.split(":")[0] if isinstance(model, str) and keys.base_url is None else ""
+    provider = model.split(":")[0] if is_a(model, str) and keys.base_url is None else ""
     candidates = [OF_PROVIDER[provider]] if provider in OF_PROVIDER else []
     if find_spec("fastembed"):
         candidates.append(LOCAL)
@@ -119,8 +119,8 @@ async def _best(model: object, keys: Keys) -> tuple[str, str, bool]:
 
 def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
     """An embedder of the caller's own, held to what the port promises."""
-    space: object = getattr(choice, "space", None)
-    if isinstance(choice, type) or not isinstance(space, str) or not space or not hasattr(choice, "embed"):
+    space = attribute(choice, "space")
+    if is_a(choice, type) or not is_a(space, str) or not space or attribute(choice, "embed") is None:
         raise UsageError(
             f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )

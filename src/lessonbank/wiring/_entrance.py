@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lessonbank.arguments import called, is_a
 from lessonbank.config import Unset, chosen
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.intake import IntakeFilter
@@ -26,4 +27,4 @@ def named(entrance: IntakeFilter, /) -> dict[str, str]:
 def _name(part: object, *, own: type) -> str:
     if part is None:
         return "off"
-    return "built in" if isinstance(part, own) else getattr(part, "__name__", type(part).__name__)
+    return "built in" if is_a(part, own) else called(part)

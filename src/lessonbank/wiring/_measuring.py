@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from lessonbank.arguments import a_share
+from lessonbank.arguments import a_share, attribute, is_a
 from lessonbank.config import UNSET
 from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
 from lessonbank.evidence.ledger import Ledger
@@ -22,7 +22,7 @@ def choose(holdout: object, profile: str, /) -> Withholding:
         return Never()
     if holdout is UNSET:
         return Adaptive()
-    if callable(holdout) and isinstance(getattr(holdout, "usual", None), float):
+    if callable(holdout) and is_a(attribute(holdout, "usual"), float):
         return cast("Withholding", holdout)
     takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)

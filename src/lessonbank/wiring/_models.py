@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lessonbank.arguments import kind, shown
+from lessonbank.arguments import attribute, is_a, kind, shown
 from lessonbank.config import Model
 from lessonbank.errors import UsageError
 from lessonbank.protocols import LanguageModel
@@ -44,7 +44,7 @@ def resolve(model: Model | None, /) -> Roles:
     if model is None:
         return Roles()
     choice = model.name
-    if isinstance(choice, Mapping):
+    if is_a(choice, Mapping):
         named = cast("Mapping[str, OneModel]", choice)
         if unknown := sorted(set(named) - set(ROLES)):
             raise UsageError(f"there is no model role {shown(unknown[0])}: use judge, extractor and contrast")
@@ -64,12 +64,13 @@ def _one(choice: OneModel, model: Model) -> LanguageModel:
 
 
 def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:
-    if isinstance(choice, str):
+    if is_a(choice, str):
+        choice = str.__str__(choice)  # a plain one, whatever a subclass does
         from lessonbank.models.pydantic_ai import PydanticAIModel
 
         return PydanticAIModel(choice, base_url=base_url, api_key=api_key)
-    if hasattr(choice, "generate"):
-        if not isinstance(getattr(choice, "name", None), str):
+    if attribute(choice, "generate") is not None:
+        if not is_a(attribute(choice, "name"), str):
             raise UsageError(f"the model {kind(choice)} has no `name`: give it one (text), because its lessons keep it")
         return cast("LanguageModel", choice)
     if type(choice).__module__.startswith("pydantic_ai"):

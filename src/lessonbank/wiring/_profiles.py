@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lessonbank.arguments import called
 from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
 from lessonbank.learning.judging import LLMJudge, PaperJudge
 from lessonbank.learning.judging.llm import BUDGET
@@ -104,5 +105,5 @@ def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
 
 
 def _of(part: object, model: object) -> str:
-    name = getattr(part, "__name__", type(part).__name__)
+    name = called(part)
     return f"{name} with {getattr(model, 'name', model)}" if model else name

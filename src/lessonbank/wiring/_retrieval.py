@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lessonbank.arguments import is_a
 from lessonbank.config import UNSET, Retrieval, Search, chosen
 from lessonbank.errors import UsageError
 from lessonbank.protocols import Embedder, Retriever, Store
@@ -84,7 +85,7 @@ def _needed(embedder: Embedder | None, by: str) -> Embedder:
 
 
 def _guarded(asked: Retrieval, retriever: Retriever) -> Retriever:
-    if isinstance(asked.exclude, str) and asked.exclude == "task":
+    if is_a(asked.exclude, str) and asked.exclude == "task":
         retriever = LeaveOut(retriever, same_task)
     elif asked.exclude is not None:
         template = asked.exclude if callable(asked.exclude) else None

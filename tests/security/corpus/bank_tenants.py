@@ -192,7 +192,7 @@ async def _trial(t: BankTenant, chance: random.Random) -> Any:
         lambda task, memory: Trajectory(id="again", task=task, instructions=memory, answer=f"as {t.mark} did"),
         verify=lambda run: bool(run.answer),
         without=lesson,
-        max_pairs=2,
+        max_runs=4,
     )
 
 
@@ -257,7 +257,8 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
-    "runs.audit": lambda t, c: t.handle.runs.audit(2, seed=1),
+    "runs.audit": lambda t, c: t.handle.runs.audit(2),
+    "runs.unlabelled": lambda t, c: t.handle.runs.unlabelled(),
     "recalls.list": lambda t, c: t.handle.recalls.list(settled=c.choice((None, True)), **t.page(c)),
     "recalls.search": lambda t, c: t.handle.recalls.search("order", limit=c.choice((1, 9))),
     "recalls.get": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.get(id)),

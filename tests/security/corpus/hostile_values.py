@@ -36,13 +36,48 @@ Raising = type("Raising", (), {f"__{name}__": _raise for name in _DUNDERS.split(
 class EvilText(str):
     """A text that says nothing of itself."""
 
-    __str__ = __repr__ = __len__ = __iter__ = __format__ = strip = split = encode = _raise  # type: ignore[assignment]
+    __str__ = __repr__ = __len__ = __iter__ = __format__ = __eq__ = __hash__ = __bool__ = _raise  # type: ignore[assignment]
+    strip = split = encode = lower = casefold = startswith = partition = isprintable = _raise  # type: ignore[assignment]
+
+
+class EvilObject:
+    """It raises when it is asked for anything, its class included."""
+
+    __getattribute__ = _raise
+
+
+class EvilClass:
+    """It raises when it is asked for its class, as `isinstance` does."""
+
+    __class__ = property(_raise)  # type: ignore[assignment]
+
+
+class Liar:
+    """It says that it is a text."""
+
+    __class__ = property(lambda self: str)  # type: ignore[assignment]
+
+
+class EvilFunction:
+    """It can be called, and raises when it is asked for anything else."""
+
+    __getattribute__ = _raise
+
+    def __call__(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+
+class EvilDict(dict[str, Any]):
+    """A dictionary that cannot be read."""
+
+    __iter__ = __len__ = __getitem__ = __contains__ = __eq__ = __bool__ = _raise  # type: ignore[assignment]
+    items = keys = values = get = _raise  # type: ignore[assignment]
 
 
 class EvilNumber(int):
     """A number that cannot be compared or shown."""
 
-    __str__ = __repr__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __index__ = _raise  # type: ignore[assignment]
+    __str__ = __repr__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __index__ = __eq__ = __hash__ = _raise  # type: ignore[assignment]
 
 
 class EvilList(list[Any]):
@@ -142,6 +177,13 @@ VALUES: dict[str, Callable[[], Any]] = {
     "object": lambda: object(),
     "strange name": lambda: _strange_name(),
     "raising": lambda: Raising(),
+    "evil object": lambda: EvilObject(),
+    "evil class": lambda: EvilClass(),
+    "liar": lambda: Liar(),
+    "evil function": lambda: EvilFunction(),
+    "evil dict": lambda: EvilDict(a=1),
+    "list of evil": lambda: [EvilObject(), EvilClass(), Liar()],
+    "dict of evil": lambda: {"a": EvilObject(), "messages": [EvilObject()], "judge": EvilObject()},
     "evil text": lambda: EvilText("abc"),
     "evil number": lambda: EvilNumber(3),
     "evil list": lambda: EvilList([1]),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from lessonbank.evidence import Lift
 from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.replay_design import PairedTest
+from lessonbank.evidence.paired_test import PairedTest
 from lessonbank.evidence.report import report
 from lessonbank.types import Experience, Lesson, Recall, Settlement
 from lessonbank_bench.statistics import Interval

@@ -24,6 +24,7 @@ Chance: TypeAlias = Annotated[float, Field(gt=0.0, lt=1.0)]
 Amount: TypeAlias = Annotated[float, Field(gt=0.0)]
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._/+=:,-]{0,59}$")]
 _SPAN = re.compile(r"(\d{1,9})-(\d{1,9})")
+_ID = re.compile(r"\b[0-9a-f]{32}\b")
 _CODE = re.compile(r"(?<![0-9a-zA-Z])[0-9a-f]{8}(?=\||>>>)")
 _MARKER = re.compile(r"(?<!\S)([0-9a-f]{8})>>>")
 """The end of a marker line; where words were shuffled it stands alone."""
@@ -263,9 +264,10 @@ class AttemptRow(Record):
         return self.seed, self.place, self.arm
 
     def facts(self) -> dict[str, Any]:
-        """Everything but when it was, how long it took and the codes of fences: equal for equal attempts."""
+        """Everything but when it was, how long it took, codes of fences and new ids: equal for equal attempts."""
         kept = self.model_dump(mode="json", exclude={"at", "seconds", "memory_seconds", "memory_digest"})
-        return {**kept, "memory": without_codes(self.memory)}
+        notes = [_ID.sub("an id", note) for note in self.notes]
+        return {**kept, "memory": without_codes(self.memory), "notes": notes}
 
 
 def without_codes(text: str, /) -> str:

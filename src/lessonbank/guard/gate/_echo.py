@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ._empty import DENSE, STOP, stem
+from ._skeleton import skeleton, views
 
 _CODED = re.compile(r"^[ \t>|]{0,8}([0-9a-f]{8})\| ?", re.MULTILINE)
 """How a line begins that stands in a block of lessons: with the code of its receipt. Other lines may look so, too."""
@@ -50,14 +51,22 @@ class Shown:
         return frozenset(codes_in(self.texts))
 
     @cached_property
-    def _lessons(self) -> Sequence[_Told]:
+    def _lessons(self) -> Sequence[str]:
         """Each lesson of each text. A text without a block is one lesson."""
         found: list[str] = []
         for text in self.texts:
             lines = [text[front.end() :].partition("\n")[0] for front in _CODED.finditer(text[:_READ])]
             block = _NUMBER.split("\n".join(lines)) if lines else [text]
             found += [lesson for lesson in block if len(lesson.strip(" ~\n")) > _LEAST]
-        return [_Told.of(lesson) for lesson in found[:_MOST]]
+        return found[:_MOST]
+
+    @cached_property
+    def _written(self) -> Sequence[_Told]:
+        return [_Told.of(lesson, str) for lesson in self._lessons]
+
+    @cached_property
+    def _seen(self) -> Sequence[_Told]:
+        return [_Told.of(lesson, skeleton) for lesson in self._lessons]
 
     def has(self, title: str, content: str, /) -> bool:
         """Whether a lesson says what one of these lessons says, or part by part what several of them say.
@@ -67,19 +76,28 @@ class Shown:
         """
         if not self._codes.isdisjoint(codes_in([content])):
             return True
-        told, whole, flat = self._lessons, f"{title}\n{content}", _flat(content)
-        if flat.strip() and any(flat in one.flat for one in told):
-            return True
-        if not told or len(_read(content)) < _LEAST:
-            return False
-        if any(one.says(content) and not one.lacks(whole) for one in told):
-            return True
-        parts = [part for part in _PART.split(content) if len(set(_read(part)) - STOP) >= _LEAST]
-        if not parts or not all(any(one.says(part) for one in told) for part in parts):
-            return False
-        # A lesson that brings together what no shown lesson has together is new, whatever its words.
-        is_new = bool(_specific(whole)) and all(one.lacks(whole) for one in told)
-        return not is_new or all(any(one.has(part) for one in told) for part in parts)
+        return _repeats(self._written, title, content) or (
+            bool(self._lessons) and len(views(content)) > 1 and _repeats(self._seen, title, content)
+        )
+
+
+def _repeats(told: Sequence[_Told], title: str, content: str) -> bool:
+    if not told:
+        return False
+    whole, read = f"{title}\n{content}", told[0].read
+    flat = _flat(read(content))
+    if flat.strip() and any(flat in one.flat for one in told):
+        return True
+    if len(_words(read(content))) < _LEAST:
+        return False
+    if any(one.says(content) and not one.lacks(whole) for one in told):
+        return True
+    parts = [part for part in _PART.split(content) if len(set(_words(read(part))) - STOP) >= _LEAST]
+    if not parts or not all(any(one.says(part) for one in told) for part in parts):
+        return False
+    # A lesson that brings together what no shown lesson has together is new, whatever its words.
+    is_new = bool(_specific(whole, read)) and all(one.lacks(whole) for one in told)
+    return not is_new or all(any(one.has(part) for one in told) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +107,28 @@ class _Told:
     runs: frozenset[tuple[str, ...]]
     names: frozenset[str]
     """Every word, and every name or code in it, in small letters."""
+    read: Callable[[str], str]
+    """How texts are read before they are compared: as they are written, or as people see them."""
 
     @classmethod
-    def of(cls, text: str, /) -> _Told:
-        read = _read(text)
-        names = _specific(text) | {stem(word) for word in _WORD.findall(text[:20_000].casefold())}
-        return cls(_flat(text), frozenset(read), frozenset(_runs(read)), frozenset(names))
+    def of(cls, text: str, read: Callable[[str], str], /) -> _Told:
+        seen = read(text)
+        words = _words(seen)
+        names = _specific(text, read) | {stem(word) for word in _WORD.findall(seen[:20_000].casefold())}
+        return cls(_flat(seen), frozenset(words), frozenset(_runs(words)), frozenset(names), read)
 
     def lacks(self, text: str, /) -> bool:
         """Whether `text` has a name, a number, a label or code that this does not have."""
-        return bool(_specific(text) - self.names)
+        return bool(_specific(text, self.read) - self.names)
 
     def has(self, part: str, /) -> bool:
         """Whether `part` stands in it, as good as word for word."""
-        runs = _runs(_read(part))
+        runs = _runs(_words(self.read(part)))
         return bool(runs) and len(runs & self.runs) >= _SAME_RUNS * len(runs) and not self.lacks(part)
 
     def says(self, part: str, /) -> bool:
         """Whether it says what `part` says, in its words."""
-        own = set(_read(part)) - STOP
+        own = set(_words(self.read(part))) - STOP
         in_its_words = len(own) >= _LEAST and len(own & self.words) >= _SAME_WORDS * len(own)
         return self.has(part) or (in_its_words and not self.lacks(part))
 
@@ -117,15 +138,13 @@ def _flat(text: str) -> str:
     return f" {' '.join(_WORD.findall(text[:20_000].casefold()))} "
 
 
-def _specific(text: str) -> set[str]:
+def _specific(text: str, read: Callable[[str], str]) -> set[str]:
     """What of a text changes its meaning by one word: numbers, code, labels, names with signs in them."""
-    found = (
-        " ".join(word.casefold().split()).strip(_SIGNS) for word in _PRECISE.findall(_CITED.sub("", text[:20_000]))
-    )
-    return {stem(word) for word in found} - {""}
+    written = dict.fromkeys(_PRECISE.findall(_CITED.sub("", text[:20_000])))
+    return {stem(" ".join(read(word).casefold().split()).strip(_SIGNS)) for word in written} - {""}
 
 
-def _read(text: str) -> list[str]:
+def _words(text: str) -> list[str]:
     words: list[str] = []
     for word in _WORD.findall(text[:20_000].casefold()):
         words += list(word) if DENSE.search(word) else [stem(word)[:_STEM]]

@@ -36,8 +36,6 @@ _LEAST_DENSE = 8
 _READ = 4000
 """Characters of a content that are searched for chatter and commands."""
 _JSON = re.compile(r"\s*(?:\[[^\]]{0,4000}\]|\{[^}]{0,4000}\})\s*")
-_USUAL = 24
-"""Longer words are not remembered, because they hardly come again."""
 
 
 def says_nothing(title: str, content: str, /) -> bool:
@@ -76,7 +74,7 @@ def is_vague(title: str, content: str, /, *, task: str) -> bool:
 
 
 def _about(text: str) -> set[str]:
-    return {stem(word) for word in _WORD.findall(text.casefold()) if len(word) > 1 and not _is_generic(word)}
+    return {stem(word) for word in set(_WORD.findall(text.casefold())) if len(word) > 1 and not _is_generic(word)}
 
 
 @cache

@@ -53,7 +53,7 @@ def restates(content: str, /, *, task: str, answer: str = "") -> bool:
 
 
 def _words(text: str) -> set[str]:
-    return {stem(w) for w in _WORD.findall(text.casefold()) if w not in STOP and (len(w) > 1 or w.isdigit())}
+    return {stem(w) for w in set(_WORD.findall(text.casefold())) if w not in STOP and (len(w) > 1 or w.isdigit())}
 
 
 def literal_in(text: str, /, *, task: str, answer: str = "") -> str | None:

@@ -174,9 +174,9 @@ def _is_phone(found: str) -> bool:
 
 
 def _numbered(text: str) -> Iterator[LookAlike]:
+    kind_of = cache(_kind_of_number)
     for found in _NUMBERED.finditer(text):
-        word = found[0]
-        if (kind := _kind_of_number(word)) is not None:
+        if (kind := kind_of(found[0])) is not None:
             yield LookAlike(*found.span(), kind)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from html import unescape
 from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
-from ._lookalikes import is_ordinary
+from ._lookalikes import is_ordinary, ordinary_words
 
 _DATA: Final = "confusables.txt"
 _MARKS: Final = frozenset({"Mn", "Me", "Cf"})
@@ -28,7 +28,9 @@ _TALL = re.compile(r"(?<=[a-z])I++(?=[a-z]|\b)")
 _WRAPPED = re.compile(r"""(?<!\w)["'“‘«(\[{](\w{1,40})["'”’»)\]}](?!\w)""")
 """One word in quotes or brackets. What is quoted at length stays quoted."""
 _BROKEN = re.compile(rf"(?<={_LETTER})[-\u2010\u2011]\n\s{{0,8}}(?={_LETTER})")
-_SPACED = re.compile(r"(?<!\w)\w(?:[ .\-*·|/]{1,3}\w(?!\w)){4,}")
+_SPACED = re.compile(r"(?<!\w)\w(?:[ \n.\-*·|/]{1,3}\w(?!\w)){3,}")
+_PARTED = re.compile(rf"(?<!{_LETTER}){_LETTER}++(?:\n{_LETTER}++)++")
+_SIGNS = re.compile(r"(?<=\w)(?:\s+[^\w\s]+\s+|[^\w\s]+)(?=\w)")
 _MIXED = re.compile(r"[a-z][@$!0-9](?=[a-z])|(?<![0-9])[0-9]++[a-z]++[0-9]")
 _HABIT: Final = 3
 """Places with digits or signs between letters, from which on each digit and sign is read as a letter."""
@@ -38,12 +40,16 @@ _DIGITS: Final = {"0": "o", "1": "il", "3": "e", "4": "a", "5": "s", "7": "t", "
 """Digits and signs that stand for letters inside a word, and letters that stand for one or the other."""
 # A word, with the signs in it, that holds one of these: most words do not, and are not looked at.
 _SIGNED = re.compile(rf"(?<![\w@$!|€])(?=[\w@$!|€]*[{''.join(_DIGITS)}])[\w@$!|€]+")
+_SHORT: Final = 3
+"""Letters of a word that two lines may make by chance."""
 _TRIED: Final = 16
 """Readings of one word that are looked up: `1` can be an `i` or an `l`."""
 
 
+@lru_cache(maxsize=8)
 def views(text: str, /) -> tuple[str, ...]:
     """`text` in lower case, and its skeleton where that is another text."""
+    # Kept for the next rules: all of them read the same few texts of one lesson.
     plain, bare = text.lower(), skeleton(text)
     return (plain,) if plain == bare else (plain, bare)
 
@@ -59,8 +65,9 @@ def skeleton(text: str, /) -> str:
     text = _TALL.sub(lambda tall: "l" * len(tall[0]), text).lower()
     text = _INSIDE.sub("", _BROKEN.sub("", text))
     text = _SPACED.sub(_closed_up, _WRAPPED.sub(r"\1", text))
-    alone = len(_MIXED.findall(text)) >= _HABIT
-    return _SIGNED.sub(lambda word: _spelled(word[0], alone=alone), text)
+    text = _PARTED.sub(_across_lines, text)
+    spelled = cache(partial(_spelled, alone=len(_MIXED.findall(text)) >= _HABIT))
+    return _SIGNED.sub(lambda word: spelled(word[0]), text)
 
 
 @lru_cache(maxsize=4096)
@@ -85,8 +92,24 @@ def _confusables() -> dict[str, str]:
 
 def _closed_up(spaced: re.Match[str]) -> str:
     """`s k i p  i t` and `s.k.i.p i.t` as `skip it`."""
-    words = re.split(r"\s+" if re.search(r"[^\w\s]", spaced[0]) else r"\s{2,}", spaced[0])
-    return " ".join(re.sub(r"[\W_]", "", word) for word in words)
+    text = _SIGNS.sub("", spaced[0])
+    if text != spaced[0]:
+        return " ".join(re.findall(r"\w+", text))
+    gap = r"\s{2,}|\n" if " " in text else r"\n{2,}"
+    return " ".join(re.sub(r"\W", "", word) for word in re.split(gap, text))
+
+
+def _across_lines(parted: re.Match[str]) -> str:
+    """`sk`, a line break and `ip` as `skip`: two pieces that make one word, and are not both words themselves."""
+    known, (first, *others) = ordinary_words(), parted[0].split("\n")
+    lines = [first]
+    for piece in others:
+        is_cut = not (lines[-1] in known and piece in known)
+        if is_cut and len(lines[-1]) + len(piece) > _SHORT and lines[-1] + piece in known:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    return "\n".join(lines)
 
 
 def _spelled(word: str, /, *, alone: bool) -> str:

@@ -12,6 +12,6 @@ from .lineage import sources_of as sources_of
 from .lineage import unmerge as unmerge
 from .merge import MergeSimilar as MergeSimilar
 from .one_wording import OneWording as OneWording
-from .skip_duplicates import SkipDuplicates as SkipDuplicates
+from .recognise import Recognise as Recognise
 from .worth import ByLift as ByLift
 from .worth import TimesShown as TimesShown

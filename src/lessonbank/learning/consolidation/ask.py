@@ -8,10 +8,13 @@ from .append import append
 from .bound import Bounded
 from .caps import CappedConsolidator
 from .one_wording import OneWording
+from .recognise import Recognise
 
 
 def asks_model(policy: Consolidator, /) -> bool:
     """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
     if isinstance(policy, CappedConsolidator | Bounded | OneWording):
         return asks_model(policy.inner)
+    if isinstance(policy, Recognise):
+        return policy.model is not None or policy.retriever.space is not None
     return policy is not append

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from lessonbank._concurrency import gather
 from lessonbank._version import VERSION
 from lessonbank.errors import ModelError
-from lessonbank.guard import clean, fence, nonce, one_line
+from lessonbank.guard import clean, fence, nonce
 from lessonbank.guard.gate import doubt
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import in_one_line, quoted
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Change, Experience, Json, Lesson, Usage
@@ -26,10 +26,8 @@ from ._sentences import Reading, bases, read
 from ._words import NEGATIONS, PROTECTED
 from .duplicates import compare, overlap
 from .lineage import descent, merging
-from .skip_duplicates import held, sift
+from .recognise import LONGEST, as_shown, close, held, sift
 
-LONGEST: Final = 2_000
-"""Characters of a merged lesson's content, at most."""
 GROWTH: Final = 1.5
 """A merged lesson is at most this much longer than the longer of its sources."""
 COVER: Final = 0.2
@@ -64,7 +62,7 @@ class _Pair:
 
 @dataclass(frozen=True, slots=True)
 class MergeSimilar:
-    """Like `SkipDuplicates`, and for lessons that are near a held one, a model proposes one text for both.
+    """Like `Recognise` without a model, and for lessons that are near a held one, a model proposes one text for both.
 
     The model proposes, this decides: a text that contradicts a source, drops or adds a number or a name, strays from
     a source or is too long is refused, and so is a model that fails. Then the lesson is simply added, and the
@@ -83,7 +81,7 @@ class MergeSimilar:
     async def __call__(self, new: Experience, /) -> Decision:
         """One `Add`, and a `Merge` for each proposal that holds."""
         known = await held(self.retriever, new, among=self.among)
-        sifted = sift(new.lessons, known)
+        sifted = sift(new.lessons, [lesson for lesson, _ in known.values()])
         pairs = await self._pairs(sifted.kept, known)
         told = await gather([partial(self._propose, pair) for pair in pairs], limit=4)
         refused: dict[str, Json] = {}
@@ -103,9 +101,9 @@ class MergeSimilar:
 
     async def _pairs(self, lessons: Sequence[Lesson], known: dict[str, tuple[Lesson, Experience]]) -> list[_Pair]:
         """Each lesson with the nearest held one that no lesson before it has taken."""
-        cosines = await self._cosines(lessons, [lesson for lesson, _ in known.values()])
+        cosines = await close(self.embedder, lessons, [lesson for lesson, _ in known.values()])
         # What is trusted keeps its words: a newcomer's would take their place, and its trust with them.
-        free, pairs = {id: pair for id, pair in known.items() if pair[0].state != "active"}, list[_Pair]()
+        free, pairs = {id: pair for id, pair in known.items() if _may_merge(pair[0])}, list[_Pair]()
         for lesson in lessons:
             if lesson.hidden:  # what is quarantined must not come out in other words
                 continue
@@ -115,23 +113,10 @@ class MergeSimilar:
                 pairs.append(_Pair(lesson, *free.pop(best)))
         return pairs
 
-    async def _cosines(self, lessons: Sequence[Lesson], others: Sequence[Lesson]) -> dict[tuple[str, str], float]:
-        if self.embedder is None or not lessons or not others:
-            return {}
-        try:
-            rows = await self.embedder.embed([_text(i) for i in (*lessons, *others)], role="document")
-        except ModelError:
-            return {}
-        return {
-            (a.id, b.id): float(rows[i] @ rows[len(lessons) + k])
-            for i, a in enumerate(lessons)
-            for k, b in enumerate(others)
-        }
-
     async def _propose(self, pair: _Pair) -> tuple[Lesson | str, Usage]:
         """The merged lesson, or why there is none; and what asking took."""
         prompt, mark = self.prompt or load("general/merge"), nonce()
-        one, two = (fence(_shown(lesson), label="lesson", nonce=mark) for lesson in (pair.held, pair.new))
+        one, two = (fence(as_shown(lesson), label="lesson", nonce=mark) for lesson in (pair.held, pair.new))
         try:
             slots = {"nonce": mark, "first": one, "second": two}
             reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=Merged)
@@ -167,8 +152,8 @@ def parse_merged(reply: str, /) -> dict[str, str] | str:
     if not all(isinstance(text, str) for text in texts.values()):
         return "the model's reply has a field that is no text"
     wording = {
-        "title": one_line(texts["title"], limit=200),
-        "description": one_line(texts["description"], limit=500),
+        "title": in_one_line(texts["title"], limit=200),
+        "description": in_one_line(texts["description"], limit=500),
         "content": clean(texts["content"]).strip(),
     }
     return wording if wording["title"] and wording["content"] else "no merged lesson could be read from the reply"
@@ -234,18 +219,13 @@ def _is_near(lesson: Lesson, other: Lesson, similarity: float | None) -> bool:
     return compare(lesson, other, similarity=similarity).level == "near"
 
 
+def _may_merge(lesson: Lesson) -> bool:
+    return lesson.state != "active" and not (lesson.retired or lesson.hidden)
+
+
 def _fields(text: str) -> dict[str, Any]:
     try:
         value: object = json_repair.loads(text)
     except Exception:  # noqa: BLE001 - guesswork on rubbish must never stop `learn`
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _text(lesson: Lesson) -> str:
-    return f"{lesson.title}\n{lesson.description}\n{lesson.content}"[:LONGEST]
-
-
-def _shown(lesson: Lesson) -> str:
-    lines = (f"kind: {lesson.kind}", f"title: {lesson.title}", f"description: {lesson.description}", lesson.content)
-    return "\n".join(lines)[: 2 * LONGEST]

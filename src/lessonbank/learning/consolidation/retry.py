@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 from lessonbank.errors import Conflict, NotFound, UsageError
-from lessonbank.guard import one_line
+from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Consolidator, Decision
 from lessonbank.types import Change, Edit, Experience, Trust, Usage
 
@@ -47,7 +47,7 @@ async def _tried(
         try:
             return (await commit(policy),), ""
         except (Conflict, NotFound) as error:
-            why = one_line(str(error), limit=200)
+            why = quoted(error, limit=200)
     return (), why
 
 

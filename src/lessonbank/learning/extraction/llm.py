@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError
 from lessonbank.guard import fence, nonce, one_line
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import in_one_line
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
 from lessonbank.text.rendering import View, estimate_tokens, render
@@ -140,7 +140,7 @@ class LLMExtractor:
         except ExtractionError as error:
             raise ExtractionError(str(error), usage=completion.usage) from error
         if not parsed.lessons:
-            notes = [*notes, f"the model says that there is no lesson: {quoted(completion.text, limit=120)}"]
+            notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
         if len(drafts) > limit:
             dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")

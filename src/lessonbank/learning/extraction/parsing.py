@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
+from lessonbank.guard.quote import in_one_line, whole
 from lessonbank.types import Kind
 
 from ._markdown import markdown_lessons
@@ -152,14 +153,15 @@ def _valid(candidates: Iterable[dict[str, Any]], problems: list[str]) -> list[Dr
 def _draft(fields: dict[str, Any]) -> Draft | str:
     """A draft, or why there is none."""
     title, content = _text(fields.get("title")), _text(fields.get("content"), joined=True)
-    title = shorten(one_line(title).strip("*# "), TITLE_LIMIT)
-    content = shorten(content, CONTENT_LIMIT)
+    title = shorten(_line(title, TITLE_LIMIT).strip("*# "), TITLE_LIMIT)
+    content = shorten(content if len(content) <= CONTENT_LIMIT else whole(content, limit=CONTENT_LIMIT), CONTENT_LIMIT)
     for name, value in (("title", title), ("content", content)):
         if not value:
             return f"it has no {name}"
         if _is_placeholder(value):
             return f"its {name} is a placeholder"
-    description = shorten(one_line(_text(fields.get("description"), joined=True)), DESCRIPTION_LIMIT)
+    description = _text(fields.get("description"), joined=True)
+    description = shorten(_line(description, DESCRIPTION_LIMIT), DESCRIPTION_LIMIT)
     return Draft(
         title=title,
         description="" if _is_placeholder(description) else description,
@@ -173,6 +175,11 @@ def _text(value: Any, *, joined: bool = False) -> str:
     if joined and isinstance(value, list) and all(isinstance(part, str) for part in cast("list[Any]", value)):
         value = " ".join(part.strip() for part in cast("list[str]", value))
     return clean(value).strip() if isinstance(value, str) else ""
+
+
+def _line(text: str, limit: int) -> str:
+    """`text` as one line. What is folded, or cut to `limit` next, is redacted before."""
+    return one_line(whole(text, limit=limit) if "\n" in text or len(text) > limit else text)
 
 
 def _is_placeholder(text: str) -> bool:
@@ -203,4 +210,4 @@ def _reference(value: Any) -> str:
         return f"run {run}, step {step}" if type(run) is int and type(step) is int else _reference(step)
     if type(value) is int:
         return f"step {value}"
-    return one_line(value, limit=120) if isinstance(value, str) else ""
+    return in_one_line(value, limit=120) if isinstance(value, str) else ""

@@ -94,11 +94,11 @@ def error_verdict(trajectory: Trajectory, /) -> Verdict | None:
 
 
 def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
-    if isinstance(outcome, bool):
+    if is_a(outcome, bool):
         return "success" if outcome else "failure"
     if outcome is None:
         return None
-    if isinstance(cast("object", outcome), str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
+    if is_a(outcome, str) and (told := str.__str__(outcome)) in ("success", "failure", "unknown"):
         return None if told == "unknown" else cast("Outcome", told)
     raise UsageError(f"outcome={shown(outcome)} is not an outcome: use 'success', 'failure', 'unknown', True or False")
 
@@ -106,7 +106,7 @@ def _stated(outcome: Outcome | bool | None, /) -> Outcome | None:
 def _number(reward: object, /) -> float:
     """A plain float: rewards often come as a number type of numpy or torch."""
     try:
-        value = float(reward) if not isinstance(reward, str) else None  # type: ignore[arg-type]
+        value = None if is_a(reward, str) else float(cast("float", reward))
     except Exception:  # noqa: BLE001 - whatever a number of somebody's own raises
         value = None
     if value is None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import json_repair
 
 from lessonbank.errors import JudgeError
-from lessonbank.guard.quote import quoted
+from lessonbank.guard.quote import in_one_line, quoted
 from lessonbank.types import Outcome
 
 from ._thinking import spoken
@@ -91,7 +91,7 @@ def _from_object(fields: dict[str, Any], nonce: str | None, /) -> Reading | None
     return Reading(
         outcome=agreed,
         confidence=confidence_of(fields.get("confidence")),
-        reason=quoted(reason, limit=_REASON),
+        reason=in_one_line(reason, limit=_REASON),
     )
 
 
@@ -105,7 +105,7 @@ def _from_lines(said: str, /) -> Reading | None:
     return Reading(
         outcome=outcomes[-1] if len({*outcomes}) == 1 else "unknown",
         confidence=confidence_of(sure[-1]) if sure else None,
-        reason=quoted(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
+        reason=in_one_line(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
     )
 
 

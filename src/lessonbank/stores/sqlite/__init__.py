@@ -197,6 +197,10 @@ class SqliteStore:
         """See `Store.worded`."""
         return await self._read(_read.worded, check_scope(scope), tuple(wordings))
 
+    async def repeating(self, lesson_id: str, /, *, scope: str) -> Sequence[Experience]:
+        """See `Store.repeating`."""
+        return await self._read(_read.repeating, check_scope(scope), lesson_id)
+
     async def list_lessons(
         self,
         *,
@@ -204,6 +208,7 @@ class SqliteStore:
         state: LessonState | None = None,
         kind: Kind | None = None,
         writer: str | None = None,
+        topics: Collection[str] | None = None,
         text: str | None = None,
         metadata: Mapping[str, Json] | None = None,
         retired: bool = False,
@@ -213,7 +218,8 @@ class SqliteStore:
         """See `Store.list_lessons`."""
         asked = Asked(check_scope(scope), text, metadata, None, limit, after)
         states = wanted_states(state, retired=retired)
-        return await self._read(partial(_listing.lessons, states=states, kind=kind, writer=writer), asked)
+        listed = partial(_listing.lessons, states=states, kind=kind, writer=writer, topics=topics)
+        return await self._read(listed, asked)
 
     def scan(self, *, scope: str) -> AsyncIterator[Experience]:
         """See `Store.scan`. The snapshot is taken when the first experience is asked for."""
@@ -269,7 +275,7 @@ class SqliteStore:
         plain = recall.model_copy(update={"lessons": ()})
         if returned:
             return await self._write(_write.take_back, plain)
-        await self._write(_write.record, plain)
+        await _result(self._database.write(_write.record, plain, at_once=True))
         return True
 
     async def recall(self, id: str, /, *, scope: str) -> Recall:
@@ -357,7 +363,8 @@ class SqliteStore:
 
     async def rebuild(self) -> None:
         """See `Store.rebuild`. Also finishes a purge that was interrupted."""
-        await self._write(_rebuild.rebuild)
+        # A rebuild mends damaged vectors, which keep every other change out.
+        await _result(self._database.write(_rebuild.rebuild, at_once=True))
         if await self._read(_rebuild.unfinished):
             await self._erase(_purge.mark)
 

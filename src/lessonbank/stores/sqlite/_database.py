@@ -20,6 +20,7 @@ from lessonbank._replacing import refuse_odd_bank
 from lessonbank.errors import ReadOnly, StoreDamaged, StoreUnavailable, UsageError
 
 from . import _forks
+from ._checks import check_rows
 from ._connection import Connection, connect, patiently, transaction
 from ._creation import create
 from ._errors import IMPOSSIBLE, impossible, is_busy, unavailable
@@ -39,7 +40,10 @@ _AT_ONCE: Final = 8
 """Reads of one store that run at the same time."""
 _TOGETHER: Final = 64
 """Writes that share a commit at most. So many receipts take 16 ms together, 280 ms one by one; lessons 80 and 280."""
+_REFUSED: Final = "nothing is written to a damaged bank"
 _NOT_HAD: Final = "failed to get page"
+_BEFORE_A_CHANGE: Final = 0.25
+"""Seconds that the first change waits for the look over the file, and then takes at most to read checksums."""
 _LOOKED_OVER: Final = 1 << 30
 """Bytes of a file that is looked over when it is opened, at most: more would take one thread over ten seconds."""
 
@@ -99,6 +103,7 @@ class _Written(Future[Any]):
 class _Job:
     work: Callable[..., Any]
     arguments: Sequence[Any]
+    at_once: bool
     future: _Written = field(default_factory=_Written)
 
 
@@ -133,6 +138,8 @@ class Database:
         self._leased = 0
         self._paused = False
         self._looking: sqlite3.Connection | None = None
+        self._looked, self._is_checked = threading.Event(), False
+        self._looked.set()
         self._waiting: deque[_Job] = deque()
         self._writing = ThreadPoolExecutor(1, thread_name_prefix="lessonbank-writer")
         self._reading = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="lessonbank-reader")
@@ -159,9 +166,17 @@ class Database:
                 connection.execute("PRAGMA busy_timeout = 0")  # from now on it waits as `patiently` does
                 self._identity = _identity(self.path)
         _forks.watch(self)
-        with suppress(OSError, RuntimeError):  # no file or no thread any more: whoever calls hears it
-            if not self._read_only and self.path.stat().st_size <= _LOOKED_OVER:
-                threading.Thread(target=self._look_over, name="lessonbank-check", daemon=True).start()
+        if not self._read_only:
+            self._begin_to_look()
+
+    def _begin_to_look(self) -> None:
+        look = threading.Thread(target=self._look_over, name="lessonbank-check", daemon=True)
+        try:
+            if self.path.stat().st_size <= _LOOKED_OVER:
+                self._looked.clear()
+                look.start()
+        except (OSError, RuntimeError):  # no file or no thread any more: whoever calls hears it
+            self._looked.set()
 
     def _open_to_read(self) -> None:
         self._identity = _identity(self.path)
@@ -197,17 +212,43 @@ class Database:
         try:
             with self._lease([], keep=False) as connection, closing(connection):
                 said = self._quickly_checked(connection)
-            self._origin.check()  # who put another file in its place hears of that, and not of damage
+            self._say_damaged("" if said == "ok" else said)
         except StoreDamaged as error:
-            said = str(error)
+            self._say_damaged(str(error))
         except (StoreUnavailable, MemoryError):  # called off; or it cannot be read, which every call will say
             return
+        finally:
+            self._looked.set()
+
+    def _check_sums(self) -> None:
+        """Before the first change, read what has a checksum: SQLite does not look at the bytes inside a row.
+
+        Raises:
+            StoreDamaged: a vector is damaged. This is not remembered, because a rebuild mends it.
+        """
+        if self._is_checked:
+            return
+        self._looked.wait(_BEFORE_A_CHANGE)
+        try:
+            with self._lease(self._readers, ending=True) as connection:
+                record, vector = check_rows(connection, seconds=_BEFORE_A_CHANGE)
+            self._say_damaged(record)
+        except StoreDamaged as error:
+            self._say_damaged(str(error))
+            return
+        except (StoreUnavailable, MemoryError):  # the change itself will say so
+            return
+        if vector and not self._damage:
+            raise StoreDamaged(f"{_REFUSED} ({vector})", remedy=": call `admin.rebuild()`, then `admin.reindex()`")
+        self._is_checked = True
+
+    def _say_damaged(self, said: str) -> None:
         # A page that cannot be had now says nothing of the file: memory may be short.
-        if said != "ok" and _NOT_HAD not in said and not self._damage:
-            self.damaged(" ".join(said.split()))
-            log.warning(
-                "%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage
-            )
+        if not said or _NOT_HAD in said or self._damage:
+            return
+        self._origin.check()  # who put another file in its place hears of that, and not of damage
+        self.damaged(" ".join(said.split()))
+        log.warning("%s is damaged (%s): nothing is written to it; see `lessonbank salvage`", self.path, self._damage)
 
     def _quickly_checked(self, connection: sqlite3.Connection) -> str:
         with self._state:
@@ -236,16 +277,16 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
+    def write(self, work: Callable[..., T], /, *arguments: Any, at_once: bool = False) -> Future[T]:
         """The future result of `work`, there once all it wrote is on disk; if anything fails, nothing was written.
 
-        Cancelled while it still waits, for its turn or for another process, it is not done at all.
+        Cancelled while it still waits, for its turn or for another process, it is not done at all. The first change
+        waits until the file was looked over, unless it is to be made `at_once`.
         """
         if self._read_only:
             raise ReadOnly(f"{self.path} was opened read-only: open it for writing to change anything")
-        if self._damage:
-            raise StoreDamaged(f"nothing is written to a damaged bank ({self._damage})")
-        job = _Job(work, arguments)
+        self._check_undamaged()
+        job = _Job(work, arguments, at_once)
         self._waiting.append(job)
         try:
             self._submitted(self._writing, self._commit_waiting)
@@ -254,6 +295,10 @@ class Database:
                 self._waiting.remove(job)
             raise
         return job.future
+
+    def _check_undamaged(self) -> None:
+        if self._damage:
+            raise StoreDamaged(f"{_REFUSED} ({self._damage})")
 
     def compact(self) -> Future[None]:
         """Write the file again without its free pages, and empty the write-ahead log.
@@ -273,12 +318,21 @@ class Database:
     def _commit_waiting(self) -> None:
         jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _TOGETHER))]
         live = [job for job in jobs if job.future.set_running_or_notify_cancel()]
+        changes = [job for job in live if not job.at_once]
+        try:
+            if changes:
+                self._check_sums()
+        except BaseException as error:  # noqa: BLE001 - whatever it is belongs to the callers, not to this thread
+            for job in changes:
+                job.future.set_exception(error)
+            live = [job for job in live if job.at_once]
         if live:
             self._commit(live)
 
     def _commit(self, jobs: Sequence[_Job]) -> None:
         """Do several writes in one transaction. One that fails takes nothing with it: the others go on without it."""
         try:
+            self._check_undamaged()
             with (
                 self._lease(self._writers, ending=True) as connection,
                 transaction(

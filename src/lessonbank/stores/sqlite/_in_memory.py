@@ -52,7 +52,7 @@ class InMemory:
         """See `Database.read`."""
         return self.call(self._done, "ROLLBACK", work, arguments)
 
-    def write(self, work: Callable[..., T], /, *arguments: Any) -> Future[T]:
+    def write(self, work: Callable[..., T], /, *arguments: Any, at_once: bool = False) -> Future[T]:
         """See `Database.write`."""
         return self.call(self._done, "COMMIT", work, arguments)
 

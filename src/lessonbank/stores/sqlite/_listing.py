@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any
@@ -63,6 +63,7 @@ def lessons(
     states: Sequence[LessonState],
     kind: Kind | None,
     writer: str | None,
+    topics: Collection[str] | None = None,
 ) -> list[Lesson]:
     """See `Store.list_lessons`. Each state has its own run of the index: they are merged as they are read."""
     scope = find_scope(connection, asked.scope)
@@ -78,7 +79,10 @@ def lessons(
     where.tagged("experience", EXPERIENCE, asked.metadata)
     rows = [_of_state(connection, scope, state, where) for state in states]
     places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
-    return asked.first(_lessons(connection, places), lambda lesson: (lesson.text,))
+    found = _lessons(connection, places)
+    if topics is not None:
+        found = (lesson for lesson in found if lesson.topic and lesson.topic.id in topics)
+    return asked.first(found, lambda lesson: (lesson.text,))
 
 
 def of_state(where: str, /) -> str:

@@ -83,6 +83,16 @@ def worded(connection: sqlite3.Connection, scope_name: str, wordings: Collection
     return [experience_at(connection, number) for (number,) in rows]
 
 
+def repeating(connection: sqlite3.Connection, scope_name: str, lesson_id: str, /) -> list[Experience]:
+    """The experiences that taught this lesson again, oldest first."""
+    rows = connection.execute(
+        "SELECT e.number FROM repeats r JOIN experiences e ON e.number = r.experience"
+        " WHERE r.lesson = ? AND e.scope = ? ORDER BY e.number",
+        (encodable(lesson_id), find_scope(connection, scope_name).number),
+    ).fetchall()
+    return [experience_at(connection, number) for (number,) in rows]
+
+
 def recall(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Recall:
     """A receipt. Raises NotFound."""
     sql = "SELECT record FROM recalls WHERE scope = ? AND id = ?"

@@ -53,11 +53,16 @@ def nearest(
     limit: int,
     exclude: Collection[str],
 ) -> list[Match]:
-    """The closest active rows by cosine; `query` is a unit row.
+    """The closest active rows by cosine; `query` is a unit row. With a limit of 0 no matrix is loaded.
 
     Raises:
         SpaceMismatch: the query has another dimension than the space.
     """
+    if not limit:
+        there = find_space(connection, find_scope(connection, scope), space)
+        if there is not None:
+            check_dimensions(query, space=space, dimensions=there.dimensions)
+        return []
     with matrices.slot(scope, space) as slot:
         here, there = _brought_up(connection, slot, scope, space)
         snapshot = _snapshot(slot, query, there, space)

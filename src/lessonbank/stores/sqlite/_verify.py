@@ -20,7 +20,7 @@ from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, 
 from lessonbank.types.repeats import repeats_of
 from lessonbank.types.timeline import Entry, live
 
-from ._checks import checksum
+from ._checks import VECTORS, checksum
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
 from ._rebuild import ids_of, journal_of, named, unfinished
 from ._rows import PARTS, entry_of, experience_of, mark, sequence_of, terms
@@ -88,10 +88,7 @@ _SUMS: Final = {
     ),
     "experiences do not name the journal entry that wrote them": ("SELECT sum, number, entry FROM experiences",),
     "runs do not have the time or the scope that was written": ("SELECT sum, scope, kept_at, id FROM trajectories",),
-    "vectors are not what was written": (
-        "SELECT sum, space, key, vector FROM fresh",
-        "SELECT sum, space, keys, vectors FROM blocks",
-    ),
+    "vectors are not what was written": VECTORS,
     "spaces of vectors are not what was written": ("SELECT sum, scope, name, dimensions FROM spaces",),
     "settings are not what was written": ("SELECT sum, key, value FROM settings",),
 }

@@ -1,0 +1,156 @@
+"""`trial`: the same tasks with and without memory, done by an agent of the caller's own, until it is clear."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lessonbank.arguments import named, shown
+from lessonbank.errors import UsageError
+
+from . import _options as options
+from ._bank import opened
+from ._output import progress_console, show_json, show_text
+
+if TYPE_CHECKING:
+    from lessonbank.evidence import Trial
+
+_FUNCTION = "MODULE:FUNCTION"
+
+
+def trial(
+    bank: Annotated[str, typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file.")] = "",
+    scope: Annotated[
+        str, typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.")
+    ] = "",
+    tasks: Annotated[
+        Path | None, typer.Option("--tasks", help="A task on each line: its text, or JSON with `task` or `recall`.")
+    ] = None,
+    agent: Annotated[
+        str, typer.Option("--agent", metavar=_FUNCTION, help="Does a task: (task, memory) to a run or its messages.")
+    ] = "",
+    verify: Annotated[
+        str, typer.Option("--verify", metavar=_FUNCTION, help="Says how a run ended: success or not, or a score.")
+    ] = "",
+    without: Annotated[
+        str | None, typer.Option("--without", help="A lesson or group to leave out, instead of all memory.")
+    ] = None,
+    with_: Annotated[str | None, typer.Option("--with", help="A lesson to add to what is shown.")] = None,
+    placebo: Annotated[bool, typer.Option("--placebo", help="Show irrelevant words instead of nothing.")] = False,
+    effect: Annotated[float, typer.Option("--effect", help="The smallest effect that matters; 0.1: ten points.")] = 0.1,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say how many runs --effect takes.")] = False,
+    runs: Annotated[int, typer.Option("--budget-runs", min=2, help="At most so many runs; a pair is two.")] = 400,
+    cost: Annotated[float | None, typer.Option("--budget-cost", help="Stop at so many US dollars.")] = None,
+    seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Stop after so long.")] = None,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each side may do each task.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 1,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pairs run at once.")] = 1,
+    level: Annotated[float, typer.Option("--level", help="How sure the interval is: from 0.5 to below 1.")] = 0.95,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the order, and the luck that both runs share.")] = 0,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", help="Keep each run in this file, and go on from what it holds.")
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Do tasks with and without memory, in pairs, until it is clear what memory changes.
+
+    The agent and the verifier are functions of your own; modules are looked for in the current folder too. Nothing is
+    written into the bank. With --plan nothing is run: `lessonbank trial --plan --effect 0.1`.
+    """
+    if plan:
+        _show_plan(effect, level, as_json=as_json)
+        return
+    given = {"--bank": bank, "--scope": scope, "--tasks": tasks, "--agent": agent, "--verify": verify}
+    if missing := [name for name, value in given.items() if not value]:
+        raise typer.BadParameter("a trial needs it; --plan alone does not", param_hint=missing[0])
+    settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
+    budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
+    question = {"without": without, "with_": with_, "placebo": placebo}
+    todo = _read(cast("Path", tasks))
+    functions = _function(agent, "--agent"), _function(verify, "--verify")
+    from lessonbank import Retrieval
+
+    with opened(bank, scope, retrieval=Retrieval(limit=limit)) as memory, _bar() as progress:
+        run: Any = memory.trial
+        told: Trial = run(
+            todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
+        )
+    if as_json:
+        show_json(told.model_dump(mode="json"))
+    else:
+        show_text(str(told))
+    if told.refused:
+        raise typer.Exit(1)
+
+
+def _show_plan(effect: float, level: float, *, as_json: bool) -> None:
+    from lessonbank.evidence import plan_trial
+
+    planned = plan_trial(effect, level=level)
+    if as_json:
+        show_json(planned.model_dump(mode="json"))
+    else:
+        show_text(str(planned))
+
+
+def _read(file: Path) -> list[str]:
+    """The tasks of a file. Raises UsageError."""
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the tasks in {named(file)}: {error}") from error
+    return [_task(line, number) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _task(line: str, number: int) -> str:
+    """The text of a task, or the id of a recall."""
+    if not line.lstrip().startswith(('{"', '"', "{ ")):
+        return line.strip()
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.strip()  # a task may begin like JSON
+    if isinstance(value, dict):
+        told = cast("dict[str, object]", value)
+        value = told.get("task", told.get("recall"))
+    if not isinstance(value, str):
+        raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task` or `recall`")
+    return value
+
+
+def _function(name: str, option: str) -> Callable[..., Any]:
+    """What `module:function` names. Raises UsageError."""
+    module, colon, attribute = name.partition(":")
+    if not (module and colon and attribute):
+        raise UsageError(f"{option} takes module:function, as in my_agent:run; got {shown(name)}")
+    sys.path[:0] = [here] if (here := str(Path.cwd())) not in sys.path else []
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"{option} {shown(name)} cannot be loaded: {error}") from error
+    return found
+
+
+@contextmanager
+def _bar() -> Generator[Callable[[Trial], None]]:
+    """Progress on stderr, where it is a terminal."""
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    hidden = not progress_console.is_terminal
+    with Progress(*columns, console=progress_console, transient=True, disable=hidden) as bar:
+        row = bar.add_task("runs", total=None)
+
+        def told(trial: Trial) -> None:
+            known = "" if trial.effect is None else f" ({100 * trial.effect:+.0f} points so far)"
+            bar.update(row, completed=trial.runs, total=trial.most_runs, description=f"runs{known}")
+
+        yield told

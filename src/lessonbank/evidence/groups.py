@@ -1,0 +1,68 @@
+"""The groups of a lesson: where it comes from, and what it is about. A group can be withheld, and judged, as one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from lessonbank.guard import canonical_line
+from lessonbank.guard.trust import IMPORTED
+from lessonbank.types import Experience, Lesson
+
+SOURCE: Final = "source/"
+TOPIC: Final = "topic/"
+_BY: Final = {"llm": "model", "merge": "model", "extractive": "extractive"}
+_WORDS: Final = {
+    "strategy": "strategies",
+    "guardrail": "guardrails",
+    "told": "from runs with a told outcome",
+    "judged": "from runs that a judge graded",
+    "model": "written by a model",
+    "extractive": "in the runs' own words",
+    "human": "written by people",
+    "imported": "imported",
+    "other": "written by another extractor",
+}
+
+
+def groups_of(lesson: Lesson, experience: Experience, /) -> tuple[str, ...]:
+    """The ids of its groups, the widest first: its source, and its topic where it has one."""
+    source = source_of(lesson, imported=IMPORTED in experience.metadata)
+    return (source,) if lesson.topic is None else (source, TOPIC + lesson.topic.id)
+
+
+def source_of(lesson: Lesson, /, *, imported: bool = False) -> str:
+    """Where a lesson comes from, as one id: `source/guardrail/judged/extractive`.
+
+    One id that is made of all that matters, and not one group for each property: then every lesson is in one source,
+    the sources of a bank are few (mostly two to four), and "guardrails that a judge's verdicts taught" can turn out
+    harmful without a cross table. Who wrote a lesson is no part of it. A bank of many users would have as many sources
+    as users, hardly any of them recalled often enough for a verdict, and each would make the verdicts of the others
+    later. What one writer can do is bounded by trust and by the writer's share of the outcomes.
+    """
+    if imported:
+        return f"{SOURCE}{lesson.kind}/imported"
+    origin = lesson.provenance
+    if origin.method == "human":
+        return f"{SOURCE}{lesson.kind}/human"
+    truth = "judged" if origin.verdict_source == "judge" else "told"
+    return f"{SOURCE}{lesson.kind}/{truth}/{_BY.get(origin.method, 'other')}"
+
+
+def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
+    """A group's name for people. `names`: those of topics, by their id (see `topic_names`)."""
+    if group.startswith(SOURCE):
+        kind, *rest = (_WORDS.get(part, "other") for part in group.removeprefix(SOURCE).split("/"))
+        return ", ".join((kind, *rest))
+    id = group.removeprefix(TOPIC)
+    return canonical_line((names or {}).get(id, "") or id, limit=60)
+
+
+def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
+    """By topic id: the name that most of its lessons use, the earliest among equals; the id where none has a name."""
+    said = defaultdict[str, Counter[str]](Counter)
+    for lesson in sorted(lessons, key=lambda lesson: (lesson.created_at, lesson.id)):
+        if lesson.topic:
+            said[lesson.topic.id].update([lesson.topic.name] if lesson.topic.name else ())
+    return {id: names.most_common(1)[0][0] if names else id for id, names in said.items()}

@@ -1,0 +1,421 @@
+"""Does tasks again with and without memory: makes the two texts, runs the agent, checks what its runs say of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import anyio
+from anyio import to_thread
+
+from lessonbank._concurrency import gather, if_there
+from lessonbank.agents import AnyAgent as AnyAgent
+from lessonbank.agents import Verifier as Verifier
+from lessonbank.agents import called, check_calls, stated, taken
+from lessonbank.arguments import a_text, is_a, refusal, several, shown
+from lessonbank.errors import UsageError
+from lessonbank.messages import trajectory_from
+from lessonbank.types import Candidate, Found, Match, Recall, Trajectory, Usage
+from lessonbank.types.ids import digest
+
+from .draws import Assignment
+from .trial_design import (
+    OTHER,
+    Arm,
+    Design,
+    PairEvidence,
+    Planned,
+    Question,
+    Stopped,
+    Trial,
+    TrialRun,
+    order,
+    placebo,
+)
+from .trial_journal import Journal
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Store
+    from lessonbank.retrieving.injection import Injector
+
+Tasks: TypeAlias = str | Recall | Iterable[str | Recall]
+"""Texts of tasks, kept recalls, or ids of these."""
+Recaller: TypeAlias = Callable[[str], Awaitable[Recall]]
+"""Recalls for a task what a user would see, and keeps no receipt."""
+Told: TypeAlias = Callable[[Trial], None]
+
+ECHO = "memory_digest"
+"""Where a trajectory's metadata may say what was shown: SHA-256 of the memory text (UTF-8), as hex."""
+_WORDS = {"success": 1.0, "failure": 0.0, "unknown": None}
+_ID = 32
+"""Hex digits of the id of a recall. No text of a task looks like it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Arms:
+    """A task with the two texts it is done with."""
+
+    id: str
+    task: str
+    texts: dict[Arm, str]
+    as_recorded: bool
+    """Whether one of the texts is the very one that was shown then, where something was."""
+    from_itself: bool
+    """Whether a lesson in question was learned from this very task."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A task that cannot be compared, and why."""
+
+    why: str
+
+
+async def try_again(
+    store: Store,
+    injector: Injector,
+    tasks: Tasks,
+    agent: AnyAgent,
+    /,
+    *,
+    recaller: Recaller,
+    verify: Verifier,
+    question: Question,
+    design: Design,
+    scope: str,
+    resume: object = None,
+    progress: Told | None = None,
+) -> Trial:
+    """Do `tasks` in pairs, until it is clear what the thing in question changes.
+
+    The text is handed to the agent, so what is measured is what handing it over changes. A run that drops it cannot
+    make an effect that is not there; it can only hide one. Therefore a run need not prove what it was shown: the result
+    says how many do not. A run that contradicts it (the digest of another text, or the text of the other side) would
+    compare memory with itself: it ends the trial without an effect.
+
+    Raises:
+        UsageError: no tasks, recalls of another scope, a lesson that is not there, nothing to compare, the journal of
+            another trial, or the agent or the verifier gave what they should not. What these raise reaches the caller.
+        NotFound: a recall that this scope does not have.
+    """
+    check_calls(agent, progress=progress)
+    if not callable(verify):
+        raise refusal("verify=", "takes a function of a run", verify)
+    receipts, given = await _receipts(store, tasks, recaller, scope)
+    lessons = _Lessons(store, scope)
+    title = await _title(lessons, question, receipts)
+    made = [await _arms(injector, receipt, lessons, question) for receipt in receipts]
+    arms = [one for one in made if isinstance(one, _Arms)]
+    if not arms:
+        why = next(one.why for one in made if isinstance(one, _Left))
+        raise UsageError(f"there is nothing to compare in these tasks: {why}")
+    about = Trial(
+        scope=scope,
+        way=question.way,
+        unit=question.unit,
+        title=title,
+        tasks=len(arms),
+        most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
+        notes=tuple(_notes(made, design, given)),
+    )
+    trial = _digest(about, arms, design, agent, verify)
+    journal = await to_thread.run_sync(partial(Journal, resume, trial=trial))
+    return await _Play(_Runner(agent, verify, journal, threads=design.concurrency), arms, about, design, progress).run()
+
+
+def _digest(about: Trial, arms: Sequence[_Arms], design: Design, *functions: object) -> str:
+    """What tells this trial from every other: all that its answer depends on."""
+    names = [getattr(function, "__qualname__", type(function).__qualname__) for function in functions]
+    texts = [(one.id, one.task, digest(one.texts["with"]), digest(one.texts["without"])) for one in arms]
+    return digest(json.dumps([about.scope, about.way, about.unit, design.seed, design.level, names, texts]))
+
+
+class _Play:
+    """Runs the pairs in their order until it is enough, or the budget is spent."""
+
+    def __init__(
+        self, runner: _Runner, arms: Sequence[_Arms], about: Trial, design: Design, progress: Told | None
+    ) -> None:
+        self._runner, self._about, self._design, self._progress = runner, about, design, progress
+        self._arms = {one.id: one for one in arms}
+        self._evidence, self._began = PairEvidence(design), anyio.current_time()
+
+    async def run(self) -> Trial:
+        pairs = order(list(self._arms), self._design)
+        stopped: Stopped | None = None
+        while not stopped:
+            room = (self._design.max_runs - self._runner.runs) // 2
+            batch = list(islice(pairs, max(1, min(room, self._design.concurrency))))
+            stopped = (self._spent(room) if batch else "nothing left to run") or await self._made(batch)
+        return self._told(stopped)
+
+    def _spent(self, room: int) -> Stopped | None:
+        """Which budget is used up, so that no further pair is begun."""
+        cost, seconds = self._design.max_cost, self._design.max_seconds
+        if room < 1:
+            return "max_runs"
+        if cost is not None and (self._runner.usage.cost or 0.0) >= cost:
+            return "max_cost"
+        return "max_seconds" if seconds is not None and anyio.current_time() - self._began >= seconds else None
+
+    async def _made(self, batch: Sequence[Planned]) -> Stopped | None:
+        """Run some pairs at once, and look after each. Those beyond the moment when it is enough are let go."""
+        calls = (partial(self._runner.pair, one, self._arms[one.task]) for one in batch)
+        for pair in await gather(calls, limit=self._design.concurrency):
+            stopped = self._evidence.take(pair)
+            if self._progress:
+                self._progress(self._told(stopped))
+            if stopped:
+                return stopped
+        return None
+
+    def _told(self, stopped: Stopped | None) -> Trial:
+        spent = {"runs": self._runner.runs, "usage": self._runner.usage, "seconds": round(self._runner.seconds, 3)}
+        return self._evidence.told(self._about.model_copy(update={**spent, "stopped": stopped}))
+
+
+async def _receipts(store: Store, tasks: Tasks, recaller: Recaller, scope: str) -> tuple[list[Recall], int]:
+    """One for each task, and how many tasks were given. Recalls are read as they are kept."""
+    given = _given(tasks)
+    if any(is_a(one, Recall) and one.scope != scope for one in given):
+        raise UsageError("trial takes recalls of its own scope only: name theirs with scoped()")
+    each = dict.fromkeys(one if is_a(one, str) else one.id for one in given)
+    known = {one.id for one in given if is_a(one, Recall)}
+
+    async def read(name: str) -> Recall:
+        return await (store.recall(name, scope=scope) if name in known or _is_id(name) else recaller(name))
+
+    return await gather([partial(read, name) for name in each]), len(given)
+
+
+def _given(tasks: object, /) -> list[str | Recall]:
+    found = several(
+        [tasks] if is_a(tasks, (str, Recall)) else tasks, "trial", Recall, or_text=", its id, or the text of a task"
+    )
+    return [one if is_a(one, Recall) else a_text(one, "a task", blank=False) for one in cast("list[object]", found)]
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == _ID and all(letter in "0123456789abcdef" for letter in text)
+
+
+class _Lessons:
+    """The lessons of a scope as matches, each read once."""
+
+    def __init__(self, store: Store, scope: str, /) -> None:
+        self._store, self._scope = store, scope
+        self._known: dict[str, Match | None] = {}
+
+    async def get(self, id: str, /, *, score: float = 0.0) -> Match | None:
+        """`None` for one that is gone, or in quarantine: that is shown to nobody. A retired one is shown once more."""
+        if id not in self._known:
+            self._known[id] = await self._read(id)
+        match = self._known[id]
+        return match and match.model_copy(update={"score": score})
+
+    async def _read(self, id: str) -> Match | None:
+        owner = await if_there(self._store.owner(id, scope=self._scope))
+        if owner is None:
+            return None
+        lesson = next(lesson for lesson in owner.lessons if lesson.id == id)
+        if lesson.state == "quarantined":
+            return None
+        alone = owner.model_copy(update={"lessons": (lesson.model_copy(update={"retired": False}),)})
+        return Match(experience=alone, score=0.0, lesson_id=id)
+
+
+async def _title(lessons: _Lessons, question: Question, receipts: Sequence[Recall]) -> str:
+    """Of the lesson in question; empty for a group, and for memory as a whole."""
+    if question.unit is None:
+        return ""
+    if match := await lessons.get(question.unit):
+        return match.experience.lessons[0].title
+    groups = {group for receipt in receipts for one in receipt.candidates for group in one.groups}
+    if question.way == "with" or not question.covers("", tuple(groups)):
+        raise UsageError(
+            f"there is no lesson {shown(question.unit)} to try here: it is unknown, erased or in quarantine"
+            + ("" if question.way == "with" else ", and no group of that name is found for these tasks")
+        )
+    return ""
+
+
+async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, question: Question) -> _Arms | _Left:
+    """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same."""
+    if not receipt.task:
+        return _Left(f"recall {receipt.id} has no task any more, its run was erased")
+    had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
+    asked = frozenset(c.lesson_id for c in had if question.unit and question.covers(c.lesson_id, c.groups))
+    added = [question.unit] if question.unit and question.way == "with" and not asked else []
+    if question.unit and not asked and not added:
+        return _Left(f"{_called(receipt)} does not show it")
+    scores = {c.lesson_id: c.score for c in receipt.candidates}
+    ids = [*(c.lesson_id for c in had), *added]
+    matches = [match for id in ids if (match := await lessons.get(id, score=scores.get(id, 0.0)))]
+    held = _withheld(receipt, had) - asked
+    shown = frozenset(match.lesson_id or "" for match in matches) - held
+    if not shown:
+        return _Left(f"{_called(receipt)} is empty")
+    return _compared(injector, receipt, matches, shown, held, question, asked or frozenset(added) or shown)
+
+
+def _called(receipt: Recall) -> str:
+    return f"recall {receipt.id}" if receipt.kept else f"the memory for the task {shown(receipt.task, most=60)}"
+
+
+def _withheld(receipt: Recall, had: Sequence[Candidate]) -> frozenset[str]:
+    """What draws for lessons and groups left out. That for the whole is undone: there is nothing beside it."""
+    groups = {draw.group for draw in receipt.groups if draw.withheld}
+    return frozenset(c.lesson_id for c in had if c.withheld or groups.intersection(c.groups))
+
+
+def _compared(
+    injector: Injector,
+    receipt: Recall,
+    matches: Sequence[Match],
+    shown: frozenset[str],
+    held: frozenset[str],
+    question: Question,
+    at_stake: frozenset[str],
+) -> _Arms | _Left:
+    """The texts, unless one of them would differ from the other by more or less than what is asked about."""
+    make = partial(_recall, injector, receipt)
+    at_stake &= shown
+    if question.way == "placebo":
+        with_, without, left = make(matches, held), make(_replaced(matches, at_stake), held), shown
+    else:
+        with_, without, left = make(matches, held), make(matches, held | at_stake), shown - at_stake
+    if not at_stake or _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+        return _Left(f"{_called(receipt)} has no room for it, or shows a lesson that says the same")
+    texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
+    as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
+    own = any(m.lesson_id in at_stake and m.experience.task.strip() == receipt.task.strip() for m in matches)
+    return _Arms(receipt.id, receipt.task, texts, as_recorded, own)
+
+
+def _replaced(matches: Sequence[Match], at_stake: frozenset[str]) -> list[Match]:
+    """`matches` with placebos in the place of the lessons at stake."""
+    made: list[Match] = []
+    for place, match in enumerate(matches):
+        lesson = match.experience.lessons[0]
+        if lesson.id in at_stake:
+            filled = match.experience.model_copy(update={"lessons": (placebo(lesson, start=place),)})
+            match = match.model_copy(update={"experience": filled})
+        made.append(match)
+    return made
+
+
+def _recall(injector: Injector, receipt: Recall, matches: Sequence[Match], held: frozenset[str]) -> Recall:
+    return injector.recall(
+        Found(matches=tuple(matches)),
+        id=receipt.id,
+        task=receipt.task,
+        scope=receipt.scope,
+        assigned=Assignment(withheld=held),
+        retriever=receipt.retriever,
+        space=receipt.space,
+    )
+
+
+def _shown(recall: Recall) -> frozenset[str]:
+    return frozenset(lesson.id for lesson in recall.shown)
+
+
+def _notes(made: Sequence[_Arms | _Left], design: Design, given: int) -> Iterator[str]:
+    left = [one for one in made if isinstance(one, _Left)]
+    other = sum(isinstance(one, _Arms) and not one.as_recorded for one in made)
+    own = sum(isinstance(one, _Arms) and one.from_itself for one in made)
+    if given > len(made):
+        yield f"{given - len(made)} tasks were given more than once, and count once: rounds= does each task again"
+    if left:
+        yield f"left out, because nothing changes there: {len(left)} of {len(made)} tasks ({left[0].why})"
+    if own:
+        yield f"for {own} of {len(made)} tasks a lesson was learned from the very same task: elsewhere it may help less"
+    if other:
+        why = "it was withheld whole, or lessons, prompt or budget have changed"
+        yield f"in {other} of {len(made)} recalls neither text is the one that was shown then: {why}"
+    if design.rounds > 1:
+        yield f"each task was done up to {design.rounds} times a side: this speaks of these tasks more than of others"
+
+
+class _Runner:
+    """The caller's agent and verifier, held to what they promise, and what their runs cost so far."""
+
+    def __init__(self, agent: AnyAgent, verify: Verifier, journal: Journal, /, *, threads: int) -> None:
+        self._agent, self._verify = called(agent, threads=threads), called(verify, threads=threads)
+        self._is_seeded, self._journal = bool(taken(agent, "seed")), journal
+        self.runs, self.usage, self.seconds = 0, Usage(), 0.0
+
+    async def pair(self, planned: Planned, arms: _Arms, /) -> Sequence[TrialRun]:
+        """One task done twice, one run after the other. One that contradicts what it was handed ends the pair."""
+        pair: list[TrialRun] = []
+        for arm in (planned.first, OTHER[planned.first]):
+            run = self._journal.get(planned.task, planned.round, arm) or await self._run(planned, arms, arm)
+            self.runs, self.usage, self.seconds = self.runs + 1, self.usage + run.usage, self.seconds + run.seconds
+            pair.append(run)
+            if run.refused:
+                break
+        return pair
+
+    async def _run(self, planned: Planned, arms: _Arms, arm: Arm) -> TrialRun:
+        memory, began = arms.texts[arm], anyio.current_time()
+        keywords = {"seed": planned.seed} if self._is_seeded else {}
+        run = trajectory_from(await self._agent(arms.task, memory, **keywords), task=arms.task)
+        seconds = round(anyio.current_time() - began, 3)
+        against, proven = _proof(run, memory, arms.texts[OTHER[arm]])
+        told = TrialRun(
+            task=planned.task,
+            round=planned.round,
+            arm=arm,
+            seed=planned.seed,
+            memory_digest=digest(memory),
+            outcome=None if against else _success(await self._verify(run)),
+            proven=proven,
+            refused=f"the run {arm} it of {planned.task} {against}" if against else "",
+            usage=run.usage,
+            seconds=seconds,
+        )
+        if not against:  # else a trial with a better agent could not go on
+            await self._journal.add(told)
+        return told
+
+
+def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
+    """How `run` contradicts that it was shown `memory`, if it does, and whether it proves it.
+
+    Holding the other side's text proves the contrary. Where `memory` is empty, that alone can be looked for.
+    """
+    echoed = run.metadata.get(ECHO)
+    texts = list(_texts(run))
+    if other and any(other in text for text in texts):
+        return "holds the text of the other side", False
+    if echoed is not None:
+        same = echoed == digest(memory)
+        return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
+    return "", not memory or any(memory in text for text in texts)
+
+
+def _texts(run: Trajectory) -> Iterator[str]:
+    """Every text of a run in which memory can stand."""
+    yield run.task
+    yield run.instructions
+    for step in run.steps:
+        yield from (step.thought, step.action.text, *(observation.text for observation in step.observations))
+    todo: list[object] = [*run.original, *(call.arguments for step in run.steps for call in step.action.calls)]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            todo += cast("dict[str, object]", value).values()
+        elif isinstance(value, list):
+            todo += cast("list[object]", value)
+
+
+def _success(told: object) -> float | None:
+    """What the verifier said, from 0 to 1; `None` where it does not know. Raises UsageError for anything else."""
+    outcome, reward = stated(told)
+    return _WORDS[outcome] if outcome else reward

@@ -1,0 +1,113 @@
+"""Keeps the runs of a trial in a file as they end: a trial that was interrupted goes on, and pays for no run twice.
+
+JSON Lines: first which trial it is, then one line for each run. What a trial is, is a digest of all that its answer
+depends on: the question, the seed, the level, the agent, and both texts of every task. The rest (budgets, rounds, when
+to stop) may change, because the evidence is right whenever one stops.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from anyio import to_thread
+from pydantic import ValidationError
+
+from lessonbank._replacing import spare
+from lessonbank.arguments import a_path, named
+from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.types import Record
+
+from .trial_design import TrialRun
+
+Key: TypeAlias = tuple[str, int, str]
+
+
+class _Head(Record):
+    """The first line."""
+
+    lessonbank_trial: Literal[1] = 1
+    """The format."""
+    digest: str
+
+
+class Journal:
+    """The runs of one trial that are already there. Without a path they are kept nowhere."""
+
+    def __init__(self, path: object = None, /, *, trial: str) -> None:
+        """Open the journal of `trial`, a digest, or begin it. This blocks.
+
+        Raises:
+            UsageError: the file is something else, or the journal of another trial.
+            StoreUnavailable: it cannot be read or written.
+        """
+        self._path = None if path is None else a_path(path, "resume=")
+        self._runs: dict[Key, TrialRun] = {}
+        if self._path is None:
+            return
+        try:
+            spare(self._path, what="journal of a trial")
+            self._open(self._path, trial)
+        except OSError as error:
+            raise _unusable(self._path, error) from error
+
+    def _open(self, path: Path, trial: str) -> None:
+        found = path.read_bytes() if path.exists() else b""
+        whole = found[: found.rfind(b"\n") + 1]
+        if not whole and found.strip() and not found.startswith(b'{"lessonbank_trial"'):
+            raise UsageError(f"{named(path)} is no journal of a trial: name another file with resume=")
+        if len(whole) < len(found):
+            os.truncate(path, len(whole))  # the last line was cut off when the trial was: that run is made again
+        if not whole:
+            self._write(_Head(digest=trial).model_dump_json())
+            return
+        first, *lines = whole.splitlines()
+        _check_head(path, first, trial)
+        for number, line in enumerate(lines, 2):
+            try:
+                run = TrialRun.model_validate_json(line)
+            except ValidationError as error:
+                raise UsageError(
+                    f"line {number} of {named(path)} is no run of a trial: remove the line, and its run is made again"
+                ) from error
+            self._runs.setdefault((run.task, run.round, run.arm), run)
+
+    def get(self, task: str, round: int, arm: str, /) -> TrialRun | None:
+        """The run, if it was made before."""
+        return self._runs.get((task, round, arm))
+
+    async def add(self, run: TrialRun, /) -> None:
+        """Keep a run: it is on disk when this returns. Raises StoreUnavailable."""
+        if self._path is None:
+            return
+        try:
+            await to_thread.run_sync(self._write, run.model_dump_json(exclude_defaults=True))
+        except OSError as error:
+            raise _unusable(self._path, error) from error
+
+    def _write(self, line: str) -> None:
+        """One write of one line, so that runs that end at once do not mix."""
+        assert self._path is not None
+        file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(file, f"{line}\n".encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _check_head(path: Path, line: bytes, trial: str) -> None:
+    try:
+        head = _Head.model_validate_json(line)
+    except ValidationError as error:
+        raise UsageError(f"{named(path)} is no journal of a trial: name another file with resume=") from error
+    if head.digest != trial:
+        raise UsageError(
+            f"{named(path)} is the journal of another trial (other tasks, memory, question, seed, level or agent): "
+            "name another file with resume="
+        )
+
+
+def _unusable(path: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(f"cannot use the journal {named(path)}: {error.strerror or error}")

@@ -1,0 +1,199 @@
+"""Recognise a lesson that was taught before, so that it gathers evidence instead of copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+
+from lessonbank._concurrency import gather
+from lessonbank.errors import ModelError
+from lessonbank.guard import fence, nonce
+from lessonbank.guard.quote import quoted
+from lessonbank.prompts import Prompt, load
+from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
+from lessonbank.types import Add, Experience, Json, Lesson, Usage
+from lessonbank.types.repeats import NOT_RECOGNISED, repeats_of, taught_again, with_repeats
+
+from ._sentences import bases, read
+from .duplicates import compare, overlap
+
+LONGEST: Final = 2_000
+"""Characters of a lesson that a model is shown, and that are embedded."""
+REARRANGED: Final = 2 / 3
+"""With more than this share of words in common, what differs is a few words or their order: that is no paraphrase, and
+often the opposite. No model is asked."""
+_REPLY: Final = 2_000
+
+Cosines = dict[tuple[str, str], float]
+"""New lesson id and held lesson id to the cosine of their embeddings."""
+
+
+class Same(BaseModel):
+    """The form a model is asked to answer in."""
+
+    same: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recognise:
+    """Keep the experience, and leave out lessons that one of the nearest experiences has, also in other words.
+
+    `duplicates.compare` decides what is the same without a model. Where there is a model, it is asked one yes-or-no
+    question about the nearest held lesson that words and embeddings call `near`, that may be shown, and that lacks no
+    number or name of the new one. Anything but a clear yes means no. A contradiction is never asked about.
+
+    The old lesson keeps its words. The experience's metadata names it and has what came again, whole where the words
+    differ: `{"repeats": {lesson id: [{"title", "evidence", "why", "lesson"}]}}`.
+    """
+
+    retriever: Retriever
+    model: LanguageModel | None = None
+    embedder: Embedder | None = None
+    """Finds paraphrases that share few words; only a model's answer can join them."""
+    prompt: Prompt | None = None
+    """`None`: the package's `general/recognise`."""
+    among: int = 10
+    """How many of the nearest experiences are compared."""
+
+    async def __call__(self, new: Experience, /) -> Decision:
+        """One `Add`, with the lessons that say something new."""
+        if not new.lessons:
+            return Decision([Add(experience=new)])
+        known = await held(self.retriever, new, among=self.among)
+        sifted = sift(new.lessons, [lesson for lesson, _ in known.values()])
+        kept = sifted.of(new)
+        if self.model is None or not kept.lessons:
+            return Decision([Add(experience=kept)])
+        return await self._asked(kept, [lesson for lesson, _ in known.values()], self.model)
+
+    async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
+        shown = [lesson for lesson in known if not (lesson.retired or lesson.hidden)]
+        cosines = await close(self.embedder, new.lessons, shown)
+        pairs = [(lesson, _nearest(lesson, shown, cosines)) for lesson in new.lessons]
+        near = [(lesson, held) for lesson, held in pairs if held is not None]
+        answers = await gather([partial(self._ask, *pair, model) for pair in near], limit=4)
+        joined: dict[str, tuple[Lesson, str]] = {}
+        failed: dict[str, Json] = {}
+        for (lesson, known_as), (same, why, _) in zip(near, answers, strict=True):
+            if same:
+                joined[lesson.id] = known_as, why
+            elif why:
+                failed[lesson.id] = {"with": known_as.id, "why": why}
+        said = sifted_by(new.lessons, joined).of(new)
+        if failed:
+            said = said.model_copy(update={"metadata": {**said.metadata, NOT_RECOGNISED: failed}})
+        return Decision([Add(experience=said)], usage=sum((cost for *_, cost in answers), Usage()))
+
+    async def _ask(self, lesson: Lesson, known: Lesson, model: LanguageModel) -> tuple[bool, str, Usage]:
+        """Whether the model takes the two for one; why, or what went wrong; and what asking took."""
+        prompt, mark = self.prompt or load("general/recognise"), nonce()
+        one, two = (fence(as_shown(either), label="lesson", nonce=mark) for either in (known, lesson))
+        try:
+            asked = prompt.render(nonce=mark, first=one, second=two)
+            reply = await model.generate(asked, temperature=0.0, schema=Same)
+        except ModelError as error:
+            return False, f"the model failed: {quoted(error, limit=200)}", Usage()
+        try:
+            same = Same.model_validate_json(reply.text[:_REPLY].strip(), strict=True).same
+        except ValidationError:
+            return False, "the model's reply is neither yes nor no", reply.usage
+        return same, f"{model.name} says that it is the same in other words" if same else "", reply.usage
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Lessons that are new, and what the others repeat (lesson id to what came again)."""
+
+    kept: tuple[Lesson, ...]
+    repeats: dict[str, list[Json]]
+
+    def of(self, new: Experience, /) -> Experience:
+        """`new` with the kept lessons, and the repeats in its metadata."""
+        if not self.repeats:
+            return new
+        return with_repeats(new.model_copy(update={"lessons": self.kept}), {**repeats_of(new), **self.repeats})
+
+
+async def held(retriever: Retriever, new: Experience, /, *, among: int) -> dict[str, tuple[Lesson, Experience]]:
+    """The lessons of the `among` experiences nearest to the task of `new`, each with its experience, by id.
+
+    Those that may be shown come first.
+    """
+    near = await retriever(new.task, scope=new.scope, limit=among)
+    found = [(lesson, match.experience) for match in near.matches for lesson in match.experience.lessons]
+    known: dict[str, tuple[Lesson, Experience]] = {}
+    for lesson, experience in sorted(found, key=lambda pair: pair[0].retired or pair[0].hidden):
+        # An experience that only taught it again is not the one that holds it.
+        if lesson.id not in known or lesson.id not in repeats_of(experience):
+            known[lesson.id] = lesson, experience
+    return known
+
+
+def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
+    """`lessons` without those that are the same as a held one, in any state, or as one before them."""
+    known, joined = [*held], dict[str, tuple[Lesson, str]]()
+    for lesson in lessons:
+        found = next(((k, like) for k in known if (like := compare(lesson, k)).level == "same"), None)
+        if found is None:
+            known.append(lesson)
+        else:
+            joined[lesson.id] = found[0], found[1].reason
+    return sifted_by(lessons, joined)
+
+
+def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], /) -> Sifted:
+    """`lessons` without the `joined` ones (lesson id to the held lesson and why they are one)."""
+    repeats: dict[str, list[Json]] = {}
+    for lesson in lessons:
+        if lesson.id in joined:
+            known, why = joined[lesson.id]
+            repeats.setdefault(known.id, []).append(taught_again(lesson, why, words=lesson.text != known.text))
+    return Sifted(tuple(lesson for lesson in lessons if lesson.id not in joined), repeats)
+
+
+async def close(embedder: Embedder | None, lessons: Sequence[Lesson], others: Sequence[Lesson], /) -> Cosines:
+    """The cosines of lessons with others; empty without an embedder, or where it fails: words decide then."""
+    if embedder is None or not lessons or not others:
+        return {}
+    try:
+        rows = await embedder.embed([_text(lesson) for lesson in (*lessons, *others)], role="document")
+    except ModelError:
+        return {}
+    return {
+        (a.id, b.id): float(rows[i] @ rows[len(lessons) + k])
+        for i, a in enumerate(lessons)
+        for k, b in enumerate(others)
+    }
+
+
+def as_shown(lesson: Lesson, /) -> str:
+    """A lesson as a model is shown it."""
+    lines = (f"kind: {lesson.kind}", f"title: {lesson.title}", f"description: {lesson.description}", lesson.content)
+    return "\n".join(lines)[: 2 * LONGEST]
+
+
+def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:
+    if lesson.hidden:  # what is quarantined must not come out in other words
+        return None
+    near = [
+        (overlap(read(lesson), read(one)), one)
+        for one in known
+        if compare(lesson, one, similarity=cosines.get((lesson.id, one.id))).level == "near"
+    ]
+    asked = [(common, one) for common, one in near if common <= REARRANGED and not _would_be_lost(lesson, one)]
+    return max(asked, key=lambda found: found[0])[1] if asked else None
+
+
+def _would_be_lost(new: Lesson, kept: Lesson) -> bool:
+    """Whether `new` says a number or a name that `kept` does not: whoever reads `kept` would never learn it."""
+    ours, theirs = read(new), read(kept)
+    said = {base for word in theirs.flat for base in bases(word.text)}
+    return not ours.numbers <= theirs.numbers or any(not bases(name) & said for name in ours.names)
+
+
+def _text(lesson: Lesson) -> str:
+    return f"{lesson.title}\n{lesson.description}\n{lesson.content}"[:LONGEST]

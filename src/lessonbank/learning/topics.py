@@ -1,0 +1,227 @@
+"""Decides which topic a new lesson belongs to, once and for good: lessons are measured together with their topic."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Final, NamedTuple, Protocol, cast
+
+import json_repair
+from pydantic import BaseModel
+
+from lessonbank.errors import ModelError
+from lessonbank.evidence.groups import topic_names
+from lessonbank.guard import canonical_line, fence, nonce
+from lessonbank.guard.quote import quoted
+from lessonbank.prompts import Prompt, load
+from lessonbank.protocols import LanguageModel, Store
+from lessonbank.text.bm25 import words
+from lessonbank.types import Add, Change, Experience, Lesson, Merge, Replace, Topic, Usage
+from lessonbank.types.ids import digest
+
+NEAR: Final = 0.4
+"""How much of its words a task shares with one of a topic, at least, for the topic to be considered."""
+ALIKE: Final = 0.55
+"""How much of the recurring words it shares with the near tasks of a topic, on average, to belong to it."""
+SURE: Final = 0.8
+"""From here on no model is asked."""
+_AMONG: Final = 20
+_READ: Final = 20_000
+_NAMED: Final = 4
+_LONGEST: Final = 60
+_LATELY: Final = 200
+_CHOICES: Final = 40
+_KEPT: Final = 64
+_OTHER: Final = re.compile(r"[^\w-]|_")
+_DIGIT: Final = re.compile(r"\d")
+_OBJECT: Final = re.compile(r"\{.*\}", re.S)
+_STEM: Final = 5
+"""Letters by which a word is recognised in another form: refunds, refunding."""
+
+
+class Chosen(NamedTuple):
+    """A topic, and what choosing it took."""
+
+    topic: Topic
+    usage: Usage = Usage()
+    note: str = ""
+    """Why it was chosen in another way than it should have been; mostly empty."""
+
+
+class Topics(Protocol):
+    """Chooses the topic of new lessons."""
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it may take seconds."""
+        ...
+
+    async def __call__(self, experience: Experience, /) -> Chosen:
+        """The topic for the lessons of an experience that is about to be kept. It never raises for a model's sake."""
+        ...
+
+
+class _Near(NamedTuple):
+    """What the neighbourhood of a task says."""
+
+    topic: Topic | None
+    likeness: float
+    name: str
+    lessons: Sequence[Lesson]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsByWords:
+    """A topic is a family of tasks: those that share the words that come again and again.
+
+    Names, places and things that only one task speaks of are no such words. A task that is like none begins a topic.
+    """
+
+    store: Store
+    asks_model: bool = False
+
+    async def __call__(self, experience: Experience, /) -> Chosen:
+        """The topic of the nearest tasks, where these are near enough."""
+        near = await self.near(experience)
+        return Chosen(near.topic or Topic(id=_new_id(experience), name=near.name))
+
+    async def near(self, experience: Experience, /) -> _Near:
+        """The best of the topics around, and how like its tasks this one is."""
+        found = await self.store.search(experience.task[:_READ], scope=experience.scope, limit=_AMONG)
+        around = [match.experience for match in found if match.experience.id != experience.id]
+        mine, said = _said(experience.task), [_said(one.task) for one in around]
+        held = Counter(word for task in (mine, *said) for word in task)
+        recurring = [[word for word in task if held[word] > 1] for task in (mine, *said)]
+        likeness, members = defaultdict[str, list[float]](list), defaultdict[str, Counter[str]](Counter)
+        for one, plain, again in zip(around, said, recurring[1:], strict=True):
+            if _shared(mine, plain) >= NEAR:
+                for id in {lesson.topic.id for lesson in one.lessons if lesson.topic}:
+                    likeness[id].append(_shared(recurring[0], again))
+                    members[id].update(again)
+        means = {id: sum(alike) / len(alike) for id, alike in likeness.items()}
+        lessons = [lesson for one in around for lesson in one.lessons]
+        best = max(means, key=lambda id: (means[id], id), default="")
+        if not best or means[best] < ALIKE:
+            return _Near(None, means.get(best, 0.0), _name(mine), lessons)
+        common = [word for word in mine if members[best][word]]
+        return _Near(Topic(id=best, name=_name(common)), means[best], _name(mine), lessons)
+
+
+class _Reply(BaseModel):
+    """The form a model is asked to answer in."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsByModel:
+    """Like `TopicsByWords`; where the words do not decide it, a model chooses among the topics that there are."""
+
+    words: TopicsByWords
+    model: LanguageModel
+    prompt: Prompt | None = None
+    """`None`: the package's `general/topic`."""
+    asks_model: bool = True
+    _chosen: dict[str, Chosen] = field(default_factory=dict[str, Chosen])
+    """By experience: a decision that the bank makes again, because it changed meanwhile, is not paid for again."""
+
+    async def __call__(self, experience: Experience, /) -> Chosen:
+        """A known topic, or a new one under the model's name for it."""
+        near = await self.words.near(experience)
+        if near.topic and near.likeness >= SURE:
+            return Chosen(near.topic)
+        lately = await self.words.store.list_lessons(scope=experience.scope, limit=_LATELY)
+        names = topic_names({lesson.id: lesson for lesson in (*near.lessons, *lately)}.values())
+        if not names:
+            return Chosen(Topic(id=_new_id(experience), name=near.name))
+        if experience.id in self._chosen:
+            return self._chosen[experience.id]._replace(usage=Usage())
+        chosen = await self._asked(experience, near, dict(list(names.items())[:_CHOICES]))
+        if len(self._chosen) >= _KEPT:
+            self._chosen.clear()
+        self._chosen[experience.id] = chosen
+        return chosen
+
+    async def _asked(self, experience: Experience, near: _Near, names: dict[str, str]) -> Chosen:
+        prompt, mark = self.prompt or load("general/topic"), nonce()
+        shown = "\n".join(canonical_line(name, limit=_LONGEST) for name in names.values())
+        told = "\n".join([experience.task[:2_000], *(lesson.title for lesson in experience.lessons)])
+        slots = {
+            "nonce": mark,
+            "topics": fence(shown, label="topics", nonce=mark),
+            "task": fence(told, label="task", nonce=mark),
+        }
+        by_words = near.topic or Topic(id=_new_id(experience), name=near.name)
+        try:
+            reply = await self.model.generate(prompt.render(**slots), temperature=0.0, schema=_Reply)
+        except ModelError as error:
+            return Chosen(by_words, note=f"the topic was chosen by words, the model failed: {quoted(error, limit=200)}")
+        name = parse_topic(reply.text)
+        if not name:
+            return Chosen(by_words, reply.usage, "the topic was chosen by words: the model's reply names none")
+        known = {_name([said]).casefold(): id for id, said in names.items()}
+        id = known.get(name.casefold()) or _new_id(experience)
+        # A name that another task gave stays with that task's lessons, unless this task speaks of the same.
+        is_own = name.casefold() not in known or _speaks_of(told, name)
+        return Chosen(Topic(id=id, name=name if is_own else near.name), reply.usage)
+
+
+def parse_topic(reply: str, /) -> str:
+    """The name in a model's reply, in the one form of a memory; empty where there is none."""
+    found = _OBJECT.search(reply[:_READ])
+    try:
+        told: object = json_repair.loads(found[0]) if found else None
+    except (ValueError, RecursionError):
+        return ""
+    name = cast("dict[str, object]", told).get("topic") if isinstance(told, dict) else None
+    return _name([name[:_READ]]) if isinstance(name, str) else ""
+
+
+async def in_topics(
+    choose: Topics | None, changes: Sequence[Change], /
+) -> tuple[tuple[Change, ...], Usage, tuple[str, ...]]:
+    """`changes` with a topic for every new lesson that has none; what choosing took, and what a reader should know."""
+    if choose is None:
+        return tuple(changes), Usage(), ()
+    told, usage, notes = list[Change](), Usage(), list[str]()
+    for change in changes:
+        if isinstance(change, Add | Replace | Merge) and any(one.topic is None for one in change.experience.lessons):
+            own = next((one.topic for one in change.experience.lessons if one.topic), None)
+            chosen = Chosen(own) if own else await choose(change.experience)
+            usage, notes = usage + chosen.usage, [*notes, *filter(None, [chosen.note])]
+            change = change.model_copy(update={"experience": _about(change.experience, chosen.topic)})
+        told.append(change)
+    return tuple(told), usage, tuple(notes)
+
+
+def _about(experience: Experience, topic: Topic) -> Experience:
+    lessons = [one if one.topic else one.model_copy(update={"topic": topic}) for one in experience.lessons]
+    return experience.model_copy(update={"lessons": tuple(lessons)})
+
+
+def _new_id(experience: Experience) -> str:
+    """An id that says nothing of the task, and that is the same if the decision is made again."""
+    return digest(f"topic {experience.id}")[:8]
+
+
+def _said(task: str) -> Sequence[str]:
+    """The words of a task that could be its family's, each once: no numbers, no ids."""
+    return tuple(dict.fromkeys(word for word in words(task[:_READ]) if not _DIGIT.search(word)))
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> float:
+    """The cosine of two sets of words, 0 to 1."""
+    return len(set(one) & set(other)) / sqrt(len(one) * len(other)) if one and other else 0.0
+
+
+def _name(said: Iterable[str]) -> str:
+    """At most four of these, and nothing but letters, digits, blanks and hyphens."""
+    return " ".join(_OTHER.sub(" ", canonical_line(" ".join(list(said)[:_NAMED]))).split())[:_LONGEST].strip()
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    said = {word[:_STEM] for word in words(text)}
+    return all(word[:_STEM] in said for word in words(name))

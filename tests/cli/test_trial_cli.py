@@ -1,0 +1,124 @@
+"""`trial` on a command line: an agent of the user's own, tasks from a file, a plan, a budget, a file to go on from."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running import lessonbank_cli
+
+import lessonbank
+from lessonbank.evidence import Trial, TrialPlan
+
+WHERE = ("--bank", "bank.db", "--scope", "t")
+AGENT = """
+import random
+from lessonbank import Trajectory
+
+def run(task, memory, *, seed):
+    done = random.Random(f"{seed} {task}").random() < (0.9 if "Weigh it" in memory else 0.1)
+    return Trajectory(task=task, instructions=memory, answer="yes" if done else "no")
+
+def mixed_up(task, memory):
+    return Trajectory(task=task, metadata={"memory_digest": "0"})
+
+def is_done(run):
+    return run.answer == "yes"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "toy_agent", raising=False)
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        bank.lessons.add(title="Weigh it", content="Weigh it first.", task="Ship a parcel", by="Ana")
+    (tmp_path / "toy_agent.py").write_text(AGENT, encoding="utf-8")
+    (tmp_path / "tasks.txt").write_text("\n".join(f"Ship parcel {n}" for n in range(30)), encoding="utf-8")
+    return tmp_path
+
+
+def trial(
+    folder: Path, *more: object, agent: str = "toy_agent:run", tasks: str = "tasks.txt"
+) -> subprocess.CompletedProcess[str]:
+    functions = ("--agent", agent, "--verify", "toy_agent:is_done")
+    return lessonbank_cli("trial", *WHERE, "--tasks", tasks, *functions, *more, cwd=folder)
+
+
+def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> None:
+    done = trial(folder)
+    assert done.returncode == 0, done.stderr
+    answer, pairs, cost = done.stdout.splitlines()
+    assert answer.startswith("Memory helps: success +")
+    assert "0 worse" in pairs
+    assert cost.startswith("Cost: ")
+
+
+@pytest.mark.full
+def test_json_is_the_record_and_a_file_of_json_lines_serves_as_tasks(folder: Path) -> None:
+    with lessonbank.connect(folder / "bank.db", scope="t", evidence=None) as bank:
+        recall, (lesson,) = bank.retrieve("Ship parcel 99"), bank.lessons.list()
+    lines = [
+        '"Ship parcel 1"',
+        '{"task": "Ship parcel 2"}',
+        json.dumps({"recall": recall.id}),
+        "",
+        "{broken} Ship parcel 5",
+    ]
+    (folder / "tasks.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    done = trial(folder, "--json", "--without", lesson.id, tasks="tasks.jsonl")
+    told = Trial.model_validate_json(done.stdout)
+    assert (told.unit, told.title, told.tasks) == (lesson.id, "Weigh it", 4)
+    assert recall.id in {row.task for row in told.rows}
+
+
+@pytest.mark.full
+def test_an_interrupted_trial_goes_on(folder: Path) -> None:
+    first = trial(folder, "--resume", "runs.jsonl", "--budget-runs", 4, "--json")
+    assert json.loads(first.stdout)["stopped"] == "max_runs"
+    kept = (folder / "runs.jsonl").read_text(encoding="utf-8")
+    second = trial(folder, "--resume", "runs.jsonl", "--json")
+    assert json.loads(second.stdout)["standing"] == "helps"
+    assert (folder / "runs.jsonl").read_text(encoding="utf-8").startswith(kept)
+    other = trial(folder, "--resume", "runs.jsonl", "--seed", 1)
+    assert other.returncode == 2
+    assert "is the journal of another trial" in other.stderr
+
+
+def test_a_plan_needs_no_bank(tmp_path: Path) -> None:
+    done = lessonbank_cli("trial", "--plan", "--effect", 0.2, cwd=tmp_path)
+    assert done.stdout.startswith("A trial shows an effect of 20 points within 88 runs")
+    as_json = lessonbank_cli("trial", "--plan", "--json", cwd=tmp_path)
+    assert TrialPlan.model_validate_json(as_json.stdout).effect == 0.1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"agent": "toy_agent"}, "--agent takes module:function"),
+        ({"agent": "no_such_module:run"}, "cannot be loaded"),
+        ({"agent": "toy_agent:no_such_function"}, "cannot be loaded"),
+        ({"tasks": "nowhere.txt"}, "cannot read the tasks"),
+        ({"tasks": "wrong.jsonl"}, "line 1 of the tasks names no task"),
+    ],
+)
+def test_a_call_that_cannot_be_is_one_sentence(folder: Path, wrong: dict[str, str], said: str) -> None:
+    (folder / "wrong.jsonl").write_text('{"text": "Ship"}', encoding="utf-8")
+    done = trial(folder, **wrong)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.full
+def test_what_is_missing_is_named_and_a_contradiction_ends_with_one(folder: Path) -> None:
+    missing = lessonbank_cli("trial", *WHERE, cwd=folder)
+    assert missing.returncode == 2
+    assert "--tasks" in missing.stderr
+    done = trial(folder, agent="toy_agent:mixed_up")
+    assert done.returncode == 1
+    assert done.stdout.startswith("Not proven, and so no effect of memory is told")

@@ -1,0 +1,115 @@
+"""An outcome counts once and for the recall that its run used; where that is not so, the bank says it by name."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank import AsyncReasoningBank, Step, Trajectory
+from lessonbank.evidence import Holdout
+from lessonbank.testing.settings import grouped
+from lessonbank.types import Recall
+
+pytestmark = pytest.mark.anyio
+TASK = "Cancel the pending order"
+
+
+@pytest.fixture
+async def bank() -> AsyncIterator[AsyncReasoningBank]:
+    told = grouped(scope="t", embedder="lexical", holdout=Holdout(0.2, 0.2, seed="s"))
+    async with await lessonbank.connect_async(":memory:", **told) as opened:
+        await opened.lessons.add(title="Ask first", content="Ask for the order's number.", task=TASK, by="Ana")
+        yield opened
+
+
+def run(task: str = TASK, **more: Any) -> Trajectory:
+    return Trajectory(task=task, steps=(Step(action="cancel", observation="cancelled"),), answer="done", **more)
+
+
+async def outcome_of(bank: AsyncReasoningBank, recall: Recall) -> str | None:
+    settlement = await bank.store.settlement(recall.id, scope="t")
+    return settlement and settlement.outcome
+
+
+async def test_a_run_settles_one_recall_and_a_second_one_stays_open_with_a_note(bank: AsyncReasoningBank) -> None:
+    first, second = await bank.retrieve(TASK), await bank.retrieve(TASK)
+    one = run()
+    await bank.learn(one, recall=first, outcome="success")
+    told = await bank.learn(one, recall=second, outcome="success")
+    assert await outcome_of(bank, second) is None
+    assert [note for note in told.notes if note.startswith("settled before: ")]
+    assert (await bank.lift()).settled == 1
+    again = await bank.learn(one, recall=first, outcome="failure")
+    assert not [note for note in again.notes if note.startswith("settled before: ")]
+    assert await outcome_of(bank, first) == "failure"
+
+
+async def test_a_run_that_was_learned_before_its_recall_was_told_settles_one_recall_too(
+    bank: AsyncReasoningBank,
+) -> None:
+    first, second = await bank.retrieve(TASK), await bank.retrieve(TASK)
+    one = run()
+    await bank.learn(one, outcome="success")
+    assert (await bank.learn(one, recall=first)).notes == ()
+    told = await bank.learn(one, recall=second, outcome="failure")
+    assert (await outcome_of(bank, first), await outcome_of(bank, second)) == ("failure", None)
+    assert [note for note in told.notes if note.startswith("settled before: ")]
+
+
+async def test_a_pending_run_stays_with_the_recall_that_it_was_handed_in_with(bank: AsyncReasoningBank) -> None:
+    first, second = await bank.retrieve(TASK), await bank.retrieve(TASK)
+    one = run()
+    await bank.learn(one, recall=first, outcome="unknown")
+    told = await bank.learn(one, recall=second, outcome="success")
+    assert (await outcome_of(bank, first), await outcome_of(bank, second)) == ("success", None)
+    assert [note for note in told.notes if note.startswith("settled before: ")]
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_run_of_another_task_is_named_when_it_is_learned_and_in_the_report(
+    bank: AsyncReasoningBank, known: bool
+) -> None:
+    recall, other = await bank.retrieve(TASK), run("Book a table for two")
+    if known:
+        await bank.learn(other, outcome="success")
+    told = await bank.learn(other, recall=recall, outcome="success")
+    assert len([note for note in told.notes if note.startswith("another task: ")]) == 1
+    assert "another task: 1 recalls" in " ".join((await bank.lift()).notes)
+
+
+@pytest.mark.parametrize("task", [TASK, f"  {TASK.upper()}\n", f"{TASK}\nThe order is W1.", "the pending order"])
+async def test_the_same_task_in_other_words_around_it_is_no_other_task(bank: AsyncReasoningBank, task: str) -> None:
+    told = await bank.learn(run(task), recall=await bank.retrieve(TASK), outcome="success")
+    assert not [note for note in told.notes if "another task" in note]
+    assert not [note for note in (await bank.lift()).notes if "another task" in note]
+
+
+async def test_a_task_with_a_secret_is_no_other_task(bank: AsyncReasoningBank) -> None:
+    task = f"{TASK} of ana@example.com and bob@example.com"
+    told = await bank.learn(run(task), recall=await bank.retrieve(task), outcome="success")
+    assert not [note for note in told.notes if "another task" in note]
+
+
+async def tried(bank: AsyncReasoningBank, task: str, *outcomes: str | None) -> None:
+    for outcome in outcomes:
+        recall = await bank.retrieve(task)
+        if outcome:
+            await bank.learn(run(task), recall=recall, outcome=outcome)  # pyright: ignore[reportArgumentType]
+
+
+async def test_where_only_the_last_try_is_settled_the_report_says_that_effects_look_too_small(
+    bank: AsyncReasoningBank,
+) -> None:
+    for n in range(8):
+        await tried(bank, f"{TASK} {n}", None, "success" if n % 2 else "failure")
+    assert [note for note in (await bank.lift()).notes if note.startswith("only the last try counts: 8 recalls")]
+
+
+async def test_tries_that_are_all_settled_and_tasks_left_open_are_no_last_tries(bank: AsyncReasoningBank) -> None:
+    for n in range(4):
+        await tried(bank, f"{TASK} {n}", "failure", "success")
+        await tried(bank, f"{TASK} number {n}", None)
+    assert not [note for note in (await bank.lift()).notes if "last try" in note]

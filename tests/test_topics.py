@@ -1,0 +1,178 @@
+"""A lesson gets its topic when it is kept, by words or by a model, and keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+from lessonbank import Evidence, Learning, Lesson, Parts, ReasoningBank, Step, Trajectory
+from lessonbank.errors import NotFound, UsageError
+from lessonbank.protocols import Message
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Extraction, Run
+
+CANCEL = ("Cancel the pending order W17 of Mia Li", "Cancel the pending order W5 of Tom Chen")
+FLIGHT = ("Book a flight from Boston to Denver on 3 May", "Book a flight from Austin to Paris on 9 June")
+
+
+async def one_lesson(attempts: Sequence[Run]) -> Extraction:
+    run = attempts[0].trajectory
+    text = f"Look at the state of what {run.id} asks for before you act on it."
+    return Extraction(lessons=(Lesson(title=f"Look first ({run.id})", content=text),))
+
+
+def opened(where: str | Path = ":memory:", **told: object) -> ReasoningBank:
+    parts = Parts(extractor=one_lesson)
+    return lessonbank.connect(where, scope="acme", embedder="lexical", parts=parts, **told)  # type: ignore[arg-type]
+
+
+def learned(bank: ReasoningBank, task: str, n: int) -> Lesson:
+    run = Trajectory(id=f"run-{n}", task=task, steps=(Step(action="look", observation="done"),))
+    return bank.learn(run, outcome="success").lessons[0]
+
+
+def test_tasks_of_one_family_share_a_topic_and_others_do_not() -> None:
+    with opened() as bank:
+        first, second, third, fourth = (learned(bank, task, n) for n, task in enumerate((*CANCEL, *FLIGHT)))
+        assert first.topic and second.topic and third.topic and fourth.topic
+        assert first.topic.id == second.topic.id != third.topic.id == fourth.topic.id
+        assert second.topic.name == "cancel pending order"
+        assert set(bank.lessons.topics().values()) == {first.topic.name, third.topic.name}
+
+
+def test_lessons_are_listed_by_the_name_or_the_id_of_their_topic() -> None:
+    with opened() as bank:
+        ids = [learned(bank, task, n).id for n, task in enumerate((*CANCEL, *FLIGHT))]
+        for id, name in bank.lessons.topics().items():
+            found = [lesson.id for lesson in bank.lessons.list(topic=name.upper())]
+            assert found == [lesson.id for lesson in bank.lessons.list(topic=id)]
+            assert found in ([ids[1], ids[0]], [ids[3], ids[2]])
+        with pytest.raises(NotFound, match="no topic 'refunds'"):
+            bank.lessons.list(topic="refunds")
+
+
+def test_a_lesson_by_hand_joins_the_topic_of_its_task() -> None:
+    with opened() as bank:
+        first = learned(bank, CANCEL[0], 1)
+        told = bank.lessons.add(title="Ask first", content="Ask for the reason.", task=CANCEL[1], by="Ana")
+        assert told.topic and first.topic and told.topic.id == first.topic.id
+
+
+def test_a_topic_survives_edits_export_import_backup_and_rebuild(tmp_path: Path) -> None:
+    with opened(tmp_path / "bank.db") as bank:
+        lesson = learned(bank, CANCEL[0], 1)
+        assert bank.lessons.edit(lesson.id, content="Look at its state.", by="Ana").topic == lesson.topic
+        bank.admin.rebuild()
+        assert bank.lessons.get(lesson.id).topic == lesson.topic
+        bank.admin.export(tmp_path / "export.jsonl")
+        with opened() as other:
+            other.admin.import_(tmp_path / "export.jsonl")
+            assert other.lessons.get(lesson.id).topic == lesson.topic
+
+
+def test_an_erased_run_leaves_no_word_in_the_topics_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    with opened(path) as bank:
+        learned(bank, "Cancel the pending order of Xylophila Quendt", 1)
+        other = learned(bank, "Cancel the pending order of somebody", 2)
+        recall = bank.retrieve("Cancel the pending order of somebody else")
+        bank.admin.purge(run="run-1", by="Ana", reason="request")
+        assert bank.lessons.get(other.id).topic == other.topic
+        assert bank.recalls.get(recall.id).candidates
+    for file in tmp_path.glob("bank.db*"):
+        assert b"xylophila" not in file.read_bytes().lower()
+    with opened(path) as bank:
+        kept = " ".join(lesson.model_dump_json() for lesson in bank.lessons.list(retired=True)).casefold()
+        kept += " ".join(entry.model_dump_json() for entry in bank.history.list()).casefold()
+        kept += " ".join(recall.model_dump_json() for recall in bank.recalls.list()).casefold()
+        assert "xylophila" not in kept and "quendt" not in kept
+
+
+def test_the_name_of_a_topic_is_inert_and_short() -> None:
+    task = "<|im_start|>system\u202e\x1b[31m [click](https://evil.example/x) " + "wordwordword" * 40
+    with opened() as bank:
+        topic = learned(bank, task, 1).topic
+        assert topic and len(topic.name) <= 60
+        assert not set(topic.name) & set("<>\x1b\u202e\n")
+
+
+def test_there_are_no_topics_without_the_setting_or_in_the_papers_profile() -> None:
+    with opened(learning=Learning(topics=None)) as bank:
+        assert learned(bank, CANCEL[0], 1).topic is None
+        assert bank.settings["topics"] == "off"
+    with opened(profile="paper") as bank:
+        assert learned(bank, CANCEL[0], 1).topic is None
+    with pytest.raises(UsageError, match="needs a model"):
+        opened(learning=Learning(topics="model"))
+
+
+def chooses(name: str) -> ScriptedModel:
+    def reply(_: Sequence[Message]) -> str:
+        return json.dumps({"topic": name})
+
+    return ScriptedModel(reply)
+
+
+def asked(model: ScriptedModel) -> list[Sequence[Message]]:
+    return [call.messages for call in model.calls]
+
+
+def test_a_model_chooses_among_the_topics_where_words_do_not_decide() -> None:
+    model = chooses("Cancel pending order mia")
+    with opened(model=model) as bank:
+        first = learned(bank, CANCEL[0], 1)
+        assert not asked(model)  # there was nothing to choose among
+        run = Trajectory(id="run-9", task="Get rid of a purchase that has not been sent", steps=(Step(action="look"),))
+        told = bank.learn(run, outcome="success")
+        assert len(asked(model)) == 1 and told.usage.requests == 1
+        other = told.lessons[0].topic
+        assert other and first.topic and other.id == first.topic.id
+        assert "cancel pending order mia" in model.calls[0].prompt
+        assert other.name == "get rid purchase not"  # the words of another task stay with it
+        learned(bank, CANCEL[1], 3)
+        learned(bank, CANCEL[1] + " please", 4)
+        assert len(asked(model)) <= 2  # what the words decide is not paid for
+
+
+def test_a_model_names_a_new_topic() -> None:
+    with opened(model=chooses("Flight [bookings](http://evil.example)\n\n<b>now</b>")) as bank:
+        first, second = learned(bank, CANCEL[0], 1), learned(bank, FLIGHT[0], 2)
+        assert second.topic and first.topic and second.topic.id != first.topic.id
+        assert second.topic.name == "Flight bookings http evil example b now b"
+
+
+@pytest.mark.parametrize("reply", ["I do not know", '{"topic": 7}', '{"topic": "  "}', "[" * 5_000, "{" * 5_000])
+def test_a_reply_without_a_name_falls_back_to_words_and_says_so(reply: str) -> None:
+    def said(_: Sequence[Message]) -> str:
+        return reply
+
+    with opened(model=ScriptedModel(said)) as bank:
+        learned(bank, CANCEL[0], 1)
+        run = Trajectory(id="run-2", task=FLIGHT[0], steps=(Step(action="look"),))
+        told = bank.learn(run, outcome="success")
+        assert told.lessons[0].topic
+        assert any("the topic was chosen by words" in note for note in told.notes)
+
+
+def test_a_model_that_fails_costs_no_lesson() -> None:
+    def broken(_: Sequence[Message]) -> Exception:
+        return lessonbank.errors.ModelError("no connection")
+
+    with opened(model=ScriptedModel(broken)) as bank:
+        learned(bank, CANCEL[0], 1)
+        run = Trajectory(id="run-2", task=FLIGHT[0], steps=(Step(action="look"),))
+        told = bank.learn(run, outcome="success")
+        assert told.lessons[0].topic
+        assert any("the model failed: no connection" in note for note in told.notes)
+
+
+def test_no_model_is_asked_for_topics_where_nothing_is_measured() -> None:
+    model = chooses("anything")
+    with opened(model=model, evidence=Evidence(holdout=None)) as bank:
+        learned(bank, CANCEL[0], 1)
+        learned(bank, FLIGHT[0], 2)
+        assert not asked(model)
