@@ -103,9 +103,9 @@ def test_a_place_that_is_no_store_is_named(where: str) -> None:
         lessonbank.connect(where, **grouped(**BASE))
 
 
-def test_the_paper_profile_withholds_nothing_and_the_default_a_tenth() -> None:
+def test_the_paper_profile_withholds_nothing_and_the_default_tries_what_is_new() -> None:
     with (
         lessonbank.connect(":memory:", profile="paper", **grouped(**BASE)) as paper,
         lessonbank.connect(":memory:", **grouped(**BASE)) as default,
     ):
-        assert (paper.settings["holdout"], default.settings["holdout"]) == ("off", "adaptive, from 0.1")
+        assert (paper.settings["holdout"], default.settings["holdout"]) == ("off", "0.3 while new, then 0.1")

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lessonbank.evidence.episodes import Episodes
+from lessonbank_bench.measure.ledger import reaching
 
 Part = Callable[[str], ModuleType]
 
@@ -39,21 +40,16 @@ def few(part: Part, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 ROWS = {
     "coverage": ("truth is told", "10 % checked", "nothing checked", "more where memory was shown", "swing", "limit"),
-    "peeking": (
-        "its sequence at every moment",
-        "follow the evidence",
-        "500 episodes: memory",
-        "500 episodes: a lesson",
-        "e-BH",
-    ),
-    "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "any time", "taken back"),
-    "poison": ("lowest window", "worst seed", "always shown"),
+    "peeking": ("memory as a whole within its sequence", "a lesson within its sequence"),
+    "ranking": ("Spearman", "harmful lessons flagged", "null lessons flagged", "likely", "taken back"),
     "flips": ("naive loop", "counts and prunes", "10% of labels checked"),
     "bank": ("signs", "not so"),
+    "trial": ("a trial of +20 points, luck shared", "a trial of nothing"),
     "cost": ("retrieval, in memory", "settlement, in a file", "million recalls", "per recall"),
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ROWS)
 def test_each_part_gives_its_rows_on_a_tiny_sample(name: str, report: ModuleType, few: Any) -> None:
     rows = report.measured(name, few)
@@ -64,7 +60,7 @@ def test_each_part_gives_its_rows_on_a_tiny_sample(name: str, report: ModuleType
 
 
 def test_every_part_is_tried(report: ModuleType) -> None:
-    assert report.PARTS.keys() == ROWS.keys()
+    assert report.PARTS.keys() == {*ROWS, *reaching.PARTS}
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_one_others(part: Part) -> None:
@@ -83,6 +79,18 @@ def test_a_row_says_whether_it_holds(part: Part) -> None:
     assert lines.count("**misses**") == 1
     assert "| 95.0 ± 5.00 % | 93–97 % | holds | others 50.0 % | 2 runs, seeds 0–1 |" in lines
     assert table.as_data([row])[0]["beside"] == {"others": 50.0}
+
+
+def test_rows_are_read_again_and_written_into_a_page(part: Part, tmp_path: Path) -> None:
+    table, (page, kept) = part("table"), (tmp_path / "page.md", tmp_path / "rows.json")
+    row = table.counted("a", [True] * 9, on="9 runs, seeds 0–8", least=5.0, beside=(("b", 1.0),))
+    kept.write_text(json.dumps(table.as_data([row])), encoding="utf-8")
+    assert table.from_data(json.loads(kept.read_text(encoding="utf-8"))) == [row]
+    page.write_text(f"# Before\n\n{table.MARK}\n\n| old |\n", encoding="utf-8")
+    told = table.on_page(page.read_text(encoding="utf-8"), [row])
+    assert told.startswith(f"# Before\n\n{table.MARK}\n\n| claim |")
+    assert "| old |" not in told
+    assert told.endswith("| 9 runs, seeds 0–8 |\n")
 
 
 def test_a_share_that_was_never_seen_has_an_error_all_the_same(part: Part) -> None:
@@ -115,81 +123,62 @@ def missed(rows: list[Any]) -> str:
     return "\n".join(row.claim for row in rows if not row.holds)
 
 
-def halved(effects: Callable[..., Any]) -> Callable[..., Any]:
-    def made(episodes: Episodes) -> Any:
-        told = effects(episodes)
+def halved(review: Callable[..., Any]) -> Callable[..., Any]:
+    """A review whose intervals are half as wide."""
+
+    def made(episodes: Any) -> Any:
+        told = review(episodes)
+        return replace(told, **narrow(told), effects=replace(told.effects, **narrow(told.effects)))
+
+    def narrow(told: Any) -> dict[str, Any]:
         middle = (told.low + told.high) / 2
-        return replace(told, low=(told.low + middle) / 2, high=(told.high + middle) / 2)
+        return {"low": (told.low + middle) / 2, "high": (told.high + middle) / 2}
 
     return made
 
 
+@pytest.mark.full
 def test_intervals_of_half_the_width_miss_their_coverage(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     covering = part("covering")
-    for name in ("lesson_effects", "overall_effect"):
-        monkeypatch.setattr(covering, name, halved(getattr(covering, name)))
-    broken = missed(covering.rows(replace(few, share=0.03), settings=covering.SETTINGS[:1]))
-    assert "coverage of lessons" in broken
-    assert "coverage of memory as a whole" in broken
+    monkeypatch.setattr(covering, "review", halved(covering.review))
+    broken = missed(covering.rows(replace(few, share=0.05), settings=covering.SETTINGS[:1]))
+    assert "one look, lessons" in broken
+    assert "one look, memory as a whole" in broken
 
 
-def test_labels_taken_for_the_truth_cover_less_than_corrected_ones(part: Part, few: Any) -> None:
+@pytest.mark.full
+def test_labels_taken_for_the_truth_cover_less_than_told_truth(part: Part, few: Any) -> None:
     covering = part("covering")
     fooled = next(s for s in covering.SETTINGS if "fool" in s.name)
-    _, whole = covering.rows(replace(few, share=0.04), settings=[fooled])
+    whole = covering.rows(replace(few, share=0.06), settings=[fooled])[2]
     assert dict(whole.beside)["as if all labels were true"] < whole.value - 5
 
 
 def test_a_sequence_that_ignores_the_probabilities_misses(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     peeking = part("peeking")
-    scores = peeking.lesson_scores
+    scores = peeking.scores
 
-    def ignoring(episodes: Episodes) -> Any:
+    def ignoring(episodes: Any, found: Any) -> Any:
         """As if every second draw had been a withholding."""
-        told, pairs = scores(episodes), episodes.pairs
-        use = ~episodes.control[pairs.row]
-        score = (0.5 - pairs.withheld[use]) * (episodes.outcome[pairs.row[use]] - 0.5)
+        told = scores(episodes, found)
+        score = (told.shown - 0.5) * (episodes.outcome[told.row] - 0.5)
         return replace(told, score=score, scale=np.full(len(told), 0.25))
 
-    monkeypatch.setattr(peeking, "lesson_scores", ignoring)
-    assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(3))])
-
-
-def test_an_interval_for_one_look_is_found_out_when_looked_at_often(
-    part: Part, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peeking = part("peeking")
-
-    def once(scores: Any, *, at: Any) -> Any:
-        mean, error = np.cumsum(scores.score), np.sqrt(np.cumsum(scores.score**2))
-        return mean - 1.96 * error, mean + 1.96 * error
-
-    monkeypatch.setattr(peeking, "path", once)
-    broken = missed(peeking.null(range(30), 300))
-    assert "episodes: memory as a whole" in broken
-    assert "episodes: a lesson" in broken
-
-
-def test_acting_on_any_evidence_at_all_is_found_out(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    peeking = part("peeking")
-    monkeypatch.setattr(peeking, "e_bh", lambda logs, *, alpha: logs > 0.3)
-    assert "e-BH" in missed(peeking.null(range(30), 300))
+    monkeypatch.setattr(peeking, "scores", ignoring)
+    assert "a lesson within its sequence" in missed([peeking.lessons_covered(range(2))])
 
 
 def test_the_plain_weighted_difference_agrees_with_the_estimate(part: Part) -> None:
     ranking = part("ranking")
     episodes = ranking.play(ranking.World.credit(2), 5000, withhold=0.3, control=0.0, seed=2).episodes
-    ours, plain = ranking.lesson_effects(episodes).estimate, ranking.weighted_difference(episodes)
-    assert np.nanmax(np.abs(plain - ours)) < 0.1
+    ours = ranking.review(episodes.as_evidence()).effects.estimate[1:]
+    assert np.nanmax(np.abs(ranking.weighted_difference(episodes) - ours)) < 0.1
 
 
 def test_an_estimate_that_knows_nothing_misses_the_ranking(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
     ranking = part("ranking")
     sound = ranking.ranked(2000, range(6), least=0.75)
-    effects = ranking.lesson_effects
-    monkeypatch.setattr(
-        ranking, "lesson_effects", lambda made: replace(effects(made), estimate=-ranking.counters(made))
-    )
+    monkeypatch.setattr(ranking, "expected", lambda made: -ranking.counters(made))
     assert "Spearman" in missed([ranking.ranked(2000, range(6), least=0.75)])
     assert sound.value > dict(sound.beside)["counters"] + 0.05
 
@@ -202,15 +191,7 @@ def test_flags_that_point_at_everything_or_at_nothing_miss(part: Part, monkeypat
         assert claim in missed(ranking.flagged(range(2), episodes=300))
 
 
-def test_a_ledger_that_does_not_act_misses_the_poisoned_bank(part: Part, monkeypatch: pytest.MonkeyPatch) -> None:
-    poisoning = part("poisoning")
-    standing = import_module("lessonbank_bench.measure.simulator").Standing
-    monkeypatch.setattr(poisoning, "reviewed", lambda episodes: standing.of(30, withhold=0.1, control=0.1))
-    broken = missed(poisoning.poisoned(range(3), helpful=0.2))
-    assert "lowest window" in broken
-    assert "worst seed" in broken
-
-
+@pytest.mark.full
 def test_a_ledger_that_does_not_act_gives_up_what_a_naive_loop_does(
     part: Part, few: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +220,7 @@ def test_reviews_that_take_long_miss_though_most_settlements_have_none(part: Par
     assert not costing._shared("a", times, most=0.5, on="").holds
 
 
+@pytest.mark.full
 def test_a_false_verdict_and_a_wrong_sign_miss(part: Part, few: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     driving = part("driving")
     told = driving.Verdicts(agree=0.5, decided=0.5, wrong=1)

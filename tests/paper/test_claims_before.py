@@ -340,14 +340,14 @@ def test_a_lesson_that_says_the_same_is_shown_once(profile: Profile) -> None:
 
 
 @claim("always-shown")
-def test_the_paper_withholds_nothing_and_the_default_withholds_one_in_ten() -> None:
+def test_the_paper_withholds_nothing_and_the_default_withholds_what_is_new() -> None:
     embedder: dict[str, Any] = {"scope": "paper/test", "embedder": "hashing"}
     with lessonbank.connect(":memory:", profile="paper", **grouped(**embedder)) as memory:
         assert memory.retrieve("Find shoes").holdout is None
     with lessonbank.connect(":memory:", model=ScriptedModel([some_lessons()]), **grouped(**embedder)) as memory:
         memory.learn(run(), outcome="success")
         recalls = [memory.retrieve("Find red shoes") for _ in range(60)]
-        assert {c.probability for r in recalls for c in r.candidates} == {0.1}
+        assert {r.control_probability for r in recalls} == {0.3}
         assert all(bool(r.withheld) != bool(r.shown) for r in recalls)
 
 

@@ -78,11 +78,18 @@ def show(
         ("when", _when(recall)),
         ("made", "elsewhere: an import brought it, and it is no evidence here" if recall.imported else "here"),
         ("search", recall.retriever),
-        ("withheld", "all of it, to compare with" if recall.control else "none or single lessons, as above"),
+        ("withheld", _withheld(recall)),
         ("metadata", json.dumps(recall.metadata)),
         ("notes", "; ".join(recall.notes) or "none"),
     )
     show_table("\nWhat is known of it", ("field", "value"), rows)
+
+
+def _withheld(recall: Recall) -> str:
+    if recall.control:
+        return "all of it, to compare with"
+    groups = [draw.group for draw in recall.groups if draw.withheld]
+    return f"as a group: {', '.join(groups)}" if groups else "none or single lessons, as above"
 
 
 def _when(recall: Recall) -> str:

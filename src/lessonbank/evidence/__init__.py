@@ -3,11 +3,12 @@
 Nothing that is named here loads numpy; the arithmetic is in `estimates`, `sequences`, `review` and `report`.
 """
 
-from .draws import Adaptive as Adaptive
 from .draws import Assignment as Assignment
+from .draws import Bandit as Bandit
 from .draws import Blocked as Blocked
 from .draws import Holdout as Holdout
 from .draws import Never as Never
+from .draws import TrialPeriods as TrialPeriods
 from .draws import Withholding as Withholding
 from .lift import Estimate as Estimate
 from .lift import JudgeReport as JudgeReport

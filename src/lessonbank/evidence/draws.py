@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from statistics import NormalDist
+from typing import Final, Protocol, runtime_checkable
 
 from lessonbank.arguments import is_a
 from lessonbank.errors import UsageError
+from lessonbank.types import GroupDraw
 
 from .review_snapshot import UnitReview
+from .units import WHOLE
 
 USUAL: Final = 0.1
-_WHOLE: Final = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """How often to withhold: what a policy that adapts is allowed to do."""
-
-    usual: float = USUAL
-    """While nothing is known."""
-    floor: float = 0.05
-    """Never less, so that what is known stays true: tasks and models change."""
-    ceiling: float = 0.5
-    """What is probably harmful is withheld so often, and never more: only what is shown can be acquitted."""
-
-
-DEFAULT_RATES: Final = Rates()
+_NORMAL: Final = NormalDist()
+Members = Mapping[str, Sequence[str]]
+"""The lessons that were found: the id of each, and its groups, the widest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +30,13 @@ class Assignment:
     """Whether the whole recall is withheld: this task goes without memory."""
     control_probability: float = 0.0
     withheld: frozenset[str] = frozenset()
-    """The lessons left out, each by a draw of its own, independent of the first."""
+    """The lessons left out, each by a draw of its own, independent of all others."""
     probability: Mapping[str, float] = field(default_factory=dict[str, float])
     """By lesson id: the probability with which it was to be left out, fixed before the draw."""
     usual: float | None = None
     """The rate the policy starts from; `None` where nothing is ever withheld."""
+    groups: tuple[GroupDraw, ...] = ()
+    """The draws for groups."""
 
 
 class Withholding(Protocol):
@@ -54,30 +47,62 @@ class Withholding(Protocol):
         """The rate it starts from, for people to read."""
         ...
 
-    def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """`recall_id` is random, and the same draw must come of the same one: a retry of a task sees the same text."""
         ...
 
 
+@runtime_checkable
+class FollowsEvidence(Protocol):
+    """A policy that the ledger tells what it found."""
+
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
+        """What is known from now on, by unit. `recalls`: how many there were at least, with an outcome or not."""
+        ...
+
+
 def drawn(
-    lesson_ids: Sequence[str],
-    /,
-    *,
-    recall_id: str,
-    lessons: Mapping[str, float],
-    control: float,
-    usual: float,
-    seed: str = "",
+    lessons: Members, rate: Callable[[str], float], /, *, recall_id: str, usual: float, seed: str = "", tree: bool
 ) -> Assignment:
-    """Each lesson, and the recall as a whole, independently with its probability: for a lesson not named, the usual."""
-    odds = {id: lessons.get(id, usual) for id in lesson_ids}
+    """Draw for memory as a whole, then for groups, then for lessons: each is withheld with the probability `rate` says.
+
+    Units that cover the same lessons of this recall are one: whichever draw falls, the same lessons go. So the draws of
+    such units add up to the largest of their rates, and no further: a lesson that was found alone, in a topic of its
+    own, is not left out four times as often as was promised. Without `tree` groups are not drawn, and the whole and
+    each lesson have a draw of their own whatever they cover.
+    """
+    above: dict[frozenset[str], float] = {}
+
+    def own(unit: str, covered: frozenset[str]) -> float:
+        """The probability of a draw that is missing to the rate of `unit`."""
+        wanted, had = rate(unit), above.get(covered, 0.0) if tree else 0.0
+        above[covered] = max(wanted, had)
+        return wanted if not had else 1.0 - (1.0 - wanted) / (1.0 - had) if wanted > had else 0.0
+
+    def falls(unit: str, probability: float) -> bool:
+        return uniform(seed, recall_id, unit) < probability
+
+    control = own(WHOLE, frozenset(lessons))
+    covered = _covered(lessons if tree else {})
+    groups = {group: own(group, covered[group]) for group in covered}
+    odds = {id: own(id, frozenset((id,))) for id in lessons}
     return Assignment(
-        control=uniform(seed, recall_id, _WHOLE) < control,
+        control=falls(WHOLE, control),
         control_probability=control,
-        withheld=frozenset(id for id, odd in odds.items() if uniform(seed, recall_id, id) < odd),
+        withheld=frozenset([id for id, odd in odds.items() if falls(id, odd)]),
         probability=odds,
         usual=usual,
+        groups=tuple([GroupDraw(group=g, withheld=falls(g, p), probability=p) for g, p in groups.items() if p > 0.0]),
     )
+
+
+def _covered(lessons: Members) -> Mapping[str, frozenset[str]]:
+    """By group: its lessons in this recall; the widest first."""
+    held: dict[str, list[str]] = {}
+    for id, groups in lessons.items():
+        for group in groups:
+            held.setdefault(group, []).append(id)
+    return {group: frozenset(held[group]) for group in sorted(held, key=lambda group: (-len(held[group]), group))}
 
 
 def uniform(*names: str) -> float:
@@ -90,14 +115,17 @@ class Never:
 
     usual: float = 0.0
 
-    def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is drawn."""
-        return Assignment(probability=dict.fromkeys(lesson_ids, 0.0))
+        return Assignment(probability=dict.fromkeys(lessons, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class Holdout:
-    """The same probabilities for ever: of leaving out each lesson, and of leaving out the whole recall."""
+    """The same probabilities for ever: of leaving out each lesson, and of leaving out the whole recall.
+
+    Groups have no draws of their own. They are measured by the recalls in which they are all that was found.
+    """
 
     lessons: float = USUAL
     recalls: float = USUAL
@@ -114,11 +142,13 @@ class Holdout:
         """The probability for lessons."""
         return self.lessons
 
-    def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Independent draws."""
-        return drawn(
-            lesson_ids, recall_id=recall_id, lessons={}, control=self.recalls, usual=self.lessons, seed=self.seed
-        )
+
+        def rate(unit: str) -> float:
+            return self.recalls if unit == WHOLE else self.lessons
+
+        return drawn(lessons, rate, recall_id=recall_id, usual=self.lessons, seed=self.seed, tree=False)
 
 
 @dataclass(slots=True)
@@ -145,64 +175,181 @@ class Blocked:
         """The probability for lessons."""
         return self.lessons
 
-    def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """The next place in the block of this task."""
         count = self._counts.get((scope, task), 0)
         self._counts[scope, task] = count + 1
         block, place = divmod(count, self.size)
         control = place == int(uniform(self.seed, scope, task, str(block)) * self.size)
-        draws = {id: uniform(self.seed, scope, task, f"{count}, {n}") for n, id in enumerate(lesson_ids)}
+        draws = {id: uniform(self.seed, scope, task, f"{count}, {n}") for n, id in enumerate(lessons)}
         withheld = frozenset(id for id, draw in draws.items() if draw < self.lessons)
-        return Assignment(control, 1.0 / self.size, withheld, dict.fromkeys(lesson_ids, self.lessons), self.lessons)
+        return Assignment(control, 1.0 / self.size, withheld, dict.fromkeys(lessons, self.lessons), self.lessons)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the ledger told of one scope."""
+
+    units: Mapping[str, UnitReview] = field(default_factory=dict[str, UnitReview])
+    recalls: int = 0
+    sources: int = 0
+    """How many sources there are."""
+
+    @classmethod
+    def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
+        """With what follows from it."""
+        return cls(units, recalls, sum(unit.startswith(_SOURCE) for unit in units))
+
+    @property
+    def whole(self) -> UnitReview | None:
+        """What is known of memory as a whole."""
+        return self.units.get(WHOLE)
+
+
+_SOURCE: Final = "source/"
+_TOPIC: Final = "topic/"
+_HARMFUL: Final = ("likely harms", "harms")
+_HELPFUL: Final = ("likely helps", "helps")
 
 
 @dataclass(slots=True)
-class Adaptive:
-    """Starts with the same probability for all and follows the evidence: what likely harms is left out more often,
-    what is shown to help less, never below `floor`. The ledger tells it after its reviews; each recall keeps the
-    probability that it was drawn with, so estimates stay unbiased (Horvitz and Thompson 1952)."""
+class TrialPeriods:
+    """The default. What is new is withheld often, what is known seldom, and nothing more than every other time.
 
-    start: float = DEFAULT_RATES.usual
-    floor: float = DEFAULT_RATES.floor
-    ceiling: float = DEFAULT_RATES.ceiling
+    Memory as a whole, a topic or a lesson that is alone in its topic is on trial for its first `length` recalls. So
+    what matters is known early, and little is given up in the long run. Whatever the evidence says, each unit keeps
+    being withheld now and then: what harms later must still be found. Opinions of a judge alone change nothing. Each
+    recall keeps the probability that it was drawn with, so estimates stay unbiased (Horvitz and Thompson 1952).
+    """
+
+    trial: float = 0.3
+    """While it is new."""
+    usual: float = USUAL
+    """Later, until it is shown to help; and for a lesson in a topic of several, which is tried as a whole."""
+    proven: float = 0.05
+    """Once it is shown to help."""
+    doubted: float = 0.5
+    """While it likely harms."""
+    length: int = 150
+    """Recalls of the scope for which memory as a whole is new."""
+    longest: int = 1000
+    """Recalls of a group or a lesson for which it is new, if memory is not likely to help before."""
     seed: str = ""
-    _told: dict[str, tuple[Mapping[str, float], float]] = field(
-        default_factory=dict[str, tuple[Mapping[str, float], float]]
-    )
+    """Another seed gives other draws for the same recall ids."""
+    _told: dict[str, _Told] = field(default_factory=dict[str, _Told])
+
+    def __post_init__(self) -> None:
+        """Refuse what are no probabilities in order: UsageError."""
+        for name in ("trial", "usual", "proven", "doubted"):
+            check_probability(getattr(self, name), name=name)
+        if not 0.0 < self.proven <= self.usual <= self.trial <= self.doubted <= 0.5:
+            raise UsageError("TrialPeriods needs 0 < proven <= usual <= trial <= doubted <= 0.5")
+        if self.length < 0:
+            raise UsageError(f"TrialPeriods(length=) is a number of recalls; got {self.length!r}")
+
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
+        """See `FollowsEvidence.tell`."""
+        self._told[scope] = _Told.of(units, recalls)
+
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """Draws with the probabilities of now."""
+        told = self._told.get(scope, _NOTHING_TOLD)
+
+        def rate(unit: str) -> float:
+            return self._rate(unit, told, lessons)
+
+        return drawn(lessons, rate, recall_id=recall_id, usual=self.usual, seed=self.seed, tree=True)
+
+    def _rate(self, unit: str, told: _Told, lessons: Members) -> float:
+        """How often to withhold one unit."""
+        known = told.units.get(unit)
+        grade = known.grade if known and not known.by_judge else ""
+        if unit.startswith(_SOURCE) and told.sources < 2:
+            return 0.0  # all that there is: memory as a whole
+        if grade in _HARMFUL:
+            return self.doubted
+        if grade == "helps":
+            return self.proven
+        is_new = grade not in _HELPFUL and self._is_new(unit, known, told, lessons)
+        usual = self.trial if is_new else self.usual
+        if known is None or known.by_judge or unit == WHOLE:
+            return usual
+        return usual + (self.doubted - usual) * doubt(known)
+
+    def _is_new(self, unit: str, known: UnitReview | None, told: _Told, lessons: Members) -> bool:
+        """Whether it is on trial."""
+        recalls = known.recalls if known else 0
+        if unit == WHOLE:
+            return max(recalls, told.recalls) < self.length
+        if recalls >= self.longest or unit.startswith(_SOURCE):
+            return False
+        whole = told.whole
+        if whole and not whole.by_judge and whole.grade in _HELPFUL:
+            return False  # what comes to a memory that helps most likely helps
+        if not (whole and whole.recalls) and told.recalls >= self.length:
+            return False  # nobody tells outcomes: there is nothing to learn
+        topic = next((group for group in lessons.get(unit, ()) if group.startswith(_TOPIC)), None)
+        others = told.units.get(topic) if topic else None
+        return others is None or others.recalls <= recalls
+
+
+@dataclass(slots=True)
+class Bandit:
+    """Lets the evidence decide who is shown: what seems to harm is withheld more and more, up to `ceiling`.
+
+    For those who want success and no proof. What is withheld nearly always is hardly measured any more, so it takes
+    long to be shown to harm, and longer to be acquitted. Each recall keeps the probability that it was drawn with, so
+    estimates stay unbiased (Horvitz and Thompson 1952), only less precise.
+    """
+
+    start: float = USUAL
+    floor: float = 0.02
+    """Never less, so that what is known stays true: tasks and models change."""
+    ceiling: float = 0.9
+    """Never more: only what is shown can be acquitted."""
+    seed: str = ""
+    _told: dict[str, _Told] = field(default_factory=dict[str, _Told])
 
     def __post_init__(self) -> None:
         """Refuse what are no probabilities in order: UsageError."""
         for name in ("start", "floor", "ceiling"):
             check_probability(getattr(self, name), name=name)
         if not 0.0 < self.floor <= self.start <= self.ceiling:
-            raise UsageError("Adaptive needs 0 < floor <= start <= ceiling < 1: below the floor nothing can be learned")
+            raise UsageError("Bandit needs 0 < floor <= start <= ceiling < 1: below the floor nothing can be learned")
 
     @property
     def usual(self) -> float:
         """What it starts with."""
         return self.start
 
-    @property
-    def rates(self) -> Rates:
-        """What it may do, for a review of the evidence."""
-        return Rates(self.start, self.floor, self.ceiling)
+    def tell(self, scope: str, units: Mapping[str, UnitReview], /, *, recalls: int) -> None:
+        """See `FollowsEvidence.tell`."""
+        self._told[scope] = _Told.of(units, recalls)
 
-    def tell(self, scope: str, units: Mapping[str, UnitReview], /) -> None:
-        """From now on what a review says of each unit decides how often it is withheld in `scope`."""
-        odds = {id: self._odds(unit) for id, unit in units.items()}
-        self._told[scope] = odds, odds.get(_WHOLE, self.start)
+    def __call__(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """Draws with the probabilities of now."""
+        told = self._told.get(scope, _NOTHING_TOLD)
 
-    def _odds(self, unit: UnitReview) -> float:
-        if unit.grade in ("harms", "likely harms"):
-            return self.ceiling
-        return self.floor if unit.helps else self.start
+        def rate(unit: str) -> float:
+            known = told.units.get(unit)
+            return self._rate(known) if known else 0.0 if "/" in unit else self.start
 
-    def __call__(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """Independent draws with the probabilities of now."""
-        lessons, control = self._told.get(scope, ({}, self.start))
-        return drawn(
-            lesson_ids, recall_id=recall_id, lessons=lessons, control=control, usual=self.start, seed=self.seed
-        )
+        return drawn(lessons, rate, recall_id=recall_id, usual=self.start, seed=self.seed, tree=True)
+
+    def _rate(self, known: UnitReview) -> float:
+        """More the likelier it harms, less the surer it helps."""
+        neutral = self.floor + (self.start - self.floor) * min(known.spread / _UNSURE, 1.0)
+        return neutral + (self.ceiling - neutral) * math.sqrt(doubt(known))
+
+
+_NOTHING_TOLD: Final = _Told()
+_UNSURE: Final = 0.05
+"""A spread, in the rate of success, at which nothing is known yet."""
+
+
+def doubt(known: UnitReview, /) -> float:
+    """How far the evidence speaks for harm, 0 to 1: 0 where help is at least as likely."""
+    return max(0.0, 2.0 * _NORMAL.cdf(-known.expected / max(known.spread, 1e-9)) - 1.0)
 
 
 def check_probability(value: object, /, *, name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lessonbank.guard import one_line
 from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
+from .groups import named, topic_names
 from .lift import LessonLift
 from .lift_words import points
 
@@ -31,6 +32,8 @@ class Explanation(Record):
     recall_id: str
     task: str
     control: bool = False
+    withheld: tuple[str, ...] = ()
+    """The groups that were withheld, by name."""
     outcome: Outcome | None = None
     """How its task ended, where that is known."""
     lessons: tuple[Explained, ...] = ()
@@ -42,7 +45,8 @@ class Explanation(Record):
     def __str__(self) -> str:
         ended = f", its task ended as a {self.outcome}" if self.outcome else ", not settled"
         whole = "; memory was withheld whole, to compare with" if self.control else ""
-        lines = [f"recall {one_line(self.recall_id)}{ended}{whole}", *map(_line, self.lessons)]
+        groups = f"; withheld as a group, to compare with: {'; '.join(self.withheld)}" if self.withheld else ""
+        lines = [f"recall {one_line(self.recall_id)}{ended}{whole}{groups}", *map(_line, self.lessons)]
         if self.losers:
             lines += ["not found then, nearest now:", *map(_line, self.losers)]
         return "\n".join([*lines, *(one_line(note, limit=300) for note in self.notes)])
@@ -56,10 +60,16 @@ def explained(
         recall_id=recall.id,
         task=recall.task,
         control=recall.control,
+        withheld=tuple(_named(draw.group, lessons) for draw in recall.groups if draw.withheld),
         outcome=settlement.outcome if settlement else None,
         lessons=tuple(_explained(c, lessons, lifts) for c in sorted(recall.candidates, key=lambda c: c.rank)),
         notes=(*recall.notes, *(["an import brought this recall: it is no evidence here"] if recall.imported else ())),
     )
+
+
+def _named(group: str, lessons: Mapping[str, Lesson]) -> str:
+    """The name that the lessons of the recall have for a group."""
+    return f"{group.partition('/')[0]} {named(group, topic_names(lessons.values()))!r}"
 
 
 def losers(

@@ -59,6 +59,12 @@ def named(group: str, /, names: Mapping[str, str] | None = None) -> str:
     return canonical_line((names or {}).get(id, "") or id, limit=60)
 
 
+def called(group: str, lesson: Lesson, /) -> str:
+    """What one of its lessons calls a group, with its kind: `topic 'cancel order'`."""
+    kind, _, id = group.partition("/")
+    return f"{kind} {named(group, {id: lesson.topic.name} if lesson.topic else None)!r}"
+
+
 def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
     """By topic id: the name that most of its lessons use, the earliest among equals; the id where none has a name."""
     said = defaultdict[str, Counter[str]](Counter)

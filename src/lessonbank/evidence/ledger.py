@@ -9,7 +9,7 @@ from typing import Protocol
 from lessonbank.errors import UsageError
 from lessonbank.types import Change, Found, Proposal
 
-from .draws import Assignment
+from .draws import Assignment, Members
 from .lift import Lift
 
 
@@ -30,8 +30,8 @@ class Ledger(Protocol):
         """`found` with what is shown to help before its equals: the other lessons of its experience."""
         ...
 
-    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
-        """The draws for one recall."""
+    async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
+        """The draws for one recall, in which these lessons were found."""
         ...
 
     async def settled(self, *, scope: str) -> Acted:
@@ -62,9 +62,9 @@ class Unmeasured:
         """As it was found."""
         return found
 
-    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """Nothing is withheld."""
-        return Assignment(probability=dict.fromkeys(lesson_ids, 0.0))
+        return Assignment(probability=dict.fromkeys(lessons, 0.0))
 
     async def settled(self, *, scope: str) -> Acted:
         """Nothing follows."""

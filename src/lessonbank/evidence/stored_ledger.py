@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,7 +37,7 @@ from lessonbank.types import (
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
-from .draws import Adaptive, Assignment, Withholding
+from .draws import Assignment, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
 from .ledger import Acted
 from .lift import Lift
@@ -124,6 +125,7 @@ class StoredLedger:
         self._told: dict[str, ReviewSnapshot] = {}
         self._since: dict[str, int] = {}
         self._asked: dict[str, int] = {}
+        self._drawn = Counter[str]()
         self._lock = threading.Lock()
 
     async def prefer(self, found: Found, /, *, scope: str) -> Found:
@@ -131,11 +133,13 @@ class StoredLedger:
         told = await self._last(scope)
         return _preferring(found, told.helps) if told.helps else found
 
-    async def assign(self, lesson_ids: Sequence[str], /, *, recall_id: str, task: str, scope: str) -> Assignment:
+    async def assign(self, lessons: Members, /, *, recall_id: str, task: str, scope: str) -> Assignment:
         """See `Ledger.assign`."""
         await self._last(scope)
-        assigned = self.policy(lesson_ids, recall_id=recall_id, task=task, scope=scope)
-        odds = (assigned.control_probability, *assigned.probability.values())
+        self._drawn[scope] += 1
+        assigned = self.policy(lessons, recall_id=recall_id, task=task, scope=scope)
+        groups = [draw.probability for draw in assigned.groups]
+        odds = (assigned.control_probability, *groups, *assigned.probability.values())
         if not all(0.0 <= odd <= 1.0 for odd in odds):
             raise UsageError("the policy of holdout= returned a probability outside 0 to 1: correct the policy")
         return assigned
@@ -199,8 +203,8 @@ class StoredLedger:
 
     def _tell(self, scope: str, told: ReviewSnapshot) -> None:
         self._told[scope] = told
-        if isinstance(self.policy, Adaptive):
-            self.policy.tell(scope, told.units)
+        if isinstance(self.policy, FollowsEvidence):
+            self.policy.tell(scope, told.units, recalls=max(self._drawn[scope], told.reviewed))
 
     async def _due(self, scope: str) -> bool:
         told = await self._last(scope)

@@ -22,6 +22,8 @@ def _left_out(recall: Recall) -> str:
     if recall.control:
         odds = recall.control_probability
         return f"all memory was withheld from this task at random (probability {odds:g}), to measure what it changes"
+    if any(draw.withheld for draw in recall.groups):
+        return "the lessons that were found were withheld at random as a group, to measure what it changes"
     return "each lesson that was found was withheld at random, to measure what it changes"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lessonbank.evidence.draws import Assignment
+from lessonbank.evidence.draws import Assignment, Members
+from lessonbank.evidence.groups import called
 from lessonbank.guard import canonical, canonical_line, fence_lines, is_prose, prefixed
 from lessonbank.prompts import Prompt
 from lessonbank.text.rendering import BYTES_PER_TOKEN, width
@@ -14,6 +15,7 @@ from lessonbank.types import Found, Lesson, Match, Recall
 from lessonbank.types.ids import digest
 
 _NOTHING = Assignment()
+_NO_GROUPS: Members = {}
 Style = Literal["full", "paper"]
 
 
@@ -37,6 +39,7 @@ class Injector:
         task: str,
         scope: str,
         assigned: Assignment = _NOTHING,
+        groups: Members = _NO_GROUPS,
         retriever: str,
         space: str | None,
     ) -> Recall:
@@ -44,7 +47,10 @@ class Injector:
 
         The fence's nonce follows from `id`: fresh for each recall, the same for its whole life."""
         ranked = _ranked(found)
+        gone = {draw.group: draw.probability for draw in assigned.groups if draw.withheld}
         held = frozenset(lesson.id for _, lesson in ranked) if assigned.control else assigned.withheld
+        if gone and not assigned.control:
+            held |= {lesson.id for _, lesson in ranked if not gone.keys().isdisjoint(groups.get(lesson.id, ()))}
         shown, text, left_out = self._fit([lesson for _, lesson in ranked], held, nonce=digest(id)[:8])
         told: dict[str, object] = {
             "id": id,
@@ -55,13 +61,23 @@ class Injector:
             "lessons": tuple([lesson for _, lesson in ranked]),
             "candidates": tuple(
                 [
-                    _candidate(match, lesson, rank, shown=shown, left_out=left_out, assigned=assigned)
+                    _candidate(
+                        match,
+                        lesson,
+                        rank,
+                        shown=shown,
+                        left_out=left_out,
+                        assigned=assigned,
+                        groups=groups.get(lesson.id, ()),
+                        gone=gone,
+                    )
                     for rank, (match, lesson) in enumerate(ranked, 1)
                 ]
             ),
             "holdout": assigned.usual,
             "control": assigned.control,
             "control_probability": assigned.control_probability,
+            "groups": assigned.groups,
             "retriever": retriever,
             "space": space,
             "notes": found.notes,
@@ -170,6 +186,8 @@ def _candidate(
     shown: frozenset[str],
     left_out: Mapping[str, str],
     assigned: Assignment,
+    groups: Sequence[str],
+    gone: Mapping[str, float],
 ) -> dict[str, object]:
     """What a `Candidate` is made of: the recall makes all of them at once."""
     origin = (
@@ -186,12 +204,23 @@ def _candidate(
         "placed": lesson.id not in left_out,
         "withheld": drawn,
         "probability": odds,
-        "why": left_out.get(lesson.id) or _why(origin, odds if drawn else None, assigned),
+        "groups": groups,
+        "why": left_out.get(lesson.id) or _why(origin, odds if drawn else None, assigned, lesson, groups, gone),
     }
 
 
-def _why(origin: str, odds: float | None, assigned: Assignment) -> str:
-    """`odds`: of the draw that left the lesson out, if it did."""
+def _why(
+    origin: str,
+    odds: float | None,
+    assigned: Assignment,
+    lesson: Lesson,
+    groups: Sequence[str],
+    gone: Mapping[str, float],
+) -> str:
+    """`odds`: of the lesson's own draw, if that left it out. `gone`: the groups that are withheld."""
     if assigned.control:
         return f"memory was withheld whole (probability {assigned.control_probability:g}); {origin}"
-    return origin if odds is None else f"withheld at random (probability {odds:g}); {origin}"
+    for group in groups:
+        if group in gone:
+            return f"withheld at random with its {called(group, lesson)} (probability {gone[group]:.3g}); {origin}"
+    return origin if odds is None else f"withheld at random (probability {odds:.3g}); {origin}"

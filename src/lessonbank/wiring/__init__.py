@@ -97,7 +97,7 @@ async def connect_async(
         retrieval: `dense`, `lexical`, `hybrid`, or `Retrieval(…)`.
         learning: `Learning(…)`: prompts, consolidation, thresholds, how long runs are kept.
         evidence: a probability, or `Evidence(…)`: what is withheld so that effects can be measured. By default 10 % of
-            recalls, and each lesson 10 % of the time; `Evidence(holdout=None)` turns it off.
+            recalls (30 % of the first 150), and each lesson 10 % of the time; `Evidence(holdout=None)` turns it off.
         safety: a trust policy such as `reviewed`, or `Safety(…)`: what may be remembered and shown.
         parts: `Parts(…)`: a judge, an extractor, a retriever, a consolidator or hooks of your own.
 
@@ -132,7 +132,9 @@ async def connect_async(
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator
         if consolidator is None:
-            consolidator = choose_consolidator(consolidation, bare, roles.extractor, found.embedder, store=store)
+            consolidator = choose_consolidator(
+                consolidation, bare, roles.extractor, found.embedder, store=store, trust=safety.trust
+            )
         one_wording = profile != "paper"
         search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)

@@ -6,7 +6,7 @@ from typing import cast
 
 from lessonbank.arguments import a_share, attribute, is_a
 from lessonbank.config import UNSET
-from lessonbank.evidence.draws import Adaptive, Blocked, Holdout, Never, Withholding
+from lessonbank.evidence.draws import Blocked, Holdout, Never, TrialPeriods, Withholding
 from lessonbank.evidence.ledger import Ledger
 from lessonbank.guard.trust import LEDGER_TRUSTS, TrustPolicy
 from lessonbank.protocols import Store
@@ -21,10 +21,10 @@ def choose(holdout: object, profile: str, /) -> Withholding:
     if holdout is None or (holdout is UNSET and profile == "paper"):
         return Never()
     if holdout is UNSET:
-        return Adaptive()
+        return TrialPeriods()
     if callable(holdout) and is_a(attribute(holdout, "usual"), float):
         return cast("Withholding", holdout)
-    takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.Adaptive(), or None"
+    takes = "is a probability from 0 to below 1, a policy such as lessonbank.evidence.TrialPeriods(), or None"
     share = a_share(holdout, "holdout", takes, below=1.0)
     return Holdout(share, share)
 
@@ -46,4 +46,6 @@ def described(policy: Withholding, /) -> str:
         )
     if isinstance(policy, Blocked):
         return f"one of {policy.size} whole, lessons {policy.lessons:g}"
-    return f"{'adaptive, from ' if isinstance(policy, Adaptive) else f'{type(policy).__name__}, '}{policy.usual:g}"
+    if isinstance(policy, TrialPeriods):
+        return f"{policy.trial:g} while new, then {policy.usual:g}"
+    return f"{type(policy).__name__}, {policy.usual:g}"

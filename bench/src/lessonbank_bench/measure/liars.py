@@ -25,8 +25,9 @@ from typing import Any, Final, Literal
 import lessonbank
 from lessonbank.config import Parts, Safety
 from lessonbank.evidence.columns import Columns
-from lessonbank.evidence.draws import Adaptive
+from lessonbank.evidence.draws import TrialPeriods
 from lessonbank.evidence.review import review
+from lessonbank.evidence.stored_ledger import _units  # pyright: ignore[reportPrivateUsage]
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.types import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
 
@@ -90,7 +91,7 @@ class Ended:
 
 def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
     """One run until the ledger acts, or to its end."""
-    chance, columns, policy = random.Random(seed), Columns(), Adaptive(seed=str(seed))
+    chance, columns, policy = random.Random(seed), Columns(), TrialPeriods(seed=str(seed))
     settled = reviewed = shown = made = 0
     for number, writer in crowd.tasks(tasks, chance):
         recall = _recall(policy, f"{made}")
@@ -107,15 +108,18 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         if settled - reviewed < max(20, 0.05 * reviewed):
             continue
         reviewed = settled
-        found = review(columns.episodes())
-        if found.harmful.any() or found.helpful.any():
-            return Ended(number + 1, "retired" if found.harmful.any() else "trusted", shown / made)
-        policy.tell(SCOPE, {ID: float(found.withhold[0])}, found.control)
+        episodes = columns.episodes()
+        found = review(episodes)
+        unit = episodes.units.index(ID)
+        harms, helps = (found.is_shown(unit, standing) for standing in ("harms", "helps"))
+        if harms or helps:
+            return Ended(number + 1, "retired" if harms else "trusted", shown / made)
+        policy.tell(SCOPE, _units(episodes, found), recalls=made)
     return Ended(shown=shown / made)
 
 
-def _recall(policy: Adaptive, id: str) -> Recall:
-    drawn = policy([ID], recall_id=id, task="t", scope=SCOPE)
+def _recall(policy: TrialPeriods, id: str) -> Recall:
+    drawn = policy({ID: ()}, recall_id=id, task="t", scope=SCOPE)
     withheld = ID in drawn.withheld
     shown = not withheld and not drawn.control
     one = Candidate(

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import numpy as np
+from numpy.typing import NDArray
 
 import lessonbank
 from lessonbank import Evidence, Recall, Step, Trajectory
-from lessonbank.evidence.episodes import Episodes, Floats, Pairs
+from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
 from lessonbank.types import Candidate, Settle, Settlement
-from lessonbank_bench.measure.simulator import World, planted_bank
+from lessonbank_bench.measure.simulator import Episodes as Simulated
+from lessonbank_bench.measure.simulator import Pairs, World, planted_bank
 from lessonbank_bench.measure.simulator.driving import SCOPE, task_text
 
 from .sampling import Sampling
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from lessonbank import ReasoningBank
     from lessonbank.protocols import Store
 
+Floats = NDArray[np.float64]
 _SETTLED, _TASKS, _WARM = 2000, 300, 25
 _RECALLS, _CANDIDATES, _LESSONS, _FAMILY = 1_000_000, 4, 1000, 20
 _STORED, _PORTION = 20_000, 500
@@ -157,7 +160,7 @@ def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
         probability=np.full(recalls * _CANDIDATES, 0.1),
         cited=(g.random(shape) < 0.3).ravel(),
     )
-    return Episodes(
+    return Simulated(
         outcome=np.where(some, outcome, judged),
         true=some,
         judged=judged if checked < 1.0 else np.full(recalls, np.nan),
@@ -170,10 +173,11 @@ def columns(recalls: int, /, *, seed: int, checked: float = 1.0) -> Episodes:
         tokens=steps * 900,
         cost=steps * 0.003,
         seconds=steps * 4,
+        at=60.0 * np.arange(recalls),
         pairs=pairs,
         lessons=tuple(f"lesson-{n}" for n in range(_LESSONS)),
         judges=("judge",),
-    )
+    ).as_evidence()
 
 
 def reading(place: Path, recalls: int, /, *, seed: int) -> Row:

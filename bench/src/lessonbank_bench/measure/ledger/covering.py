@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lessonbank.evidence.episodes import Episodes, Flags
-from lessonbank.evidence.estimates import Effects, lesson_effects, overall_effect
-from lessonbank_bench.measure.simulator import Judging, Scatter, Silence, Truth, World, simulate, truth
+from lessonbank.evidence.review import Review, review
+from lessonbank_bench.measure.simulator import Episodes, Judging, Scatter, Silence, Truth, World, simulate, truth
 
 from .sampling import Sampling, told
 from .table import Row, averaged, counted
 
+Floats, Flags = NDArray[np.float64], NDArray[np.bool_]
 _WORLDS, _EPISODES, _WITHHOLD, _CONTROL = 4, 3000, 0.3, 0.3
-_REPLICATIONS, _POPULATION, _SAMPLE = 600, 3000, 100_000
+_REPLICATIONS, _POPULATION, _SAMPLE = 400, 3000, 100_000
 _TRUTH, _EACH = "as if all labels were true", "as if no two tasks were alike"
 
 
@@ -36,7 +37,7 @@ class Setting:
     """The same of lessons, where it differs."""
 
 
-_BETWEEN, _ABOVE, _LIMIT = (93.0, 97.0), (95.0, None), (None, None)
+_LIMIT = (None, None)
 SETTINGS = (
     Setting(name="the truth is told of every run"),
     Setting(name="base rates swing by 15 points", drift=0.15),
@@ -50,9 +51,9 @@ SETTINGS = (
         judge=Judging(false_success=0.2, false_failure=0.1, audited=0.1),
     ),
     Setting(
-        name="a judge errs (20 % of failures, 10 % of successes), nothing checked: widened",
+        name="limit: a judge errs (20 % of failures, 10 % of successes), nothing checked (said to be by the judge)",
         judge=Judging(false_success=0.2, false_failure=0.1),
-        bounds=_ABOVE,
+        bounds=_LIMIT,
     ),
     Setting(
         name="a judge errs more where memory was shown (15 / 30 % against 5 / 20 %), 30 % checked",
@@ -61,13 +62,11 @@ SETTINGS = (
         ),
     ),
     Setting(
-        name="limit: harmful lessons fool the judge (+15 % each), 30 % checked",
+        name="harmful lessons fool the judge (+15 % each), 30 % checked",
         judge=Judging(false_success=0.1, false_failure=0.1, fooled=0.15, audited=0.3),
-        bounds=_BETWEEN,
-        of_lessons=_LIMIT,
     ),
     Setting(
-        name="limit: a judge weaker than assumed (errs in 35 %), nothing checked",
+        name="limit: a judge errs in 35 %, nothing checked (said to be by the judge)",
         judge=Judging(false_success=0.35, false_failure=0.35),
         bounds=_LIMIT,
     ),
@@ -86,33 +85,73 @@ SETTINGS = (
 
 
 def rows(sampling: Sampling, /, *, settings: Sequence[Setting] = SETTINGS) -> list[Row]:
-    """Two rows for each setting."""
+    """Four rows for each setting: one look and always, lessons and memory as a whole."""
     sample, made = sampling.size(_SAMPLE), list[Row]()
     for setting in settings:
-        wanted = _REPLICATIONS // 3 if setting.bounds == _LIMIT else _REPLICATIONS
+        wanted = _REPLICATIONS // 2 if setting.bounds == _LIMIT else _REPLICATIONS
         made += _of(setting, sampling.seeds(wanted, least=8), sample)
     return made
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What one replication's intervals hold."""
+
+    lessons: float
+    """The share of lessons whose interval for one look holds the truth."""
+    always: float
+    """The same of the intervals that hold at any time."""
+    whole: bool
+    whole_always: bool
+    naive: bool
+    """Whether the interval of somebody holds it who takes labels for the truth, or where they are, tasks for alone."""
+    off: float
+    """The estimate of memory as a whole less the truth."""
+
+
 def _of(setting: Setting, seeds: range, sample: int) -> list[Row]:
-    lessons, overall, naive = list[float](), list[bool](), list[bool]()
-    for seed in seeds:
-        planted, world = population(seed % _WORLDS, setting.drift, sample), base(seed % _WORLDS, setting.drift)
-        episodes = _played(
-            replace(world.renewed(seed), judge=setting.judge, silence=setting.silence or Silence()), setting, seed
-        )
-        lessons.append(float(np.mean(_holds(lesson_effects(episodes), planted.lesson))))
-        overall.append(bool(_holds(overall_effect(episodes), np.array([planted.lift]))[0]))
-        naive.append(bool(_holds(overall_effect(_plain(episodes)), np.array([planted.lift]))[0]))
+    held = [_held(setting, seed, sample) for seed in seeds]
     on = f"{len(seeds)} × {_EPISODES} episodes, 30 lessons, {told(seeds)}"
-    beside = ((_TRUTH if setting.judge else _EACH, 100 * float(np.mean(naive))),)
+    beside = ((_TRUTH if setting.judge else _EACH, 100 * float(np.mean([one.naive for one in held]))),)
     (least, most), (low, high) = setting.bounds, setting.of_lessons or setting.bounds
+    always, always_each = (None if bounds == _LIMIT else 95.0 for bounds in (setting.bounds, (low, high)))
+    off = np.array([one.off for one in held])
+    bias = ("bias of the whole, in points", 100 * float(off.mean()))
+    whole = [one.whole_always for one in held]
     return [
-        averaged(f"coverage of lessons at 95 %: {setting.name}", lessons, on=on, least=low, most=high),
+        averaged(f"one look, lessons: {setting.name}", [one.lessons for one in held], on=on, least=low, most=high),
+        averaged(f"always-valid, lessons: {setting.name}", [one.always for one in held], on=on, least=always_each),
         counted(
-            f"coverage of memory as a whole: {setting.name}", overall, on=on, least=least, most=most, beside=beside
+            f"one look, memory as a whole: {setting.name}",
+            [one.whole for one in held],
+            on=on,
+            least=least,
+            most=most,
+            beside=(*beside, bias),
         ),
+        counted(f"always-valid, memory as a whole: {setting.name}", whole, on=on, least=always),
     ]
+
+
+def _held(setting: Setting, seed: int, sample: int) -> _Held:
+    planted, world = population(seed % _WORLDS, setting.drift, sample), base(seed % _WORLDS, setting.drift)
+    world = replace(world.renewed(seed), judge=setting.judge, silence=setting.silence or Silence())
+    episodes = _played(world, setting, seed)
+    true = np.array([planted.lift, *planted.lesson])
+    found, plain = review(episodes.as_evidence()), review(_plain(episodes).as_evidence())
+    once, always = _once(found, true), (found.low <= true) & (true <= found.high)
+    return _Held(
+        lessons=float(once[1:].mean()),
+        always=float(always[1:].mean()),
+        whole=bool(once[0]),
+        whole_always=bool(always[0]),
+        naive=bool(_once(plain, true)[0]),
+        off=float(found.effects.estimate[0] - planted.lift),
+    )
+
+
+def _once(found: Review, true: Floats) -> Flags:
+    return (found.effects.low <= true) & (true <= found.effects.high)
 
 
 @lru_cache
@@ -127,10 +166,6 @@ def population(number: int, drift: float, sample: int) -> Truth:
     """What is true of all the templates there could be."""
     many = base(number, drift).renewed(999, templates=_POPULATION)
     return truth(many, withhold=_WITHHOLD, sample=sample, horizon=_EPISODES)
-
-
-def _holds(effects: Effects, planted: np.ndarray) -> Flags:
-    return (effects.low <= planted) & (planted <= effects.high)
 
 
 def _plain(episodes: Episodes) -> Episodes:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from lessonbank_bench.measure.simulator import World, drive, planted_bank
+from lessonbank_bench.measure.streams import making
+from lessonbank_bench.measure.streams.real import beside
 
 from .sampling import Sampling, told
 from .table import Row, averaged
 
-_SEEDS, _EPISODES, _SIZE = 4, 1500, 0.3
+_SEEDS, _EPISODES, _SIZE, _AGREEING = 4, 1500, 0.3, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,28 @@ def rows(sampling: Sampling, /) -> list[Row]:
             unit="",
             on=on,
         ),
+        *map(agreement, seeds),
     ]
+
+
+def agreement(seed: int, /, *, tasks: int = _AGREEING) -> Row:
+    """By how much values and bounds of a bank's report differ from those of the simulator's columns, at most."""
+    lift, found, straight = beside(making.mixed(tasks, seed))
+    units = straight.episodes().units
+    told = {"*": lift.success} | {one.lesson_id: one.success for one in lift.lessons}
+    off = 0.0
+    for unit, estimate in told.items():
+        place = units.index(unit)
+        ours = found.effects.estimate[place], found.low[place], found.high[place]
+        theirs = estimate.value, estimate.always_low, estimate.always_high
+        off = max([off, *(abs(a - b) for a, b in zip(ours, theirs, strict=True) if b is not None)])
+    return Row(
+        claim="a real bank: its report beside a review of the simulator's own columns, the largest difference",
+        value=100 * float(off),
+        most=0.05,
+        unit=" points",
+        on=f"{tasks} tasks, six lessons, seed {seed}",
+    )
 
 
 def driven(seed: int, episodes: int, /) -> Verdicts:
@@ -51,7 +74,7 @@ def driven(seed: int, episodes: int, /) -> Verdicts:
         drive(world, episodes, bank, seed=seed)
         lift = bank.lift()
     planted = dict(zip(world.names, world.families.effect[0], strict=True))
-    said = {"helps": 1, "harms": -1, "no evidence yet": 0}
+    said = {"helps": 1, "likely helps": 1, "no evidence yet": 0, "likely harms": -1, "harms": -1}
     acting = [lesson for lesson in lift.lessons if planted[lesson.lesson_id]]
     verdicts = {lesson.lesson_id: -1 if lesson.retired else said[lesson.standing] for lesson in lift.lessons}
     return Verdicts(

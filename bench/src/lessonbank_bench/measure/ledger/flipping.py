@@ -6,15 +6,16 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats
-from lessonbank.evidence.estimates import lesson_effects, pooled
-from lessonbank.evidence.review import Rates, review
-from lessonbank_bench.measure.simulator import Minted, Minting, Review, Standing, mint, pruning
+from lessonbank.evidence.review import Review as Found
+from lessonbank.evidence.review import review
+from lessonbank_bench.measure.simulator import Episodes, Minted, Minting, Review, Standing, mint, pruning
 
 from .sampling import Sampling, told
 from .table import Row, averaged
 
+Floats, Flags = NDArray[np.float64], NDArray[np.bool_]
 _SEEDS, _EPISODES, _EVERY, _FLIPS, _CONTROL = 5, 20_000, 200, 0.3, 0.02
 _DOUBT = 1.0
 """A lesson gives up its room to a new one when its expected effect is so many of its standard deviations below zero."""
@@ -93,16 +94,15 @@ def _lift(minted: Minted) -> float:
 
 
 def _ledger(start: float) -> Review:
-    rates = Rates(usual=start)
-
     def follow(episodes: Episodes) -> Standing:
-        found = review(episodes, rates=rates)
-        return Standing(found.withhold, found.control, found.harmful | _doubtful(episodes))
+        found = review(episodes.as_evidence())
+        said = np.array(found.standing[1:])
+        withhold = np.select([np.isin(said, ("likely harms", "harms")), said == "helps"], [0.5, 0.05], start)
+        return Standing(withhold, _CONTROL, (said == "harms") & found.acts | _doubtful(found))
 
     return follow
 
 
-def _doubtful(episodes: Episodes) -> Flags:
+def _doubtful(found: Found) -> Flags:
     """What a bank of bounded size gives up first: what is expected to do harm."""
-    expected = pooled(lesson_effects(episodes))
-    return expected.mean < -_DOUBT * expected.spread
+    return found.expected.mean[1:] < -_DOUBT * found.expected.spread[1:]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
-from lessonbank.evidence.estimates import lesson_effects, pooled
-from lessonbank.evidence.sequences import bounds, e_bh, lesson_scores, log_e
+from lessonbank.evidence.review import review
 from lessonbank_bench.measure.simulator import (
+    Episodes,
     Run,
     World,
     counters,
@@ -22,13 +22,14 @@ from lessonbank_bench.measure.simulator import (
 from .sampling import Sampling, told
 from .table import Row, averaged
 
+Floats, Flags, Ints = NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]
 _WITHHOLD, _SEEDS = 0.3, 200
 _STAKES: Floats = np.geomspace(0.1, 5.0, 20)
 
 
 def weighted_difference(episodes: Episodes, /) -> Floats:
     """By lesson: the mean outcome where it was shown less that where it was withheld, each recall weighted by one over
-    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on what `lesson_effects` says."""
+    the probability of what it got (Hajek 1971). Nothing is adjusted: a check on the ledger's own."""
     pairs = episodes.pairs
     use = (episodes.known & ~episodes.control)[pairs.row] & (pairs.probability > 0) & (pairs.probability < 1)
     lesson, shown, outcome = pairs.lesson[use], ~pairs.withheld[use], episodes.outcome[pairs.row[use]]
@@ -59,13 +60,18 @@ def rows(sampling: Sampling, /) -> list[Row]:
     return [ranked(2000, seeds, least=0.75), ranked(5000, seeds), *flagged(seeds)]
 
 
+def expected(episodes: Episodes, /) -> Floats:
+    """What the ledger expects of each lesson."""
+    return review(episodes.as_evidence()).expected.mean[1:]
+
+
 def ranked(episodes: int, seeds: range, /, *, least: float | None = None) -> Row:
     """Spearman's correlation with the planted effects, of the ledger's expectation and of what others do."""
     ours, others = [], []
     for seed in seeds:
         world = World.credit(seed)
         run, planted = play(world, episodes, withhold=_WITHHOLD, control=0.0, seed=seed), world.families.effect[0]
-        ours.append(spearman(pooled(lesson_effects(run.episodes)).mean, planted))
+        ours.append(spearman(expected(run.episodes), planted))
         scores = [score(run.episodes) for score in OTHERS.values()] + [oracle(world, run)]
         others.append([spearman(np.nan_to_num(score), planted) for score in scores])
     names = (*OTHERS, "bound: told all but the effect asked for")
@@ -93,8 +99,8 @@ def flagged(seeds: range, /, *, episodes: int = 5000) -> list[Row]:
     ]
     ways = (
         ("by the interval for one look", 0, (85.0, 5.0), (("at any time", float(always)),)),
-        ("by the interval that holds at any time (the printed verdict)", 1, (85.0, 5.0), (beside, *later)),
-        ("for certain enough to be taken back by itself (e-BH)", 2, (None, 5.0), (beside,)),
+        ("as likely to harm, or as harming", 1, (85.0, 1.0), (beside, *later)),
+        ("as harming, for sure: it is taken back", 2, (None, 5.0), (beside,)),
     )
     made = []
     for way, at, (least, most), others in ways:
@@ -104,13 +110,13 @@ def flagged(seeds: range, /, *, episodes: int = 5000) -> list[Row]:
 
 
 def _at_any_time(seeds: range, episodes: int) -> float:
-    """The share of harmful lessons that the interval which holds at any time has found out after so many episodes."""
+    """The share of harmful lessons that are likely to harm, or said to, after so many episodes."""
     worlds = [World.credit(seed) for seed in seeds]
     runs = [
         simulate(w, episodes, withhold=_WITHHOLD, control=0.0, seed=seed) for w, seed in zip(worlds, seeds, strict=True)
     ]
-    highs = [bounds(lesson_scores(made))[1] for made in runs]
-    return float(np.mean([(high[w.harmful] < 0).mean() for w, high in zip(worlds, highs, strict=True)]))
+    flags = [_ways(made)[1] for made in runs]
+    return float(np.mean([flag[w.harmful].mean() for w, flag in zip(worlds, flags, strict=True)]))
 
 
 def _found(seed: int, episodes: int) -> tuple[list[float], list[float]]:
@@ -122,12 +128,9 @@ def _found(seed: int, episodes: int) -> tuple[list[float], list[float]]:
 
 
 def _ways(episodes: Episodes) -> tuple[Flags, Flags, Flags]:
-    scores = lesson_scores(episodes)
-    return (
-        lesson_effects(episodes).high < 0,
-        bounds(scores)[1] < 0,
-        e_bh(log_e(scores, helps=False), alpha=0.05),
-    )
+    found = review(episodes.as_evidence())
+    said = np.array(found.standing[1:])
+    return found.effects.high[1:] < 0, np.isin(said, ("likely harms", "harms")), said == "harms"
 
 
 def _knowing(world: World, run: Run) -> Floats:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+MARK = (
+    "<!-- The table below is written by `python -m lessonbank_bench.measure.ledger --page docs/ledger-report.md`. -->"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +89,18 @@ def _line(row: Row) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+def from_data(told: Sequence[dict[str, Any]], /) -> list[Row]:
+    """The rows that `as_data` made."""
+    names = [field.name for field in fields(Row)]
+    return [
+        Row(**{name: one[name] for name in names if name != "beside"}, beside=tuple(one["beside"].items()))
+        for one in told
+    ]
+
+
+def on_page(page: str, rows: Sequence[Row], /) -> str:
+    """A page with its table replaced: all that follows the mark."""
+    text, mark, _ = page.partition(MARK)
+    return f"{text}{mark}\n\n" + "\n".join(as_lines(rows)) + "\n"

@@ -5,6 +5,8 @@ the same episodes (`counters`, `with_without`, `q_learning`), the most that anyb
 lessons from runs judged by a judge who errs (`mint`), and the same worlds put through a real bank (`drive`).
 """
 
+from .columns import Episodes as Episodes
+from .columns import Pairs as Pairs
 from .counting import auc as auc
 from .counting import counters as counters
 from .counting import q_learning as q_learning

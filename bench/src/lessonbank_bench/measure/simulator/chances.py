@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Flags, Floats, Ints
-
+from .columns import Flags, Floats, Ints
 from .world import World
 
 _SOON = np.float32(1e-30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
+from .columns import Episodes, Flags, Floats, Ints
 
 
 def _shown(episodes: Episodes) -> tuple[Ints, Floats]:

@@ -10,10 +10,10 @@ import numpy as np
 
 import lessonbank
 from lessonbank import Experience, Extraction, Lesson, Run, Step, Trajectory, Usage, Verdict
-from lessonbank.evidence.episodes import Flags, Floats, Ints
 from lessonbank.testing.settings import grouped
 
 from .chances import chance
+from .columns import Flags, Floats, Ints
 from .playing import spent_on, told_of
 from .world import World
 
@@ -69,6 +69,7 @@ def planted_bank(world: World, /, *, seed: int = 0, where: str = ":memory:", **s
         "limit": world.candidates,
         "extractor": _no_lessons,
         "caps": None,
+        "consolidation": "append",
         **({"judge": _as_planted} if world.judge else {}),
         **settings,
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Episodes, Flags, Pairs
+from .columns import Episodes, Flags, Pairs
 
 _KINDS: dict[str, Any] = {
     "true": np.bool_,
@@ -19,7 +19,7 @@ _KINDS: dict[str, Any] = {
     "withheld": np.bool_,
     "cited": np.bool_,
 }
-_OTHERS = ("pairs", "lessons", "judges", "writer", "writers", "uncounted")
+_OTHERS = ("pairs", "lessons", "judges")
 ROWS = tuple(f.name for f in fields(Episodes) if f.name not in _OTHERS)
 PAIRS = tuple(f.name for f in fields(Pairs))
 Columns = dict[str, np.ndarray]

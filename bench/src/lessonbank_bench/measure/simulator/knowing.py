@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Floats, Ints
-
+from .columns import Floats, Ints
 from .playing import Run
 from .world import World
 

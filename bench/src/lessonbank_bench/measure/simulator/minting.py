@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
-
+from .columns import Episodes, Flags, Floats, Ints
 from .counting import counters
 from .playing import Block, Review, Run, Stage, Standing
 from .world import Judging, Scatter, World

@@ -8,9 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Episodes, Flags, Floats, Ints
-
 from .chances import Situations, chance, first, situations
+from .columns import Episodes, Flags, Floats, Ints
 from .growing import Columns, Growing, Table
 from .world import Judging, World
 

@@ -7,9 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Flags, Floats, Ints
-
 from .chances import chance, situations
+from .columns import Flags, Floats, Ints
 from .playing import Run
 from .world import World
 

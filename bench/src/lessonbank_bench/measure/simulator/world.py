@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from lessonbank.evidence.episodes import Flags, Floats, Ints
+from .columns import Flags, Floats, Ints
 
 Grouping = Literal["template", "task", "episode"]
 HELPFUL, NULL, HARMFUL, CONDITIONAL, PAIRED = "helpful", "null", "harmful", "conditional", "paired"

@@ -1,0 +1,248 @@
+"""What a bank says at each of many looks: its verdicts every ten tasks, and whether its intervals hold the truth.
+
+Scores of earlier recalls never change, so the looks between two reviews are sums over the scores of the last one. The
+sums are made here; at each review they are compared with what the review itself said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from lessonbank.evidence._bets import LOG_PRIOR, LOG_STARTS, STAKES, STARTS
+from lessonbank.evidence.estimates import ENOUGH
+from lessonbank.evidence.review import LIKELY, shown_from
+from lessonbank.evidence.sequences import Scores, outcomes, scores
+
+from .playing import BEGAN, Played
+from .pure import Looked, Pure
+from .stream import Flags, Floats, Ints
+
+_EVERY = 10
+_FEW = 12
+"""A unit with fewer draws is not looked at between reviews."""
+_SAFE, _LITTLE = 0.9, 1e-9
+NEVER = 1 << 40
+HELP, HARM = 0, 1
+_WORDS = ("helps", "likely helps", "likely harms", "harms")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What was said of one unit in one run."""
+
+    draws: int
+    likely: tuple[int, int] = (NEVER, NEVER)
+    """The task after which it was first said to help likely, and to harm likely; `NEVER`."""
+    firm: tuple[int, int] = (NEVER, NEVER)
+    """The same for "helps" and "harms"."""
+    held: bool = True
+    """Whether the always-valid interval held the true average effect so far at every look."""
+    value: float = float("nan")
+    """The estimate at the end."""
+    true: float = float("nan")
+    """What it should be."""
+    covers: bool = True
+    """Whether the interval for one look holds that, at the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One run in a few numbers."""
+
+    units: Mapping[str, Unit]
+    out: Mapping[int, int]
+    """When each lesson was taken back."""
+    lost: float
+    """The share of the first 2,000 tasks that went without memory by the draw for the whole."""
+    bare: float
+    """The share that lost all of it by whichever draws."""
+    given_up: float
+    """Success given up by withholding: per task, of the same bank with everything shown."""
+    lift: Floats = field(default_factory=lambda: np.empty(0))
+    """By block of 500 tasks: the chance of success less that without memory."""
+    differs: int = NEVER
+    """The first task after which outcomes were said to go missing on one side, for any unit."""
+    differing: tuple[str, ...] = ()
+    basis: str = ""
+    truth: bool = True
+    """Whether `held`, `true` and `covers` of the units are known."""
+    off: float = 0.0
+    """By how much the sums made here differ from what the reviews said, at most, as logarithms."""
+
+
+def seen(played: Played, bank: Pure, /) -> Seen:
+    """What a bank said of a stream."""
+    bank.review()
+    last = bank.reviews[-1]
+    units = _units(bank, last)
+    first = next((look.task for look in bank.reviews if look.found.differs.any()), NEVER)
+    named = {look.episodes.units[n] for look in bank.reviews for n in np.flatnonzero(look.found.differs)}
+    nothing = np.array([played.stream.chance(task, (), ()) for task in range(len(played.stream))])
+    return Seen(
+        units=units,
+        out=played.out,
+        lost=float(played.lost()[:2000].mean()),
+        bare=float(played.bare()[:2000].mean()),
+        given_up=float((played.if_all_shown() - played.chance).mean()),
+        lift=np.array([part.mean() for part in np.split(played.chance - nothing, range(500, len(nothing), 500))]),
+        differs=first,
+        differing=tuple(sorted(named)),
+        basis=last.found.basis,
+        truth=bank.truth,
+        off=_off(bank, last) if bank.truth else 0.0,
+    )
+
+
+def _units(bank: Pure, last: Looked) -> dict[str, Unit]:
+    every = scores(last.episodes, outcomes(last.episodes))
+    task = np.round((last.episodes.at - BEGAN.timestamp()) / 60).astype(np.int64)
+    truth = {(n, change.unit): change.adds for n, told in bank.changes.items() for change in told if bank.truth}
+    least, near = shown_from(last.episodes), _near(bank, last)
+    counts, made = np.bincount(every.group, minlength=every.groups), dict[str, Unit]()
+    for unit in np.flatnonzero(counts >= _FEW):
+        own, name = every.of(int(unit)), last.episodes.units[unit]
+        when = task[own.row]
+        one = _said(own, when, float(least[unit])) if near[unit] else Unit(draws=len(own))
+        if bank.truth:
+            adds = np.array([truth[n, name] for n in when])
+            one = replace(one, **_compared(own, when, adds, bank, int(unit)))
+        made[name] = one
+    return {
+        name: _with_reviews(made.get(name, Unit(draws=0)), name, bank) for name in {*made, *(n for n, _ in bank.said)}
+    }
+
+
+def _with_reviews(one: Unit, name: str, bank: Pure) -> Unit:
+    """What reviews said before the evidence of a unit started again is no longer in its scores."""
+    helps, likely_helps, likely_harms, harms = (bank.said.get((name, word), NEVER) for word in _WORDS)
+    return replace(
+        one,
+        likely=(min(one.likely[HELP], likely_helps, helps), min(one.likely[HARM], likely_harms, harms)),
+        firm=(min(one.firm[HELP], helps), min(one.firm[HARM], harms)),
+    )
+
+
+def _near(bank: Pure, last: Looked) -> Flags:
+    """By unit: whether any review found a third of the evidence that a verdict needs, as a logarithm. Between reviews
+    nothing is looked for in the others."""
+    most = np.full(len(last.episodes.units), -np.inf)
+    for look in bank.reviews:
+        known = len(look.episodes.units)
+        most[:known] = np.maximum(most[:known], np.maximum(look.found.log_help, look.found.log_harm))
+    return most > LIKELY / 3
+
+
+def _looks(task: Ints) -> Ints:
+    """How many scores there are at each look."""
+    at = np.unique(np.searchsorted(task, np.arange(_EVERY, int(task[-1]) + _EVERY + 1, _EVERY)))
+    return at[at > 0]
+
+
+def _said(own: Scores, task: Ints, least: float) -> Unit:
+    at = _looks(task)
+    when, (helps, harms) = task[at - 1], both(own, at)
+    enough = np.minimum(np.cumsum(own.shown), np.cumsum(~own.shown))[at - 1] >= ENOUGH
+    helping = enough & (harms < LIKELY)
+    return Unit(
+        draws=len(own),
+        likely=(_first(when, helping & (helps >= LIKELY)), _first(when, enough & (harms >= LIKELY))),
+        firm=(_first(when, helping & (helps >= least)), _first(when, enough & (harms >= least))),
+    )
+
+
+def _compared(own: Scores, task: Ints, adds: Floats, bank: Pure, unit: int) -> dict[str, Any]:
+    last = bank.reviews[-1]
+    effects, begun = last.found.effects, last.found.begun[unit]
+    since = task >= _task(begun) if np.isfinite(begun) else np.ones(len(task), bool)
+    true = float(np.average(adds[since], weights=own.scale[since]))
+    return {
+        "held": _held(own, _looks(task), adds) and _printed(bank, unit, task, adds, own.scale),
+        "value": float(effects.estimate[unit]),
+        "true": true,
+        "covers": bool(effects.low[unit] <= true <= effects.high[unit]),
+    }
+
+
+def _printed(bank: Pure, unit: int, task: Ints, adds: Floats, scale: Floats) -> bool:
+    """Whether the interval that each review printed holds what was true until then, since its own start."""
+    for look in bank.reviews:
+        if unit >= len(look.episodes.units):
+            continue
+        low, high, begun = (float(of[unit]) for of in (look.found.low, look.found.high, look.found.begun))
+        use = (task <= look.task) & (task >= (_task(begun) if np.isfinite(begun) else 0))
+        if (look.found.scores.group == unit).sum() > len(task):
+            continue  # it has started again since then
+        if not use.any():
+            continue
+        true, value = float(np.average(adds[use], weights=scale[use])), float(look.found.effects.estimate[unit])
+        if not low - _LITTLE <= true <= high + _LITTLE:
+            return False
+        if not low - _LITTLE <= np.nan_to_num(value, nan=low) <= high + _LITTLE:
+            raise AssertionError(f"a value {value} is printed outside of its interval, {low} to {high}")
+    return True
+
+
+def _task(at: float) -> int:
+    return round((at - BEGAN.timestamp()) / 60)
+
+
+def _first(when: Ints, said: np.ndarray) -> int:
+    hits = np.flatnonzero(said)
+    return int(when[hits[0]]) + 1 if len(hits) else NEVER
+
+
+def both(own: Scores, at: Ints, /) -> tuple[Floats, Floats]:
+    """The logs of the evidence that a unit helps, and that it harms from some start on, after its first `at` scores."""
+    won, lost = _sums(own)
+    helps = _total(won[at] + LOG_PRIOR, np.minimum.accumulate(own.lowest)[at - 1])
+    harms = np.full(len(at), -np.inf)
+    for start, share in zip(STARTS, LOG_STARTS, strict=True):
+        later = at > start
+        if not later.any():
+            break
+        worst = -np.maximum.accumulate(own.highest[start:])[at[later] - 1 - start]
+        said = _total(lost[at[later]] - lost[start] + LOG_PRIOR, worst) + share
+        harms[later] = np.logaddexp(harms[later], said)
+    return helps, harms
+
+
+def _held(own: Scores, at: Ints, adds: Floats) -> bool:
+    """Whether the interval at 95 % held the true average so far at every look: it is cut where evidence reaches 40."""
+    won, lost = _sums(own)
+    moved = np.cumsum(own.scale * adds)[at - 1][:, None] * STAKES
+    above = _total(won[at] + LOG_PRIOR - moved, np.minimum.accumulate(own.lowest)[at - 1])
+    below = _total(lost[at] + LOG_PRIOR + moved, -np.maximum.accumulate(own.highest)[at - 1])
+    return bool(max(above.max(), below.max()) < LIKELY)
+
+
+def _sums(own: Scores) -> tuple[Floats, Floats]:
+    """(n + 1, stakes), twice: the logs of what was won by betting on help, and on harm."""
+    bets = own.score[:, None] * STAKES
+    none = np.zeros((1, len(STAKES)))
+    won, lost = (np.cumsum(np.log(np.maximum(1 + side * bets, 1 - _SAFE)), axis=0) for side in (1.0, -1.0))
+    return np.concatenate([none, won]), np.concatenate([none, lost])
+
+
+def _total(logs: Floats, worst: Floats) -> Floats:
+    logs = np.where(STAKES * -np.minimum(worst, 0)[:, None] <= _SAFE, logs, -np.inf)
+    top = logs.max(axis=1)
+    return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+
+
+def _off(bank: Pure, last: Looked) -> float:
+    """By how much the logarithms made here differ from those of the reviews, at most, on a few of each."""
+    every, worst = scores(last.episodes, outcomes(last.episodes)), 0.0
+    for look in bank.reviews[len(bank.reviews) // 3 :: max(1, len(bank.reviews) // 3)]:
+        rows = int(look.episodes.known.sum())
+        for unit in np.flatnonzero(np.bincount(every.group, minlength=every.groups) >= _FEW)[:3]:
+            own = every.of(int(unit))
+            n = int(np.searchsorted(own.row, rows))
+            if n and unit < len(look.episodes.units) and look.found.basis == last.found.basis:
+                helps, harms = both(own, np.array([n]))
+                off = abs(helps[0] - look.found.log_help[unit]), abs(harms[0] - look.found.log_harm[unit])
+                worst = max(worst, *map(float, off))
+    return worst

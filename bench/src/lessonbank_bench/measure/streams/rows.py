@@ -1,0 +1,152 @@
+"""Recalls become columns: by way of receipts, as in a bank, or straight, which takes a third of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+
+from lessonbank.evidence.columns import Columns
+from lessonbank.evidence.episodes import GROUP_LEVEL, LESSON_LEVEL, WHOLE_LEVEL, Draws, Episodes, Placed
+
+from .playing import BEGAN, OPINION, TRUTH, Come, receipt, settlement
+from .stream import Flags, Floats, Ints, Stream
+from .truth import WHOLE, Change
+
+_NAN = float("nan")
+
+
+class Receipts:
+    """As a bank does it: a receipt and its settlements, one after another."""
+
+    def __init__(self) -> None:
+        self._columns, self._told, self._since = Columns(), 0, dict[str, datetime]()
+
+    def add(self, come: Come, _changes: Sequence[Change], /) -> None:
+        """Take in one recall."""
+        self._columns.receipt(receipt(come))
+        for source, success in come.said:
+            self._told += 1
+            self._columns.settle(settlement(come, source, success), self._told)
+
+    def episodes(self) -> Episodes:
+        """All so far."""
+        return self._columns.episodes(since=self._since)
+
+    def restart(self, units: Iterable[str], task: int, /) -> None:
+        """What is known of these units starts again after a task."""
+        self._since |= dict.fromkeys(units, BEGAN + timedelta(minutes=task))
+
+
+class Straight:
+    """The same columns, from what the simulator knows anyway. One writer tells everything, and nothing is edited."""
+
+    def __init__(self, stream: Stream, /) -> None:
+        tasks, places = len(stream), len(stream) * stream.shown
+        entries = len(stream) * (1 + stream.shown * (1 + max(len(lesson.groups) for lesson in stream.lessons)))
+        self._rows, self._draws, self._places = 0, 0, 0
+        self._known, self._judged = np.full(tasks, _NAN), np.full(tasks, _NAN)
+        self._true, self._control = np.zeros(tasks, bool), np.zeros(tasks, bool)
+        self._task = np.zeros(tasks, np.int64)
+        self._row, self._unit = np.zeros(entries, np.int64), np.zeros(entries, np.int64)
+        self._shown, self._chance = np.zeros(entries, bool), np.zeros(entries)
+        self._place_row, self._place_unit = np.zeros(places, np.int64), np.zeros(places, np.int64)
+        self._place_shown = np.zeros(places, bool)
+        self._template, self._seconds = stream.template, BEGAN.timestamp() + 60.0 * np.arange(tasks)
+        self._number, self._level = {WHOLE: 0}, [WHOLE_LEVEL]
+        self._parents = dict[int, tuple[int, ...]]()
+        self._begun, self._is_judged = dict[int, float](), stream.judge is not None
+
+    def add(self, come: Come, changes: Sequence[Change], /) -> None:
+        """Take in one recall."""
+        row = self._rows
+        for n in come.placed:
+            lesson = come.stream.lessons[n]
+            unit = self._unit_of(lesson.id, LESSON_LEVEL)
+            if unit not in self._parents:
+                self._parents[unit] = tuple(self._unit_of(group, GROUP_LEVEL) for group in lesson.groups)
+            place = self._places
+            self._place_row[place], self._place_unit[place] = row, unit
+            self._place_shown[place] = n in come.shown
+            self._places += 1
+        for change in changes:
+            at, unit = self._draws, self._number[change.unit]
+            self._row[at], self._unit[at] = row, unit
+            self._shown[at], self._chance[at] = change.shown, change.chance
+            self._draws += 1
+        self._task[row], self._control[row] = come.task, come.drawn.whole[0]
+        for source, success in come.said:
+            self._known[row] = success
+            self._true[row] = source == TRUTH
+            if source == OPINION:
+                self._judged[row] = success
+        self._rows += 1
+
+    def restart(self, units: Iterable[str], task: int, /) -> None:
+        """What is known of these units starts again after a task."""
+        self._begun |= dict.fromkeys([self._number[unit] for unit in units], float(self._seconds[task]))
+
+    def _unit_of(self, name: str, level: int) -> int:
+        number = self._number.setdefault(name, len(self._number))
+        if number == len(self._level):
+            self._level.append(level)
+        return number
+
+    def episodes(self) -> Episodes:
+        """All so far: those without an outcome last."""
+        n, d, p = self._rows, self._draws, self._places
+        outcome, task = self._known[:n], self._task[:n]
+        order = np.argsort(np.isnan(outcome), kind="stable")
+        place = np.argsort(order)
+        seconds, begun = self._seconds[task][order], np.full(len(self._number), -np.inf)
+        begun[list(self._begun)] = list(self._begun.values())
+        drawn = _by_row(place[self._row[:d]], self._unit[:d], self._shown[:d], self._chance[:d])
+        placed = _by_row(place[self._place_row[:p]], self._place_unit[:p], self._place_shown[:p])
+        kept, found = (seconds[told[0]] > begun[told[1]] for told in (drawn, placed))
+        level, known = np.array(self._level), drawn[0] < int((~np.isnan(outcome)).sum())
+        none, units = np.full(n, _NAN), tuple(self._number)
+        return Episodes(
+            outcome=outcome[order],
+            true=self._true[:n][order],
+            judged=self._judged[:n][order],
+            confidence=np.where(np.isnan(self._judged[:n]), _NAN, 1.0)[order],
+            judge=np.where(np.isnan(self._judged[:n]), -1, 0)[order],
+            control=self._control[:n][order],
+            cluster=self._template[task][order],
+            steps=none,
+            tokens=none,
+            cost=none,
+            seconds=none,
+            draws=Draws(*(column[kept] for column in drawn)),
+            placed=Placed(*(column[found] for column in placed), np.zeros(int(found.sum()), bool)),
+            units=units,
+            level=level,
+            turn=_turns(level, drawn[1], known, kept),
+            parents=tuple(self._parents.get(unit, ()) for unit in range(len(units))),
+            broke=np.zeros(n, bool),
+            audit_odds=none,
+            audited=np.zeros(n, bool),
+            judges=("judge",) if self._is_judged else (),
+            at=seconds,
+        )
+
+
+def _by_row(row: Ints, *columns: Ints | Flags | Floats) -> tuple[Ints | Flags | Floats, ...]:
+    if not (np.diff(row) < 0).any():
+        return row, *columns
+    order = np.argsort(row, kind="stable")
+    return row[order], *(column[order] for column in columns)
+
+
+def _turns(level: Ints, unit: Ints, known: Flags, kept: Flags) -> Ints:
+    """By unit: how many of its level came before it; one that started again came twice."""
+    turn, none = np.zeros(len(level), np.int64), len(unit)
+    firsts = np.full((2, len(level)), none)
+    for row, side in enumerate((known & ~kept, known & kept)):
+        at = np.flatnonzero(side)[::-1]
+        firsts[row, unit[at]] = at
+    for one in (GROUP_LEVEL, LESSON_LEVEL):
+        own = np.flatnonzero(level == one)
+        turn[own] = np.searchsorted(np.sort(firsts[:, own], axis=None), firsts[1, own])
+    return turn
