@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from lessonbank.evidence.lift import Estimate, GroupLift, LessonLift, Lift, UnitLift
-from lessonbank.evidence.lift_words import points, said_of, standing_of, together_said
+from lessonbank.evidence.lift import GroupLift, LessonLift, Lift, Part, Split, UnitLift
+from lessonbank.evidence.lift_words import points, said_of, standing_of
 from lessonbank.guard.sanitise import canonical, canonical_line, one_line
 
 from .forest import Bar, Forest
@@ -19,7 +19,7 @@ MOST: Final = 500
 """Lessons on the page: a page of more opens slowly."""
 _TEXT, _WHEN = 2_000, 600
 """Characters of a lesson's content, and of when to use it."""
-_NAMED: Final = 20
+_NAMED, _SPLITS = 20, 20
 _KEY: Final = (
     "The thick line is the interval of one look. The thin one is right however often you look; it may be cut off. Open "
     "a row to read more."
@@ -51,18 +51,27 @@ def groups_and_lessons(lift: Lift, /, *, most: int = MOST) -> str:
 
 
 def splits(lift: Lift, /) -> str:
-    """What does one thing on some tasks and another on others, and lessons that say the same."""
-    forest = Forest([_part_bar(part.success) for split in lift.splits for part in split.parts])
-    made = "".join(
-        f"\n<h3>{_name(split.name or split.unit) if split.unit != '*' else 'Memory as a whole'}</h3>"
-        + "".join(_row(_part_bar(p.success), f"on {_name(p.tasks)}", points(p.success), forest) for p in split.parts)
-        for split in lift.splits[:_NAMED]
+    """What memory, groups and lessons change on the tasks of each template; where it differs, first."""
+    named_splits = [("Memory as a whole", lift.split)]
+    named_splits += [(_name(group.name or group.group), group.split) for group in lift.groups]
+    named_splits += [(escape(named(lesson)), lesson.split) for lesson in lift.lessons]
+    known = [(name, split) for name, split in named_splits if split and split.parts]
+    known.sort(key=lambda one: not one[1].differs)
+    if not known:
+        return "<h2>For which tasks</h2>\n<p>No two kinds of tasks can be compared yet.</p>"
+    forest = Forest([_part_bar(part, split) for _, split in known[:_SPLITS] for part in split.parts])
+    drawn = "".join(_split(name, split, forest) for name, split in known[:_SPLITS])
+    left = len(known) - _SPLITS
+    more = f"\n<p>{left:,} more effects are not split here.</p>" if left > 0 else ""
+    return f'<h2>For which tasks</h2>\n<div class="forest">{_ruler(forest)}{drawn}</div>{more}'
+
+
+def _split(name: str, split: Split, forest: Forest) -> str:
+    said = "the effects differ" if split.differs else "no difference is shown"
+    rows = "".join(
+        _row(_part_bar(part, split), f"on {_name(part.name)}", points(part.success), forest) for part in split.parts
     )
-    told = "No effect is shown to differ between tasks." if lift.settled else "There is nothing to compare yet."
-    drawn = f'<div class="forest">{_ruler(forest)}{made}</div>' if made else f"<p>{told}</p>"
-    pairs = "".join(f"<li>{escape(minus(canonical_line(together_said(one))))}</li>" for one in lift.together[:_NAMED])
-    twins = f"\n<h2>Lessons that belong together</h2>\n<ul>{pairs}</ul>" if pairs else ""
-    return f"<h2>For which tasks</h2>\n{drawn}{twins}"
+    return f"\n<h3>{name}: {said}</h3>{rows}"
 
 
 def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
@@ -136,8 +145,12 @@ def _command(id: str, scope: str) -> str:
     return f"lessonbank recalls list --bank BANK --scope {scope} --lesson {id}"
 
 
-def _part_bar(effect: Estimate) -> Bar:
-    return bar(UnitLift(success=effect))
+def _part_bar(part: Part, split: Split) -> Bar:
+    """Coloured only where it is shown that effects differ, and the part's own interval leaves zero out."""
+    effect, standing = part.success, "no evidence yet"
+    if split.differs and effect.always_low is not None and effect.always_high is not None:
+        standing = "helps" if effect.always_low > 0 else "harms" if effect.always_high < 0 else standing
+    return bar(UnitLift(success=effect, standing=standing))
 
 
 def _name(text: str) -> str:
