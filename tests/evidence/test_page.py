@@ -438,6 +438,13 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
     assert (lift.settled, lift.controls) == (24, 12)
     assert "with memory 100%" in made
     assert "without 0%" in made
+    assert lift.first
+    assert lift.groups
+    assert all(group.name and "/" not in group.name for group in lift.groups)
+    for lesson in lift.lessons:
+        assert lesson.content in Reading(made).text
+        assert all(recall in made for recall in lesson.recall_ids)
+        assert lesson.run_ids
     assert Lift.model_validate_json(lift.model_dump_json()) == lift
     for drawn in pictures(made):
         assert_inside(drawn)

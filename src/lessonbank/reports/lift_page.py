@@ -112,7 +112,7 @@ def _overall(lift: Lift) -> str:
     effect = lift.success
     rows = [
         (
-            LOOKS[lift.standing],
+            "",
             (
                 "success",
                 _share(lift.success_with),
