@@ -8,13 +8,15 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from lessonbank.demo import NoMemory, new_bank, play
 from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
-from lessonbank.reports.plots import effects
+from lessonbank.reports.forest import forest
+from lessonbank.reports.plots import bar, named
 from lessonbank.reports.standalone import standalone
 from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
 
@@ -67,7 +69,13 @@ def planted() -> Lift:
 
 def lift(measured: Lift, /) -> str:
     """Each lesson's effect, with its interval."""
-    return standalone(effects(measured)[0])
+    last = len(measured.lessons)
+    bars = [
+        replace(bar(lesson.model_copy(update={"more": None})), label=f"{number}. {named(lesson)}")
+        for number, lesson in enumerate(measured.lessons, 1)
+    ]
+    told = f"Lessons 1 to {last} of the table, each with its effect on success and two intervals around it."
+    return standalone(forest("lessons-1", bars, title=f"Lessons 1 to {last}", told=told))
 
 
 def _mean_rate(worlds: Sequence[Sequence[bool]]) -> list[float]:

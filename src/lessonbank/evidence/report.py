@@ -111,8 +111,8 @@ class _Units:
 
     def last_recalls(self, unit: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
-        start, end = int(self._ends[unit]), int(self._ends[unit + 1])
-        return tuple([self.of.recall_ids[int(row)] for row in self._newest[start : min(end, start + _LAST)]])
+        rows = self._newest[self._ends[unit] : self._ends[unit + 1]][:_LAST]
+        return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
     def told(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
