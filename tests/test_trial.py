@@ -11,12 +11,13 @@ import anyio
 import pytest
 
 import lessonbank
-from lessonbank import Experience, Lesson, Recall, Step, Trajectory, Usage
+from lessonbank import Action, Experience, Lesson, Recall, Step, ToolCall, Trajectory, Usage
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import FormatError, NotFound, StoreUnavailable, UsageError
 from lessonbank.evidence import Holdout, Trial
+from lessonbank.evidence.groups import groups_of
 from lessonbank.testing.settings import grouped
-from lessonbank.types import Add
+from lessonbank.types import Add, Topic
 from lessonbank.types.ids import digest
 
 pytestmark = pytest.mark.anyio
@@ -275,9 +276,19 @@ async def test_the_text_may_stand_in_a_step_or_in_the_messages() -> None:
     def as_original(task: str, memory: str) -> Trajectory:
         return Trajectory(task=task, original=({"deep": [{"content": memory}]},))
 
-    for agent in (as_step, as_messages, as_original):
+    def as_arguments(task: str, memory: str) -> Trajectory:
+        call = ToolCall(name="ask", arguments={"system": ["\x1b \u00e9 \U0001f600", f"\x01 {memory} \\"]})
+        return Trajectory(task=task, steps=(Step(action=Action(calls=(call,))),))
+
+    for agent in (as_step, as_messages, as_original, as_arguments):
         told = await ask(bank, recalls, agent, verify=lambda run: 0.5, without=only.id)
-        assert (told.pairs, told.refused, told.ties) == (2, 0, 2), agent
+        assert (told.pairs, told.refused, told.unproven, told.ties) == (2, 0, 0, 2), agent
+
+
+async def test_a_text_with_odd_characters_is_found_again() -> None:
+    bank = await bank_of(a_lesson("a", 'Say "caf\u00e9" \U0001f600 \\ \x7f / <b>\u2028 here.'))
+    told = await ask(bank, await recalls_of(bank, 2), World())
+    assert (told.pairs, told.unproven) == (2, 0)
 
 
 async def test_every_row_carries_the_digests_of_what_was_handed_out() -> None:
@@ -372,8 +383,9 @@ async def test_calls_that_cannot_be_are_refused_in_one_sentence() -> None:
         (recall, {"without": stranger.lessons[0].id}, f"nothing to compare.*recall {recall.id} does not show it"),
         (recall, {"placebo": stranger.lessons[0].id}, f"nothing to compare.*recall {recall.id} does not show it"),
         (recall, {"without": "0" * 32}, "unknown, erased or in quarantine"),
+        (recall, {"with_": "topic/refunds"}, "no lesson 'topic/refunds'"),
         (recall, {"with_": "0" * 32}, "unknown, erased or in quarantine"),
-        (recall, {"without": "topic/refunds"}, "no group of that name"),
+        (recall, {"without": "topic/refunds"}, "no lesson and no topic 'topic/refunds'"),
         (recall, {"without": only.id, "placebo": True}, "one of without=id"),
     ):
         with pytest.raises(UsageError, match=said):
@@ -457,26 +469,27 @@ async def test_a_task_that_is_given_twice_counts_once_and_one_that_taught_the_le
     ]
 
 
-async def test_a_group_of_lessons_is_left_out_together_and_its_neighbours_stay() -> None:
+async def test_a_topic_is_left_out_together_and_its_neighbours_stay() -> None:
+    refunds = Topic(id="0000000a", name="refunds")
     names = ("a", "b", "c")
-    lessons = {name: a_lesson(name) for name in names}
-    bank, world = await bank_of(*lessons.values()), World({"a": 0.3, "b": 0.3})
-    in_group = {lessons["a"].id, lessons["b"].id}
-    recalls = list[str]()
-    for recall in await recalls_of(bank, 40):
-        told = [
-            c.model_copy(update={"groups": ("source/told", "topic/refunds") if c.lesson_id in in_group else ()})
-            for c in recall.candidates
-        ]
-        grouped_recall = recall.model_copy(update={"id": f"{len(recalls):032x}", "candidates": tuple(told)})
-        await bank.store.record(grouped_recall)
-        recalls.append(grouped_recall.id)
-    for name in ("topic/refunds", "refunds"):
-        told = await ask(bank, recalls, world, without=name)
-        assert (told.standing, told.unit, told.title) == ("helps", name, "")
-        assert f"The group {name} helps" in str(told)
+    lessons = [a_lesson("a", topic=refunds), a_lesson("b", topic=refunds), a_lesson("c")]
+    bank, world = await bank_of(*lessons), World({"a": 0.3, "b": 0.3})
+    tasks = [f"{TASK} {n}" for n in range(40)]
+    for name in ("topic/0000000a", "0000000a", "Refunds"):
+        told = await ask(bank, tasks, world, without=name)
+        assert (told.standing, told.unit, told.title) == ("helps", "topic/0000000a", "refunds")
+        assert "The group 'refunds' helps" in str(told)
     shown = {tuple(name for name in names if f"Lesson {name}\n" in text) for text in world.texts}
     assert shown == {names, ("c",)}
+
+
+async def test_a_source_is_a_group_that_can_be_left_out_too() -> None:
+    lessons = [a_lesson("a"), a_lesson("b", kind="guardrail")]
+    bank, world = await bank_of(*lessons), World({"b": 0.6})
+    source = groups_of(lessons[1], Experience(scope="t", task=TASK, lessons=lessons))[0]
+    told = await ask(bank, [f"{TASK} {n}" for n in range(40)], world, without=source)
+    assert (told.standing, told.unit) == ("helps", source)
+    assert all("Lesson a" in text for text in world.texts)
 
 
 # --- budgets, progress, what it cost ---------------------------------------------------------------------------------

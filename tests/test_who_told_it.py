@@ -80,6 +80,22 @@ async def test_names_are_identities_where_the_application_vouches_for_them() -> 
         assert (await told(bank, 1))[0] == of_process()
 
 
+async def test_no_writer_overturns_an_outcome_that_another_one_told() -> None:
+    async with await opened(trust_names=True) as bank:
+        ana, eve = bank.scoped(writer="Ana"), bank.scoped(writer="Eve")
+        recall, done = await ana.retrieve(TASK), run()
+        await ana.learn(done, recall=recall, outcome="success")
+        for tried in (done, run(1)):
+            learned = await eve.learn(tried, recall=recall.id, outcome="failure")
+            assert any(note.startswith("told by another writer") for note in learned.notes)
+        assert (await bank.runs.get(done.id)).verdict.outcome == "success"
+        assert (await bank.recalls.explain(recall.id)).outcome == "success"
+        await ana.learn(done, recall=recall, outcome="failure")
+        assert (await bank.recalls.explain(recall.id)).outcome == "failure", "who told it may correct it"
+        await bank.learn(done, recall=recall, outcome="success")
+        assert (await bank.recalls.explain(recall.id)).outcome == "success", "and so may the process itself"
+
+
 async def test_a_wrong_and_a_removed_and_a_replaced_key_are_refused_before_a_model_is_asked(
     bank: AsyncReasoningBank,
 ) -> None:

@@ -44,7 +44,14 @@ from .learning.handed_in import (
 )
 from .learning.judging import SUCCESS_AT, checked_threshold, error_verdict, judged, truth_verdict, unknown
 from .learning.outcome import LearnOutcome, changed, nothing_drawn, replacing, taught_by
-from .learning.prior_runs import PriorRuns, Verdicts, earlier_settlement, find_prior_runs, own_receipt
+from .learning.prior_runs import (
+    PriorRuns,
+    Verdicts,
+    earlier_settlement,
+    find_prior_runs,
+    own_receipt,
+    settled_by_another,
+)
 from .learning.settlement import changed_settlement, corrected, of_another_task, told_by
 from .learning.shown_texts import texts_shown
 from .learning.topics import Topics, in_topics
@@ -63,7 +70,6 @@ from .types import (
     Change,
     Experience,
     Extraction,
-    Found,
     Json,
     Learned,
     Outcome,
@@ -144,30 +150,25 @@ class AsyncReasoningBank:
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        found = await self._found(task, limit=limit)
-        recall = await self._drawn_for(found, task=task, id=new_id())
+        found = await self._retriever(task, scope=self.scope, limit=limit)
+        found = await self._ledger.prefer(found, scope=self.scope)
+        recall_id = new_id()
+        groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
+        recall = self._injector.recall(
+            found,
+            id=recall_id,
+            task=task,
+            scope=self.scope,
+            assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            groups=groups,
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
         return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
-
-    async def _found(self, task: str, *, limit: int) -> Found:
-        found = await self._retriever(task, scope=self.scope, limit=limit)
-        return await self._ledger.prefer(found, scope=self.scope)
-
-    async def _drawn_for(self, found: Found, *, task: str, id: str) -> Recall:
-        groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
-        return self._injector.recall(
-            found,
-            id=id,
-            task=task,
-            scope=self.scope,
-            assigned=await self._ledger.assign(groups, recall_id=id, task=task, scope=self.scope),
-            groups=groups,
-            retriever=self._retriever.name,
-            space=self._retriever.space,
-        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -193,13 +194,16 @@ class AsyncReasoningBank:
         if self._off:
             return Learned(notes=(OFF,))
         metadata = a_mapping(metadata)
-        await self._identity()  # a wrong key costs no model
+        who = await self._identity()  # a wrong key costs no model
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths, graded = truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         prior = await find_prior_runs(self.store, runs, scope=self.scope)
         receipt, refused = await own_receipt(self.store, receipt, prior)
-        graded = (*unmeasured, *refused, *graded)
+        foreign = await settled_by_another(self.store, receipt, who)
+        graded = (*unmeasured, *refused, *foreign, *graded)
+        if foreign:
+            receipt, truths = None, truths if prior.new else {}
         if not prior.new:
             return await self._correct(prior, receipt, truths, graded)
         return await self._learn_new(prior, receipt, truths, graded, metadata)
@@ -365,9 +369,9 @@ class AsyncReasoningBank:
                 number in both runs of a pair; luck that they share saves most of the runs. What it raises ends the
                 trial.
             verify: the world's check of a run: success or not, a score from 0 to 1, or an outcome.
-            without: the lesson, or the group (`topic/refunds`), to leave out of what is shown.
+            without: the lesson to leave out of what is shown; or the name of a topic, or the id of a group.
             with_: the lesson to add to what is shown.
-            placebo: what to replace with irrelevant words of its length; `True`: everything that is shown.
+            placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
             max_runs: the largest number of runs; a pair is two.
             max_cost, max_seconds: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`),
                 or the call took so long. What is under way is finished.
@@ -412,12 +416,18 @@ class AsyncReasoningBank:
     async def _recall_for_trial(self, task: str) -> Recall:
         """What a user would see for `task` if nothing were withheld. Its id follows from the words: so does the fence,
         and a trial that goes on later shows the same text."""
-        asked_for = await self._intake.task(task)
-        found = await self._found(asked_for, limit=self.limit)
+        found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
+        found = await self._ledger.prefer(found, scope=self.scope)
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
-        recall = await self._drawn_for(found, task=asked_for, id=digest("\n".join((self.scope, task, *words)))[:32])
-        candidates = tuple(each.model_copy(update={"withheld": False}) for each in recall.candidates)
-        return recall.model_copy(update={"task": task, "candidates": candidates, "groups": (), "kept": False})
+        recall = self._injector.recall(
+            found,
+            id=digest("\n".join((self.scope, task, *words)))[:32],
+            task=task,
+            scope=self.scope,
+            retriever=self._retriever.name,
+            space=self._retriever.space,
+        )
+        return recall.model_copy(update={"kept": False})
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -527,7 +537,7 @@ class AsyncReasoningBank:
 
     @property
     def lessons(self) -> AsyncLessons:
-        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
         return AsyncLessons(self._handle)
 
     @property

@@ -46,6 +46,7 @@ class Lessons(Waiting[AsyncLessons]):
     split = _sync(AsyncLessons.split)
     add = _sync(AsyncLessons.add)
     edit = _sync(AsyncLessons.edit)
+    narrow = _sync(AsyncLessons.narrow)
     proposals = _sync(AsyncLessons.proposals)
     approve = _sync(AsyncLessons.approve)
     quarantine = _sync(AsyncLessons.quarantine)
@@ -130,7 +131,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     @property
     def lessons(self) -> Lessons:
-        """The lessons of this scope: list, search, add, edit, approve, quarantine, retire, restore."""
+        """The lessons of this scope: list, search, add, edit, narrow, approve, quarantine, retire, restore."""
         return Lessons(self.aio.lessons)
 
     @property

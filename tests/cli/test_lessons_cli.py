@@ -11,7 +11,7 @@ import pytest
 from running import lessonbank_cli, lessonbank_process
 
 import lessonbank
-from lessonbank import Step, Trajectory
+from lessonbank import Extraction, Lesson, Parts, Step, Trajectory
 
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
@@ -178,3 +178,28 @@ def test_nothing_is_changed_without_the_name_of_a_person(tmp_path: Path) -> None
     assert lessonbank_cli("lessons", *words, cwd=tmp_path, LESSONBANK_BY="Bo").returncode == 0
     with lessonbank.connect(tmp_path / "bank.db", scope="t") as bank:
         assert bank.history.list()[-1].writer == "Bo"
+
+
+def test_a_lesson_that_came_again_is_shown_with_its_runs_and_split_off(tmp_path: Path) -> None:
+    says = "Open the valve before the pump starts, and wait for the green light."
+    contents = iter([says, says.upper().replace(",", "")])
+
+    async def extractor(attempts: Any, /) -> Extraction:
+        return Extraction(lessons=(Lesson(title="Valve first", content=next(contents)),))
+
+    parts = Parts(extractor=extractor)
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical", parts=parts) as bank:
+        for task in ("open the valve", "open the big valve"):
+            bank.learn("I opened it.", task=task, outcome="success")
+        (lesson,) = bank.lessons.list()
+        (again,) = bank.lessons.repeats(lesson.id)
+    where = ("--bank", "bank.db", "--scope", "t")
+    shown = lessonbank_cli("lessons", "show", lesson.id, *where, cwd=tmp_path).stdout
+    assert "It came again once" in shown and again.experience_id[-8:] in shown
+    data = json.loads(lessonbank_cli("lessons", "show", lesson.id, *where, "--json", cwd=tmp_path).stdout)
+    assert [one["task"] for one in data["repeats"]] == ["open the big valve"]
+    split = ("lessons", "split", lesson.id, again.experience_id[-8:], *where, "--by", "Ana", "--reason", "it is not")
+    assert lessonbank_cli(*split, cwd=tmp_path).stdout.startswith("split off: ")
+    assert lessonbank_cli(*split, cwd=tmp_path).returncode != 0
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        assert len(bank.lessons.list()) == 2

@@ -247,8 +247,8 @@ async def test_an_imported_lesson_that_a_run_taught_again_vouches_for_none(tmp_p
     async with await connected(":memory:", Parts(extractor=extract)) as source:
         await taught(source, "find the invoice of march")
         await source.admin.export(tmp_path / "bank.jsonl")
-    more = {"safety": Safety(trust="corroborated"), "learning": lessonbank.Learning(consolidation="append")}
-    async with await connected(":memory:", Parts(extractor=extract), **more) as bank:
+    safety = Safety(trust="corroborated")
+    async with await connected(":memory:", Parts(extractor=extract), safety=safety) as bank:
         await bank.admin.import_(tmp_path / "bank.jsonl")
         for task in ("zebra crossing paint", "zebra crossing paints"):
             await taught(bank, task)

@@ -68,13 +68,6 @@ def test_one_thing_is_compared_at_a_time_and_memory_as_a_whole_where_none_is_nam
             asked(without=wrong)  # type: ignore[arg-type]
 
 
-def test_a_topic_may_be_named_with_or_without_its_kind() -> None:
-    for name in ("topic/refunds", "refunds", "l1"):
-        assert Question("without", name).covers("l1", ["source/told", "topic/refunds"])
-    assert not Question("without", "told").covers("l1", ["source/told", "topic/refunds"])
-    assert Question("placebo").covers("l1", [])
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -124,6 +124,7 @@ DOORS: dict[str, Callable[[Any, Any, Path], Any]] = {
     "scoped": lambda bank, name, _: bank.scoped(writer=name),
     "add_writer": lambda bank, name, _: bank.admin.add_writer(name),
     "add": lambda bank, name, _: bank.lessons.add(title="a", content="b", task="c", by=name),
+    "narrow": lambda bank, name, _: bank.lessons.narrow("one", to="refund", by=name),
     "edit": lambda bank, name, _: bank.lessons.edit("one", content="Another.", by=name),
     "approve": lambda bank, name, _: bank.lessons.approve("one", by=name),
     "quarantine": lambda bank, name, _: bank.lessons.quarantine("one", reason="r", by=name),

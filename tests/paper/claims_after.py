@@ -242,9 +242,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "§3.2, §A.2",
         "New lessons are appended; nothing is pruned, merged, deduplicated or forgotten.",
         "test_everything_is_appended",
-        paper="`consolidation='recognise'` is a choice, in no profile",
-        default="every experience is appended; a lesson taught again in the same words is one lesson, and both tasks "
-        "find it",
+        default="every experience is appended; a lesson taught again, in the same or in other words, is one lesson, "
+        "and both tasks find it",
         why="evidence counts for a lesson: split over copies it would take each of them longer to show help or harm, "
         "and a copy would bring back what was retired",
     ),

@@ -79,7 +79,7 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
         "source": MESSAGES,
         "attempts": [Run(trajectory=run.trajectory, verdict=Verdict(outcome="success"))],
         "experience": Experience(scope="acme", task="t", lessons=(Lesson(title="a", content="b"),)),
-        "recalls": [one for one in bank.recalls.list() if one.candidates],
+        "tasks": [one for one in bank.recalls.list() if one.candidates],
         "recall": recall,
         "agent": _agent,
         "verify": lambda run: True,  # pyright: ignore[reportUnknownLambdaType]

@@ -180,6 +180,7 @@ def lessons(bank: lessonbank.ReasoningBank, id: str) -> None:
     assert_type(bank.lessons.quarantine(id, reason="odd"), tuple[JournalEntry, ...])
     assert_type(bank.lessons.retire(id, reason="stale", by="Ana"), tuple[JournalEntry, ...])
     assert_type(bank.lessons.restore(id, reason="useful"), tuple[JournalEntry, ...])
+    assert_type(bank.lessons.narrow(id, to=("refund",), by="Ana"), Lesson)
     assert_type(bank.lessons.edit(id, content="Ask first.", by="Ana"), Lesson)
     added = bank.lessons.add(title="Ask", content="Ask first.", task="Cancel", when="always", kind="strategy", by="Ana")
     assert_type(added, Lesson)
@@ -328,6 +329,7 @@ def bring_back(backup: Path) -> Restored | Salvaged:
 async def through_the_port(recall: Recall, new: Experience) -> bool:
     store: Store = SqliteStore.in_memory()
     assert_type(await store.worded([], scope=new.scope), Sequence[Experience])
+    assert_type(await store.repeating("id", scope=new.scope), Sequence[Experience])
     assert_type(await store.settings("writer/"), Mapping[str, str])
     change = [Add(experience=new)]
     assert_type(

@@ -229,7 +229,8 @@ def _what(entry: JournalEntry) -> str:
 
 def _of_lessons(change: Retire | Restore | Edit | Trust) -> str:
     if isinstance(change, Edit):
-        return f"{short(change.lesson_id)}: {change.title}: {change.reason}".removesuffix(": ")
+        only = f" (for {' or '.join(change.only)})" if change.only else ""
+        return f"{short(change.lesson_id)}: {change.title}{only}: {change.reason}".removesuffix(": ")
     what = f"{change.state}, by {change.by}: " if isinstance(change, Trust) else ""
     return f"{_ids(change.lesson_ids)}: {what}{change.reason}"
 

@@ -181,6 +181,25 @@ def edit(
 
 
 @app.command()
+def narrow(
+    id: Id,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    to: Annotated[
+        list[str] | None, typer.Option("--to", help="Words of the tasks it helps; several times for several kinds.")
+    ] = None,
+    reason: options.Why = "",
+    as_json: options.Json = False,
+) -> None:
+    """Keep a lesson for the tasks it helps: those that hold all words of one --to. Without --to: for every task."""
+    with opened(bank, scope) as memory:
+        lesson = memory.lessons.narrow(lesson_id(memory, id), to=to or (), by=by, reason=reason)
+    kept = " or ".join(lesson.only) or "every task"
+    _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
+
+
+@app.command()
 def approve(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Why = "") -> None:
     """Vouch for lessons, as a person: they are trusted from now on, quarantined ones too."""
     with opened(bank, scope) as memory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -14,13 +15,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lessonbank.arguments import named, shown
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotFound, UsageError
 
 from . import _options as options
 from ._bank import opened
+from ._ids import lesson_id
 from ._output import progress_console, show_json, show_text
 
 if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
     from lessonbank.evidence import Trial
 
 _FUNCTION = "MODULE:FUNCTION"
@@ -72,14 +75,14 @@ def trial(
     if missing := [name for name, value in given.items() if not value]:
         raise typer.BadParameter("a trial needs it; --plan alone does not", param_hint=missing[0])
     settings = {"rounds": rounds, "level": level, "seed": seed, "concurrency": jobs, "min_effect": effect}
-    budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
-    question = {"without": without, "with_": with_, "placebo": placebo}
     todo = _read(cast("Path", tasks))
     functions = _function(agent, "--agent"), _function(verify, "--verify")
     from lessonbank import Retrieval
 
     with opened(bank, scope, retrieval=Retrieval(limit=limit)) as memory, _bar() as progress:
         run: Any = memory.trial
+        question = {"without": _whole(memory, without), "with_": _whole(memory, with_), "placebo": placebo}
+        budget = {"max_runs": runs, "max_cost": cost, "max_seconds": seconds}
         told: Trial = run(
             todo, functions[0], verify=functions[1], resume=resume, progress=progress, **question, **budget, **settings
         )
@@ -124,6 +127,16 @@ def _task(line: str, number: int) -> str:
     if not isinstance(value, str):
         raise UsageError(f"line {number} of the tasks names no task: write its text, or JSON with `task` or `recall`")
     return value
+
+
+def _whole(memory: ReasoningBank, given: str | None) -> str | None:
+    """The id of the lesson that a part of it names; otherwise a topic or a group, as it was given."""
+    if given is None or not re.fullmatch("[0-9a-f]{4,}", given):
+        return given
+    try:
+        return lesson_id(memory, given)
+    except NotFound:
+        return given
 
 
 def _function(name: str, option: str) -> Callable[..., Any]:

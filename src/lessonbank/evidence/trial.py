@@ -23,6 +23,7 @@ from lessonbank.types import Candidate, Found, Match, Recall, Trajectory, Usage
 from lessonbank.types.ids import digest
 
 from .draws import Assignment
+from .groups import TOPIC, groups_of, named, topic_names
 from .trial_design import (
     OTHER,
     Arm,
@@ -33,6 +34,7 @@ from .trial_design import (
     Stopped,
     Trial,
     TrialRun,
+    Way,
     order,
     placebo,
 )
@@ -53,6 +55,22 @@ ECHO = "memory_digest"
 _WORDS = {"success": 1.0, "failure": 0.0, "unknown": None}
 _ID = 32
 """Hex digits of the id of a recall. No text of a task looks like it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What is in question, found in the bank."""
+
+    way: Way
+    unit: str | None = None
+    title: str = ""
+    ids: frozenset[str] = frozenset()
+    """Of the lesson, or of the groups: topics may share a name."""
+
+    def covers(self, match: Match, /) -> bool:
+        """Whether this lesson is at stake."""
+        (lesson,) = match.experience.lessons
+        return self.unit is None or not self.ids.isdisjoint((lesson.id, *groups_of(lesson, match.experience)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +125,8 @@ async def try_again(
         raise refusal("verify=", "takes a function of a run", verify)
     receipts, given = await _receipts(store, tasks, recaller, scope)
     lessons = _Lessons(store, scope)
-    title = await _title(lessons, question, receipts)
-    made = [await _arms(injector, receipt, lessons, question) for receipt in receipts]
+    target = await _target(store, lessons, question, scope)
+    made = [await _arms(injector, receipt, lessons, target) for receipt in receipts]
     arms = [one for one in made if isinstance(one, _Arms)]
     if not arms:
         why = next(one.why for one in made if isinstance(one, _Left))
@@ -116,8 +134,8 @@ async def try_again(
     about = Trial(
         scope=scope,
         way=question.way,
-        unit=question.unit,
-        title=title,
+        unit=target.unit,
+        title=target.title,
         tasks=len(arms),
         most_runs=min(design.max_runs, 2 * len(arms) * design.rounds),
         notes=tuple(_notes(made, design, given)),
@@ -228,38 +246,45 @@ class _Lessons:
         return Match(experience=alone, score=0.0, lesson_id=id)
 
 
-async def _title(lessons: _Lessons, question: Question, receipts: Sequence[Recall]) -> str:
-    """Of the lesson in question; empty for a group, and for memory as a whole."""
-    if question.unit is None:
-        return ""
-    if match := await lessons.get(question.unit):
-        return match.experience.lessons[0].title
-    groups = {group for receipt in receipts for one in receipt.candidates for group in one.groups}
-    if question.way == "with" or not question.covers("", tuple(groups)):
-        raise UsageError(
-            f"there is no lesson {shown(question.unit)} to try here: it is unknown, erased or in quarantine"
-            + ("" if question.way == "with" else ", and no group of that name is found for these tasks")
-        )
-    return ""
+async def _target(store: Store, lessons: _Lessons, question: Question, scope: str) -> _Target:
+    unit = question.unit
+    if unit is None:
+        return _Target(question.way)
+    if match := await lessons.get(unit):
+        return _Target(question.way, unit, match.experience.lessons[0].title, frozenset({unit}))
+    if question.way != "with":
+        known = [(lesson, e) async for e in store.scan(scope=scope) for lesson in e.lessons]
+        names = topic_names([lesson for lesson, _ in known])
+        asked = unit.removeprefix(TOPIC).casefold()
+        called = {f"{TOPIC}{id}" for id, name in names.items() if asked in (id, name.casefold())}
+        called |= {group for lesson, e in known for group in groups_of(lesson, e) if group == unit}
+        if called:
+            first = min(called)
+            return _Target(question.way, first, named(first, names), frozenset(called))
+    raise UsageError(
+        f"there is no lesson {'' if question.way == 'with' else 'and no topic '}{shown(unit)} to try here: "
+        "it is unknown, erased or in quarantine"
+    )
 
 
-async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, question: Question) -> _Arms | _Left:
+async def _arms(injector: Injector, receipt: Recall, lessons: _Lessons, target: _Target) -> _Arms | _Left:
     """The two texts, made by the injector from one list of lessons: what is shown beside the lesson is the same."""
     if not receipt.task:
         return _Left(f"recall {receipt.id} has no task any more, its run was erased")
     had = sorted((c for c in receipt.candidates if c.placed), key=lambda c: c.rank)
-    asked = frozenset(c.lesson_id for c in had if question.unit and question.covers(c.lesson_id, c.groups))
-    added = [question.unit] if question.unit and question.way == "with" and not asked else []
-    if question.unit and not asked and not added:
-        return _Left(f"{_called(receipt)} does not show it")
     scores = {c.lesson_id: c.score for c in receipt.candidates}
-    ids = [*(c.lesson_id for c in had), *added]
+    ids = [c.lesson_id for c in had]
+    if target.unit and target.way == "with" and target.unit not in ids:
+        ids.append(target.unit)
     matches = [match for id in ids if (match := await lessons.get(id, score=scores.get(id, 0.0)))]
+    asked = frozenset(match.lesson_id or "" for match in matches if target.unit and target.covers(match))
+    if target.unit and not asked:
+        return _Left(f"{_called(receipt)} does not show it")
     held = _withheld(receipt, had) - asked
     shown = frozenset(match.lesson_id or "" for match in matches) - held
     if not shown:
         return _Left(f"{_called(receipt)} is empty")
-    return _compared(injector, receipt, matches, shown, held, question, asked or frozenset(added) or shown)
+    return _compared(injector, receipt, matches, shown, held, target.way, asked or shown)
 
 
 def _called(receipt: Recall) -> str:
@@ -278,17 +303,16 @@ def _compared(
     matches: Sequence[Match],
     shown: frozenset[str],
     held: frozenset[str],
-    question: Question,
+    way: Way,
     at_stake: frozenset[str],
 ) -> _Arms | _Left:
     """The texts, unless one of them would differ from the other by more or less than what is asked about."""
     make = partial(_recall, injector, receipt)
-    at_stake &= shown
-    if question.way == "placebo":
+    if way == "placebo":
         with_, without, left = make(matches, held), make(_replaced(matches, at_stake), held), shown
     else:
         with_, without, left = make(matches, held), make(matches, held | at_stake), shown - at_stake
-    if not at_stake or _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
+    if _shown(with_) != shown or _shown(without) != left or with_.text == without.text:
         return _Left(f"{_called(receipt)} has no room for it, or shows a lesson that says the same")
     texts: dict[Arm, str] = {"with": with_.text, "without": without.text}
     as_recorded = not receipt.kept or receipt.text_digest in map(digest, texts.values())
@@ -389,30 +413,18 @@ def _proof(run: Trajectory, memory: str, other: str, /) -> tuple[str, bool]:
     Holding the other side's text proves the contrary. Where `memory` is empty, that alone can be looked for.
     """
     echoed = run.metadata.get(ECHO)
-    texts = list(_texts(run))
-    if other and any(other in text for text in texts):
+    held = run.model_dump_json(exclude={"metadata", "answer", "error"})
+    if other and _as_json(other) in held:
         return "holds the text of the other side", False
     if echoed is not None:
         same = echoed == digest(memory)
         return "" if same else f'says in metadata["{ECHO}"] that it was shown something else', same
-    return "", not memory or any(memory in text for text in texts)
+    return "", not memory or _as_json(memory) in held
 
 
-def _texts(run: Trajectory) -> Iterator[str]:
-    """Every text of a run in which memory can stand."""
-    yield run.task
-    yield run.instructions
-    for step in run.steps:
-        yield from (step.thought, step.action.text, *(observation.text for observation in step.observations))
-    todo: list[object] = [*run.original, *(call.arguments for step in run.steps for call in step.action.calls)]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            todo += cast("dict[str, object]", value).values()
-        elif isinstance(value, list):
-            todo += cast("list[object]", value)
+def _as_json(text: str) -> str:
+    """As it stands inside of a string of JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def _success(told: object) -> float | None:

@@ -43,11 +43,7 @@ class Question:
 
     way: Way = "without"
     unit: str | None = None
-    """A lesson or a group of lessons; `None`: everything that is shown."""
-
-    def covers(self, lesson_id: str, groups: Sequence[str], /) -> bool:
-        """Whether a lesson that was found is at stake. A topic may be named without the word before its slash."""
-        return self.unit is None or self.unit in (lesson_id, *groups) or f"topic/{self.unit}" in groups
+    """The id of a lesson or of a group, or the name of a topic; `None`: everything that is shown."""
 
 
 def asked(*, without: str | None = None, with_: str | None = None, placebo: str | bool = False) -> Question:
@@ -186,7 +182,7 @@ class Trial(Record):
     unit: str | None = None
     """The id of the lesson or of the group in question; `None`: memory as a whole."""
     title: str = ""
-    """Of the lesson."""
+    """Of the lesson; the name of the group."""
     tasks: int = 0
     """Those for which the two sides differ: memory shows something for them, or shows the lesson in question."""
     pairs: int = 0
@@ -322,7 +318,7 @@ def _named(trial: Trial) -> str:
     """What the trial is about, and against what, where that is not plain."""
     what = "memory"
     if trial.unit:
-        what = f"the lesson {one_line(trial.title, limit=80)!r}" if trial.title else f"the group {trial.unit}"
+        what = f"the {'group' if '/' in trial.unit else 'lesson'} {one_line(trial.title, limit=80)!r}"
     return f"{what} (against a placebo in its place)" if trial.way == "placebo" else what
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import shown
+from lessonbank.guard.identity import one_of_many
 from lessonbank.protocols import Store
 from lessonbank.types import RECALL, Experience, Recall, Run, Settle, Settlement, Trajectory, Verdict
 
@@ -87,6 +88,17 @@ async def own_receipt(
     if prior.strangers:
         return None, (note,)
     return prior.recall or await if_there(store.recall(str(first), scope=receipt.scope)), (note,)
+
+
+async def settled_by_another(store: Store, receipt: Recall | None, identity: str, /) -> tuple[str, ...]:
+    """A note where another writer told the outcome of `receipt`: only that writer, or the process, may correct it.
+
+    What a judge said is nobody's word: every writer may tell the truth later.
+    """
+    earlier = await store.settlement(receipt.id, scope=receipt.scope) if receipt and one_of_many(identity) else None
+    if earlier is None or earlier.source == "judge" or earlier.identity == identity:
+        return ()
+    return (f"told by another writer: the recall {shown(earlier.recall_id)} is settled, and its outcome stays",)
 
 
 async def _settled_by(store: Store, runs: frozenset[str], /, *, scope: str) -> str | None:

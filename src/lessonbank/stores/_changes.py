@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.wording import wording_of
@@ -24,6 +24,8 @@ from lessonbank.types import (
     Trust,
 )
 from lessonbank.types.timeline import edited, rejudged
+
+_SAID: Final = {"title", "description", "content", "only"}
 
 
 class View(Protocol):
@@ -221,7 +223,7 @@ def _trusted(lesson: Lesson, *, change: Trust) -> Lesson:
 
 
 def _reworded(lesson: Lesson, *, change: Edit) -> Lesson:
-    if (lesson.title, lesson.description, lesson.content) == (change.title, change.description, change.content):
+    if edited(lesson, change).model_dump(include=_SAID) == lesson.model_dump(include=_SAID):
         raise Conflict(f"the lesson {lesson.id!r} says this already: nothing was changed")
     return edited(lesson, change)
 

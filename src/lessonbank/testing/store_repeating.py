@@ -52,6 +52,8 @@ class RepeatingTests(StoreTests):
             assert await found(store) == [(again.id, first.lessons)]
             assert await store.get(again.id, scope=MINE) == again
             assert (await store.counts(scope=MINE)).lessons == 1
+            assert await store.repeating(first.lessons[0].id, scope=MINE) == [again]
+            assert await store.repeating(first.lessons[0].id, scope="elsewhere") == []
             assert [m.experience for m in await store.search(first.task, scope=MINE, limit=9)] == [first]
             assert await store.verify() == []
 

@@ -87,13 +87,17 @@ class Trust(Record):
 
 
 class Edit(Record):
-    """Replace the words of a lesson by a person's. It keeps its id and its state; its evidence starts again."""
+    """Replace the words of a lesson by a person's, or the tasks it is kept for.
+
+    It keeps its id and its state; its evidence starts again.
+    """
 
     kind: Literal["edit"] = "edit"
     lesson_id: str
     title: Text
     description: str
     content: Text
+    only: tuple[str, ...] = ()
     by: Text
     """The person's name."""
     reason: str = ""

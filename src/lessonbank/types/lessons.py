@@ -71,6 +71,8 @@ class Lesson(Record):
     """What kind of situation it is about. `None`: nobody decided that."""
     version: int = 1
     """Grows with every edit. Evidence for an earlier wording does not count for this one."""
+    only: tuple[str, ...] = ()
+    """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     created_at: Moment = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
 

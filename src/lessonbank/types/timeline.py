@@ -218,7 +218,7 @@ def rejudged(experience: Experience, change: Rejudge, /) -> Experience:
 def edited(lesson: Lesson, change: Edit, /) -> Lesson:
     """`lesson` with the words of `change`: another version of the same lesson, written by a person."""
     provenance = lesson.provenance.model_copy(update={"method": "human", "writer": change.by})
-    said = {"title": change.title, "description": change.description, "content": change.content}
+    said = {"title": change.title, "description": change.description, "content": change.content, "only": change.only}
     return lesson.model_copy(update={**said, "version": lesson.version + 1, "provenance": provenance})
 
 

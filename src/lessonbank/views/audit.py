@@ -33,7 +33,7 @@ from lessonbank.types.timeline import Entry, live, named_lessons, rollbacks_of
 
 _PORTION: Final = 200
 _TRIES: Final = 3
-_WORDING: Final = dict.fromkeys(("title", "description", "content", "version"), True)
+_WORDING: Final = dict.fromkeys(("title", "description", "content", "only", "version"), True)
 _BY: Final = {"method": True, "writer": True}
 _APART: Final[Any] = {
     "lessons": {"__all__": {"retired": True, "state": True, "approved": True, "provenance": _BY, **_WORDING}},
@@ -200,7 +200,7 @@ def _wording(lesson: Lesson) -> bytes:
 
 
 def _digest_of(said: Lesson | Edit, *, method: str, writer: str) -> bytes:
-    words = json.dumps([said.title, said.description, said.content, method, writer])
+    words = json.dumps([said.title, said.description, said.content, said.only, method, writer])
     return blake2b(words.encode(), digest_size=8).digest()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Final, get_args
 
 from lessonbank.arguments import (
     a_flag,
@@ -13,15 +13,18 @@ from lessonbank.arguments import (
     a_text,
     an_id,
     filters,
+    is_a,
     maybe_one_of,
     maybe_text,
     one_of,
+    several,
     shown,
 )
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState
+from lessonbank.retrieving.trusted import task_words
 from lessonbank.types import (
     Add,
     Change,
@@ -42,6 +45,9 @@ from lessonbank.types import (
 from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
+
+_LONGEST: Final = 200
+"""Characters of what names a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +213,39 @@ class AsyncLessons:
             title=safe.title,
             description=safe.description,
             content=safe.content,
+            only=lesson.only,
             by=writer,
             reason=a_text(reason, "reason="),
         )
-        edited = owner.model_copy(update={"lessons": (lesson.model_copy(update=_words(safe)),)})
-        vectors, _ = await self._of.index([edited])
-        vectors = {key: vector for key, vector in vectors.items() if key == id}
-        await self._of.apply(change, by=by, vectors=vectors)
-        return await self.get(id)
+        return await self._edited(change, owner, lesson.model_copy(update=_words(safe)))
+
+    async def narrow(self, id: str, /, *, to: str | Sequence[str], by: str, reason: str = "") -> Lesson:
+        """Keep a lesson for the tasks it helps: those that hold all words of one of `to`. `to=()`: for every task.
+
+        `bank.lift()` names tasks on which a lesson's effect differs. Its evidence starts again from nothing, because
+        what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
+        (it is kept for these already).
+        """
+        writer, owner = person(by), await self.experience(id)
+        lesson = _lesson(owner, id)
+        only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
+        change = Edit(
+            lesson_id=id,
+            title=lesson.title,
+            description=lesson.description,
+            content=lesson.content,
+            only=only,
+            by=writer,
+            reason=a_text(reason, "reason="),
+        )
+        return await self._edited(change, owner, lesson)
+
+    async def _edited(self, change: Edit, owner: Experience, lesson: Lesson) -> Lesson:
+        """Apply an edit with the vectors of `lesson`, which has its words."""
+        vectors, _ = await self._of.index([owner.model_copy(update={"lessons": (lesson,)})])
+        vectors = {key: vector for key, vector in vectors.items() if key == lesson.id}
+        await self._of.apply(change, by=change.by, vectors=vectors)
+        return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
         """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
@@ -252,6 +283,17 @@ class AsyncLessons:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
+
+
+def _tasks(to: str | Sequence[str]) -> list[str]:
+    """What tasks are named by, each once. Raises UsageError."""
+    if is_a(to, (list, tuple)) and not to:
+        return []
+    named = [to] if is_a(to, str) else several(to, "to=", str)
+    found = [" ".join(a_text(text, "to=").split())[:_LONGEST] for text in named]
+    if wordless := [text for text in found if not task_words(text)]:
+        raise UsageError(f"to= names tasks by their words, and {shown(wordless[0])} has none: give words of the tasks")
+    return list(dict.fromkeys(found))
 
 
 def _approval(ids: tuple[str, ...], by: str, reason: str) -> Change:

@@ -132,7 +132,9 @@ async def connect_async(
         kit = await anyio.to_thread.run_sync(lambda: _equip(profile, learning, retrieval, roles))
         consolidator = parts.consolidator
         if consolidator is None:
-            consolidator = choose_consolidator(consolidation, bare, roles.extractor, found.embedder, store=store)
+            consolidator = choose_consolidator(
+                consolidation, bare, roles.extractor, found.embedder, store=store, trust=safety.trust
+            )
         one_wording = profile != "paper"
         search, consolidator = trusting(safety.trust, search, bare, consolidator, store=store if one_wording else None)
         consolidator = rationed(consolidator, store, safety.caps)

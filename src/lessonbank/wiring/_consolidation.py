@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.config import Consolidation, Profile, TopicsBy, Unset, chosen
+from lessonbank.config import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
 from lessonbank.learning.consolidation import MergeSimilar, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
@@ -18,6 +18,7 @@ def choose(
     /,
     *,
     store: Store,
+    trust: TrustPolicy,
 ) -> Consolidator:
     """The consolidator of a name.
 
@@ -28,7 +29,8 @@ def choose(
         return append
     if name == "recognise":
         # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
-        return Recognise(retriever if model else LexicalRetriever(store), model, embedder)
+        search = retriever if model else LexicalRetriever(store)
+        return Recognise(search, model, embedder, imported=trust == "open")
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
     return MergeSimilar(retriever, model, embedder=embedder)

@@ -16,7 +16,7 @@ def trusting(
     if store is not None:
         consolidator = OneWording(consolidator, store)
     if policy == "open":
-        return search, consolidator
+        return Trusted(search, policy), consolidator
     watched = consolidator if policy == "reviewed" else Corroborating(consolidator, bare, policy, store=store)
     return Trusted(search, policy), watched
 

@@ -245,6 +245,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.edit": lambda t, c: _with(
         t.lesson(c), lambda id: t.handle.lessons.edit(id, title=f"As {t.mark} say", by=t.mark)
     ),
+    "lessons.narrow": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.narrow(id, to=t.mark, by=t.mark)),
     "lessons.retire": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.retire(id, reason=t.mark)),
     "lessons.restore": lambda t, c: _with(
         t.lesson(c, retired=True), lambda id: t.handle.lessons.restore(id, reason=t.mark)

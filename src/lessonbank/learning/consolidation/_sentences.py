@@ -85,6 +85,11 @@ def read(lesson: Lesson, /) -> Reading:
     return _read(lesson.title, lesson.content, lesson.description)
 
 
+def read_text(text: str, /) -> Reading:
+    """The reading of a text alone."""
+    return _read("", text, "")
+
+
 @lru_cache(maxsize=1024)
 def _read(title: str, content: str, description: str) -> Reading:
     wording = " ".join(unicodedata.normalize("NFKC", f"{title}\n{content}\n{description}").split())

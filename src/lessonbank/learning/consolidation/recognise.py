@@ -13,11 +13,13 @@ from lessonbank._concurrency import gather
 from lessonbank.errors import ModelError
 from lessonbank.guard import fence, nonce
 from lessonbank.guard.quote import quoted
+from lessonbank.guard.trust import IMPORTED
 from lessonbank.prompts import Prompt, load
 from lessonbank.protocols import Decision, Embedder, LanguageModel, Retriever
 from lessonbank.types import Add, Experience, Json, Lesson, Usage
 from lessonbank.types.repeats import NOT_RECOGNISED, repeats_of, taught_again, with_repeats
 
+from ._moves import same_moves
 from ._sentences import bases, read
 from .duplicates import compare, overlap
 
@@ -58,17 +60,20 @@ class Recognise:
     """`None`: the package's `general/recognise`."""
     among: int = 10
     """How many of the nearest experiences are compared."""
+    imported: bool = True
+    """Whether an imported lesson may stand for a new one. Where runs must vouch for a lesson it may not: no run ever
+    vouches for an imported one, so it would keep what runs teach from being trusted."""
 
     async def __call__(self, new: Experience, /) -> Decision:
         """One `Add`, with the lessons that say something new."""
         if not new.lessons:
             return Decision([Add(experience=new)])
-        known = await held(self.retriever, new, among=self.among)
-        sifted = sift(new.lessons, [lesson for lesson, _ in known.values()])
-        kept = sifted.of(new)
+        found = await held(self.retriever, new, among=self.among)
+        known = [lesson for lesson, owner in found.values() if self.imported or _is_own(lesson, owner)]
+        kept = sift(new.lessons, known).of(new)
         if self.model is None or not kept.lessons:
             return Decision([Add(experience=kept)])
-        return await self._asked(kept, [lesson for lesson, _ in known.values()], self.model)
+        return await self._asked(kept, known, self.model)
 
     async def _asked(self, new: Experience, known: Sequence[Lesson], model: LanguageModel) -> Decision:
         shown = [lesson for lesson in known if not (lesson.retired or lesson.hidden)]
@@ -137,12 +142,20 @@ def sift(lessons: Sequence[Lesson], held: Sequence[Lesson], /) -> Sifted:
     """`lessons` without those that are the same as a held one, in any state, or as one before them."""
     known, joined = [*held], dict[str, tuple[Lesson, str]]()
     for lesson in lessons:
-        found = next(((k, like) for k in known if (like := compare(lesson, k)).level == "same"), None)
+        found = next(((one, why) for one in known if (why := _one_lesson(lesson, one))), None)
         if found is None:
             known.append(lesson)
         else:
-            joined[lesson.id] = found[0], found[1].reason
+            joined[lesson.id] = found
     return sifted_by(lessons, joined)
+
+
+def _one_lesson(new: Lesson, known: Lesson) -> str:
+    """Why words alone say that the two are one; empty where they do not."""
+    like = compare(new, known)
+    if like.level == "same":
+        return like.reason
+    return "the same moves, for a task in other words" if same_moves(new, known) else ""
 
 
 def sifted_by(lessons: Sequence[Lesson], joined: dict[str, tuple[Lesson, str]], /) -> Sifted:
@@ -174,6 +187,11 @@ def as_shown(lesson: Lesson, /) -> str:
     """A lesson as a model is shown it."""
     lines = (f"kind: {lesson.kind}", f"title: {lesson.title}", f"description: {lesson.description}", lesson.content)
     return "\n".join(lines)[: 2 * LONGEST]
+
+
+def _is_own(lesson: Lesson, found_with: Experience) -> bool:
+    """Whether a lesson is known not to be imported: what only taught it again does not say where it comes from."""
+    return IMPORTED not in found_with.metadata and lesson.id not in repeats_of(found_with)
 
 
 def _nearest(lesson: Lesson, known: Sequence[Lesson], cosines: Cosines) -> Lesson | None:

@@ -1,0 +1,43 @@
+"""Recognises lessons that code drew from the form of runs: the same moves, for a task that was worded otherwise."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from lessonbank.guard.gate import EXTRACTIVE
+from lessonbank.types import Lesson
+
+from ._contradiction import disagreement
+from ._sentences import read_text
+from ._words import PROTECTED
+
+_SEEN: Final = re.compile(r' \("[^"]*"\)')
+"""What was seen, as the extractive distiller quotes it."""
+_WORKED: Final = "This order worked"
+_ASKING: Final = frozenset(
+    ["ask", "want", "need", "request", "like", "help", "kindly", "you", "me", "us", "which", "who", "for", "task"]
+)
+"""Stems of words that ask for something and do not say what."""
+
+
+def same_moves(new: Lesson, known: Lesson, /) -> bool:
+    """Whether both tell the same moves, and the task of `known` says nothing that the task of `new` does not say.
+
+    Only for lessons of the extractive distiller, whose content is made of moves and whose title and description quote
+    the task. What was seen on the way may differ where the moves worked. Not symmetric: a lesson for a task with
+    further words, which may be another target, never stands for one that lacks them.
+    """
+    if new.kind != known.kind or {new.provenance.method, known.provenance.method} != {EXTRACTIVE}:
+        return False
+    if _told(new) != _told(known):
+        return False
+    ours, theirs = (read_text(one.description) for one in (new, known))
+    if disagreement(ours, theirs) or ours.numbers != theirs.numbers:
+        return False
+    asked, wanted = (one.words - PROTECTED - _ASKING for one in (ours, theirs))
+    return bool(wanted) and wanted <= asked
+
+
+def _told(lesson: Lesson) -> str:
+    return _SEEN.sub("", lesson.content) if lesson.content.startswith(_WORKED) else lesson.content
