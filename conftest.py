@@ -7,6 +7,7 @@ import ipaddress
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,7 @@ def _forget_keys_and_proxies() -> None:
             del os.environ[name]
     os.environ.update(_OFFLINE)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False  # the command line is imported again for each call of it
 
 
 def _write_to_memory() -> None:

@@ -359,6 +359,7 @@ def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_s
         assert bank.runs.retry() == ()
 
 
+@pytest.mark.full
 def test_retry_goes_on_where_the_recall_was_erased_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)

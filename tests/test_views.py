@@ -63,7 +63,14 @@ def opened(kind: str, where: str) -> Iterator[Any]:
         portal.call(bank.close)
 
 
-@pytest.fixture(params=["waiting, in memory", "waiting, in a file", "async, in memory", "async, in a file"])
+@pytest.fixture(
+    params=[
+        "waiting, in memory",
+        "async, in a file",
+        pytest.param("waiting, in a file", marks=pytest.mark.full),
+        pytest.param("async, in memory", marks=pytest.mark.full),
+    ]
+)
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     kind, place = request.param.split(", in ")
     with opened(kind, ":memory:" if place == "memory" else str(tmp_path / "bank.db")) as bank:
@@ -95,36 +102,29 @@ def ids(records: Any) -> list[str]:
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("view", ["lessons", "runs", "recalls"])
-def test_a_list_is_newest_first_and_its_pages_join_without_gap_or_overlap(five: Any, view: str) -> None:
-    whole = ids(getattr(five, view).list())
-    assert len(whole) == len(set(whole)) == 5
-    pages, after = list[str](), None
-    while page := ids(getattr(five, view).list(limit=2, after=after)):
-        assert len(page) <= 2
-        pages += page
-        after = page[-1]
-    assert pages == whole
-    assert whole == sorted(whole, reverse=True)
+def test_a_list_is_newest_first_and_its_pages_join_without_gap_or_overlap(five: Any) -> None:
+    for view in (five.lessons, five.runs, five.recalls):
+        whole = ids(view.list())
+        assert len(whole) == len(set(whole)) == 5
+        pages, after = list[str](), None
+        while page := ids(view.list(limit=2, after=after)):
+            assert len(page) <= 2
+            pages += page
+            after = page[-1]
+        assert pages == whole
+        assert whole == sorted(whole, reverse=True)
 
 
-@pytest.mark.parametrize("view", ["lessons", "runs", "recalls"])
-@pytest.mark.parametrize("limit", [0, -1])
-def test_a_list_of_fewer_than_one_is_refused(five: Any, view: str, limit: int) -> None:
-    with pytest.raises(UsageError, match="limit"):
-        getattr(five, view).list(limit=limit)
-
-
-@pytest.mark.parametrize("view", ["lessons", "runs", "recalls"])
-def test_a_page_after_something_unknown_is_not_found(five: Any, view: str) -> None:
-    with pytest.raises(NotFound):
-        getattr(five, view).list(after="nobody")
-
-
-@pytest.mark.parametrize("view", ["lessons", "runs", "recalls"])
-def test_getting_something_unknown_is_not_found(five: Any, view: str) -> None:
-    with pytest.raises(NotFound):
-        getattr(five, view).get("nobody")
+def test_a_list_of_fewer_than_one_and_what_nobody_knows_are_refused(bank: Any) -> None:
+    learn(bank, 1)
+    for view in (bank.lessons, bank.runs, bank.recalls):
+        for limit in (0, -1):
+            with pytest.raises(UsageError, match="limit"):
+                view.list(limit=limit)
+        with pytest.raises(NotFound):
+            view.list(after="nobody")
+        with pytest.raises(NotFound):
+            view.get("nobody")
 
 
 def test_lessons_are_filtered_by_kind_writer_state_and_words(five: Any) -> None:
@@ -238,12 +238,12 @@ def test_views_act_in_the_scope_of_their_handle(five: Any) -> None:
     assert five.admin.counts().experiences == 5
 
 
-@pytest.mark.parametrize("call", ["scopes", "verify", "rebuild", "backup"])
-def test_calls_on_the_whole_file_are_refused_on_a_handle_of_a_tenant(five: Any, call: str, tmp_path: Path) -> None:
-    arguments = [str(tmp_path / "copy.db")] if call == "backup" else []
-    for handle in (five.scoped("acme/b"), five.scoped(writer="u-17"), five.scoped("acme/a")):
-        with pytest.raises(UsageError, match=f"{call} acts on the whole file"):
-            getattr(handle.admin, call)(*arguments)
+def test_calls_on_the_whole_file_are_refused_on_a_handle_of_a_tenant(bank: Any, tmp_path: Path) -> None:
+    calls: dict[str, list[str]] = {"scopes": [], "verify": [], "rebuild": [], "backup": [str(tmp_path / "copy.db")]}
+    for handle in (bank.scoped("acme/b"), bank.scoped(writer="u-17"), bank.scoped("acme/a")):
+        for call, arguments in calls.items():
+            with pytest.raises(UsageError, match=f"{call} acts on the whole file"):
+                getattr(handle.admin, call)(*arguments)
     assert not (tmp_path / "copy.db").exists()
 
 
@@ -267,10 +267,10 @@ def test_a_handle_of_another_writer_keeps_the_scope_and_signs_what_it_does(five:
     assert five.settings["scope"] == "acme/a"
 
 
-@pytest.mark.parametrize("scope", ["", "../x", " ", "a//b"])
-def test_a_handle_of_an_impossible_scope_is_refused(five: Any, scope: str) -> None:
-    with pytest.raises(UsageError):
-        five.scoped(scope)
+def test_a_handle_of_an_impossible_scope_is_refused(bank: Any) -> None:
+    for scope in ("", "../x", " ", "a//b"):
+        with pytest.raises(UsageError):
+            bank.scoped(scope)
 
 
 def test_both_banks_and_all_views_have_the_same_public_methods_and_parameters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,22 @@ def runs(tmp_path: Path) -> Path:
     path = tmp_path / "runs.jsonl"
     path.write_text("".join(json.dumps(r) + "\n" for r in RUNS), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bank that learned the runs."""
+    path = tmp_path_factory.mktemp("learned") / "runs.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in RUNS), encoding="utf-8")
+    assert learn(path).returncode == 0
+    return path.with_name("bank.db")
+
+
+@pytest.fixture
+def learned(once: Path, runs: Path) -> Path:
+    """The file of runs, beside a bank that learned them."""
+    shutil.copy(once, runs.parent)
+    return runs
 
 
 def test_learning_recorded_runs_reports_what_was_learned(runs: Path) -> None:
@@ -60,61 +77,57 @@ def test_runs_without_a_label_wait_and_say_so(runs: Path) -> None:
     assert "4 failure" in labelled.stdout
 
 
-def test_retrieve_prints_the_very_text_an_agent_gets_and_why(runs: Path) -> None:
-    learn(runs)
-    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
+def test_retrieve_prints_the_very_text_an_agent_gets_and_why(learned: Path) -> None:
+    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", cwd=learned.parent)
     assert shown.returncode == 0, shown.stderr
     assert "<<<lessons " in shown.stdout
     assert "its task scored" in shown.stdout
     as_json = lessonbank_cli(
-        "retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", "--json", cwd=runs.parent
+        "retrieve", "Ship parcel 9 abroad", "--bank", "bank.db", "--scope", "t", "--json", cwd=learned.parent
     )
     assert json.loads(as_json.stdout)["shown"]
 
 
-def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(runs: Path) -> None:
-    learn(runs)
+def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(learned: Path) -> None:
     words = ("--bank", "bank.db", "--scope", "t")
-    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", *words, cwd=runs.parent)
-    told = lessonbank_cli("explain", shown.stdout.split()[-1], *words, cwd=runs.parent)
+    shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", *words, cwd=learned.parent)
+    told = lessonbank_cli("explain", shown.stdout.split()[-1], *words, cwd=learned.parent)
     assert told.returncode == 0, told.stderr
     assert "Ship parcel 9 abroad" in told.stdout
-    nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=runs.parent)
+    nothing = lessonbank_cli("retrieve", "Quarterly tax statements", *words, cwd=learned.parent)
     assert nothing.returncode == 0
     assert "no past task in scope 't' is like this one" in nothing.stderr
     assert nothing.stdout.split()[-2] == "recall"
 
 
 @pytest.mark.full
-def test_lessons_lists_lessons_and_shows_one_with_its_provenance(runs: Path) -> None:
-    learn(runs)
+def test_lessons_lists_lessons_and_shows_one_with_its_provenance(learned: Path) -> None:
     base: Sequence[object] = ("lessons", "list", "--bank", "bank.db", "--scope", "t")
-    listed = json.loads(lessonbank_cli(*base, "--json", cwd=runs.parent).stdout)
+    listed = json.loads(lessonbank_cli(*base, "--json", cwd=learned.parent).stdout)
     assert {i["kind"] for i in listed} == {"strategy", "guardrail"}
-    whole = lessonbank_cli("lessons", "show", listed[0]["id"][1:], *base[2:], cwd=runs.parent)
+    whole = lessonbank_cli("lessons", "show", listed[0]["id"][1:], *base[2:], cwd=learned.parent)
     assert "extractive" in whole.stdout
     assert "ground_truth" in whole.stdout
 
 
-def test_export_and_import_carry_a_scope_over(runs: Path) -> None:
-    learn(runs)
-    out = lessonbank_cli("export", "all.jsonl", "--bank", "bank.db", "--scope", "t", cwd=runs.parent)
+@pytest.mark.full
+def test_export_and_import_carry_a_scope_over(learned: Path) -> None:
+    out = lessonbank_cli("export", "all.jsonl", "--bank", "bank.db", "--scope", "t", cwd=learned.parent)
     assert out.returncode == 0, out.stderr
-    back = lessonbank_cli("import", "all.jsonl", "--bank", "new.db", "--scope", "copy", "--json", cwd=runs.parent)
+    back = lessonbank_cli("import", "all.jsonl", "--bank", "new.db", "--scope", "copy", "--json", cwd=learned.parent)
     assert json.loads(back.stdout)["added"] == 8
-    with lessonbank.connect(runs.parent / "new.db", scope="copy") as copy:
+    with lessonbank.connect(learned.parent / "new.db", scope="copy") as copy:
         assert copy.retrieve("Ship parcel 9 abroad").lessons
 
 
 @pytest.mark.full
-def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
-    learn(runs)
-    done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=runs.parent)
+def test_a_backup_is_a_bank_that_doctor_finds_sound(learned: Path) -> None:
+    done = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", cwd=learned.parent)
     assert done.returncode == 0, done.stderr
     assert "'bank.db' is copied to 'copy.db'" in done.stdout
-    again = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", "--json", cwd=runs.parent)
-    assert json.loads(again.stdout) == {"bytes": (runs.parent / "copy.db").stat().st_size, "file": "copy.db"}
-    seen = lessonbank_cli("doctor", "--bank", "copy.db", "--verify", "--json", cwd=runs.parent)
+    again = lessonbank_cli("backup", "copy.db", "--bank", "bank.db", "--json", cwd=learned.parent)
+    assert json.loads(again.stdout) == {"bytes": (learned.parent / "copy.db").stat().st_size, "file": "copy.db"}
+    seen = lessonbank_cli("doctor", "--bank", "copy.db", "--verify", "--json", cwd=learned.parent)
     assert seen.returncode == 0, seen.stderr
     assert json.loads(seen.stdout)["scopes"]["t"]["experiences"] == 4
 
@@ -129,18 +142,16 @@ def test_a_backup_is_a_bank_that_doctor_finds_sound(runs: Path) -> None:
         ("no/such/copy.db", 1, "cannot back up to"),
     ],
 )
-def test_a_backup_that_cannot_be_is_one_sentence(runs: Path, target: str, code: int, sentence: str) -> None:
-    learn(runs)
-    before = runs.read_bytes()
-    done = lessonbank_cli("backup", target, "--bank", "bank.db", cwd=runs.parent)
+def test_a_backup_that_cannot_be_is_one_sentence(learned: Path, target: str, code: int, sentence: str) -> None:
+    before = learned.read_bytes()
+    done = lessonbank_cli("backup", target, "--bank", "bank.db", cwd=learned.parent)
     assert done.returncode == code, done.stderr
     assert sentence in " ".join(done.stderr.split())
-    assert runs.read_bytes() == before
+    assert learned.read_bytes() == before
 
 
-def test_doctor_says_what_is_active_and_what_fell_back(runs: Path) -> None:
-    learn(runs)
-    seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=runs.parent)
+def test_doctor_says_what_is_active_and_what_fell_back(learned: Path) -> None:
+    seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=learned.parent)
     assert seen.returncode == 0, seen.stderr
     report = json.loads(seen.stdout)
     assert report["settings"]["embedder"].startswith("lexical")
@@ -150,10 +161,9 @@ def test_doctor_says_what_is_active_and_what_fell_back(runs: Path) -> None:
     assert report["problems"] == []
 
 
-def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
-    learn(runs)
+def test_doctor_embeds_again_after_a_change_of_embedder(learned: Path) -> None:
     seen = lessonbank_cli(
-        "doctor", "--bank", "bank.db", "--embedder", "hashing", "--reindex", "--json", cwd=runs.parent
+        "doctor", "--bank", "bank.db", "--embedder", "hashing", "--reindex", "--json", cwd=learned.parent
     )
     assert json.loads(seen.stdout)["reindexed"] == {"t": 4}
 
@@ -172,10 +182,9 @@ def test_doctor_embeds_again_after_a_change_of_embedder(runs: Path) -> None:
     ],
 )
 def test_a_wrong_call_is_one_sentence_and_an_exit_code(
-    runs: Path, words: tuple[str, ...], code: int, sentence: str
+    learned: Path, words: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    learn(runs)
-    done = lessonbank_cli(*words, cwd=runs.parent)
+    done = lessonbank_cli(*words, cwd=learned.parent)
     assert done.returncode == code, done.stderr
     assert sentence in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
@@ -196,9 +205,8 @@ def test_text_of_strangers_cannot_drive_the_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("words", [("lessons", "list"), ("retrieve", "Ship parcel 9 abroad")])
-def test_a_mistyped_scope_is_told_apart_from_an_empty_one(runs: Path, words: tuple[str, ...]) -> None:
-    learn(runs)
-    done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=runs.parent)
+def test_a_mistyped_scope_is_told_apart_from_an_empty_one(learned: Path, words: tuple[str, ...]) -> None:
+    done = lessonbank_cli(*words, "--bank", "bank.db", "--scope", "tt", cwd=learned.parent)
     assert done.returncode == 0
     assert "nothing in scope tt; this bank has: t" in done.stderr
 

@@ -18,6 +18,7 @@ app = typer.Typer()
 app.command()(demo)
 QUICK = ["--seed", "3", "--worlds", "2", "--tasks", "30"]
 FEWER = ["--seed", "3", "--worlds", "2", "--tasks", "16"]
+FEW = ["--seed", "3", "--worlds", "2", "--tasks", "10"]
 SHORT = ["--seed", "3", "--worlds", "1", "--tasks", "12"]
 
 
@@ -26,7 +27,7 @@ def invoke(*arguments: str) -> Any:
 
 
 def test_it_shows_curves_lessons_a_block_the_difference_and_what_it_does_not_prove() -> None:
-    result = invoke(*QUICK)
+    result = invoke(*FEW)
     assert result.exit_code == 0
     shown = result.output
     for part in (
@@ -45,6 +46,7 @@ def test_without_a_terminal_progress_comes_in_plain_lines() -> None:
     assert sum(line.startswith("task ") for line in lines) == 10
 
 
+@pytest.mark.full
 def test_json_on_stdout_is_one_document_with_everything() -> None:
     result = CliRunner().invoke(app, [*FEWER, "--json"], catch_exceptions=False)
     told = json.loads(result.stdout)

@@ -43,6 +43,7 @@ def test_the_release_is_printed(tmp_path: Path) -> None:
     assert lessonbank_process("--version", cwd=tmp_path).stdout == f"{lessonbank.__version__}\n"
 
 
+@pytest.mark.full
 def test_looking_at_another_embedder_needs_reindex(tmp_path: Path) -> None:
     lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical").close()
     done = lessonbank_cli("doctor", "--bank", "bank.db", "--embedder", "hashing", cwd=tmp_path)
@@ -155,6 +156,7 @@ def test_without_an_editor_that_works_the_options_are_named(tmp_path: Path, name
     assert sentence in done.stderr
 
 
+@pytest.mark.full
 def test_lessons_are_found_by_state_kind_writer_and_words(tmp_path: Path) -> None:
     first = json_of(tmp_path, "lessons", "add", *WORDS)["id"]
     other = json_of(tmp_path, "lessons", "add", *WORDS[2:], "--title", "Call first", "--kind", "guardrail")["id"]

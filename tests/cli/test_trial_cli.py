@@ -88,6 +88,7 @@ def test_an_interrupted_trial_goes_on(folder: Path) -> None:
     assert "is the journal of another trial" in other.stderr
 
 
+@pytest.mark.full
 def test_a_plan_needs_no_bank(tmp_path: Path) -> None:
     done = lessonbank_cli("trial", "--plan", "--effect", 0.2, cwd=tmp_path)
     assert done.stdout.startswith("A trial shows an effect of 20 points within 88 runs")

@@ -84,6 +84,7 @@ async def test_what_others_added_counts_and_other_scopes_do_not(tmp_path: Path) 
         assert len((await other.scoped("else").learn(run(3), outcome="success")).lessons) == 3
 
 
+@pytest.mark.full
 async def test_the_beginning_of_an_hour_is_found_in_a_long_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     async with await lessonbank.connect_async(":memory:", **grouped(**options(caps=None))) as bank:
         for n in range(12):

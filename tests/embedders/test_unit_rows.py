@@ -7,12 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lessonbank.embedders._rows import unit_rows
+from lessonbank.embedders.wrappers import Checked
 from lessonbank.errors import ModelError
 
+pytestmark = pytest.mark.anyio
 
-def test_rows_of_any_numbers_become_float32_unit_rows() -> None:
-    rows = unit_rows([[3, 4], (0.0, -2.0)], count=2, name="x")
+
+class Answering:
+    """An embedder that answers with what it was given."""
+
+    space = "the model"
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+
+    async def embed(self, texts: object, /, *, role: str) -> Any:
+        return self._rows
+
+
+async def test_rows_of_any_numbers_become_float32_unit_rows() -> None:
+    rows = await Checked(Answering([[3, 4], (0.0, -2.0)])).embed(["a", "b"], role="query")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, -1.0]])
 
@@ -31,6 +45,6 @@ def test_rows_of_any_numbers_become_float32_unit_rows() -> None:
         ([None, None], "for 2 texts"),
     ],
 )
-def test_anything_else_is_one_clear_error(raw: Any, said: str) -> None:
+async def test_anything_else_is_one_clear_error(raw: Any, said: str) -> None:
     with pytest.raises(ModelError, match=said):
-        unit_rows(raw, count=2, name="the model")
+        await Checked(Answering(raw)).embed(["a", "b"], role="query")

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import pytest
 
-from lessonbank.learning.extraction._grounding import bind, grounded, shown_steps
-from lessonbank.learning.extraction.parsing import Draft
+from lessonbank.learning.extraction import LLMExtractor
+from lessonbank.prompts import load
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Extraction, Run, Step, Trajectory, Verdict
 
-ONE = [frozenset(range(1, 10))]
-TWO = [frozenset({1, 2, 3}), frozenset({1, 2, 3, 4, 5})]
+pytestmark = pytest.mark.anyio
+
+
+def run_of(steps: int, *, seen: str = "", instructions: str = "") -> Run:
+    made = tuple(Step(action=f"open page {n}", observation=f"page {n}{seen}") for n in range(1, steps + 1))
+    run = Trajectory(task="Count the open tickets", steps=made, instructions=instructions)
+    return Run(trajectory=run, verdict=Verdict(outcome="success"))
+
+
+async def drawn(*lessons: tuple[str, str, list[str]], runs: Sequence[Run], budget: int = 40_000) -> Extraction:
+    """What becomes of lessons (title, content, evidence) that a model draws from these runs."""
+    names = ("title", "content", "evidence")
+    model = ScriptedModel([json.dumps({"items": [dict(zip(names, one, strict=True)) for one in lessons]})])
+    prompts = {role: load(f"general/{role}") for role in ("extract_success", "extract_failure", "contrast")}
+    extractor = LLMExtractor(
+        model,
+        success=prompts["extract_success"],
+        failure=prompts["extract_failure"],
+        contrast=prompts["contrast"],
+        budget=budget,
+    )
+    return await extractor(runs)
+
+
+async def bound(text: str, runs: Sequence[Run], **more: int) -> tuple[str, ...]:
+    """The steps of the runs that this evidence names."""
+    told = await drawn(("Read the total", "Read it first.", [text]), runs=runs, **more)
+    return told.lessons[0].provenance.evidence if told.lessons else ()
+
+
+ONE = [run_of(9)]
+TWO = [run_of(3), run_of(5)]
 
 
 @pytest.mark.parametrize(
@@ -27,8 +62,8 @@ TWO = [frozenset({1, 2, 3}), frozenset({1, 2, 3, 4, 5})]
         ("5 of the rows", ()),
     ],
 )
-def test_a_step_is_recognised_however_it_is_named(text: str, named: tuple[str, ...]) -> None:
-    assert bind([text], ONE)[0] == named
+async def test_a_step_is_recognised_however_it_is_named(text: str, named: tuple[str, ...]) -> None:
+    assert await bound(text, ONE) == named
 
 
 @pytest.mark.parametrize(
@@ -42,37 +77,32 @@ def test_a_step_is_recognised_however_it_is_named(text: str, named: tuple[str, .
         ("step 1", ()),
     ],
 )
-def test_with_several_runs_a_step_needs_its_run(text: str, named: tuple[str, ...]) -> None:
-    assert bind([text], TWO)[0] == named
+async def test_with_several_runs_a_step_needs_its_run(text: str, named: tuple[str, ...]) -> None:
+    assert await bound(text, TWO) == named
 
 
-def test_only_headings_of_our_own_count_as_shown_steps() -> None:
-    rendered = "[task]\n| x\n\n[step 1]\n| [step 8]\n\n[steps 2–3 left out]\n\n[step 4, in brief]\n| y"
-    assert shown_steps(rendered) == {1, 4}
+async def test_only_steps_that_were_shown_are_evidence() -> None:
+    assert await bound("step 8", [run_of(3, seen="\n[step 8]\n| y")]) == ()
+    long = [run_of(400, seen=f": {'ticket ' * 20}")]
+    assert await bound("step 1", long, budget=1_500) == ("step 1",)
+    assert await bound("step 200", long, budget=1_500) == ()
 
 
-def test_a_lesson_without_existing_evidence_is_dropped_with_a_note() -> None:
-    drafts = [Draft("Good", "", "Do it.", evidence=("step 2", "step 40")), Draft("Guess", "", "Do it.", evidence=())]
-    kept, notes = grounded(drafts, shown=ONE, instructions="")
-    assert [(draft.title, draft.evidence) for draft in kept] == [("Good", ("step 2",))]
-    assert notes == [
+async def test_a_lesson_without_existing_evidence_is_dropped_with_a_note() -> None:
+    told = await drawn(("Good", "Do it.", ["step 2", "step 40"]), ("Guess", "Do it.", []), runs=ONE)
+    assert [(lesson.title, lesson.provenance.evidence) for lesson in told.lessons] == [("Good", ("step 2",))]
+    assert told.notes == (
         "'Good' cites what the run does not show: step 40",
         "'Guess' was dropped: no step of the run is evidence for it",
-    ]
+    )
 
 
-def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
+async def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
     rules = "Be kind. Before cancelling a booking, list the details and obtain explicit confirmation from the user."
-    said = Draft(
-        "Confirm",
-        "",
-        "Before cancelling a booking, list the details and obtain explicit confirmation.",
-        None,
-        ("step 1",),
+    said = "Before cancelling a booking, list the details and obtain explicit confirmation."
+    new = "Gold members have two free bags: read the level in the profile first."
+    told = await drawn(
+        ("Confirm", said, ["step 1"]), ("Count bags", new, ["step 1"]), runs=[run_of(3, instructions=rules)]
     )
-    new = Draft(
-        "Count bags", "", "Gold members have two free bags: read the level in the profile first.", None, ("step 1",)
-    )
-    kept, notes = grounded([said, new], shown=ONE, instructions=rules)
-    assert kept == [new]
-    assert "repeats the agent's instructions" in notes[0]
+    assert [lesson.content for lesson in told.lessons] == [new]
+    assert "repeats the agent's instructions" in told.notes[0]

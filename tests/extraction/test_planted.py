@@ -58,19 +58,21 @@ def corpus() -> tuple[Case, ...]:
 
 
 @cache
-def extracted() -> tuple[Extraction, ...]:
-    return tuple(anyio.run(ExtractiveExtractor(), case.attempts) for case in corpus())
+def extracted(number: int) -> Extraction:
+    return anyio.run(ExtractiveExtractor(), corpus()[number].attempts)
 
 
-def test_no_planted_value_stands_in_an_extractive_lesson() -> None:
-    found = {n: leaked(c, e.lessons) for n, (c, e) in enumerate(zip(corpus(), extracted(), strict=True))}
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.full)])
+def test_no_planted_value_stands_in_an_extractive_lesson(every: int) -> None:
+    found = {n: leaked(corpus()[n], extracted(n).lessons) for n in range(0, len(corpus()), every)}
     told = {(n, corpus()[n].kind): values for n, values in found.items() if values}
     assert len(corpus()) >= 200
     assert sum(map(len, told.values())) == 0, told
 
 
+@pytest.mark.full
 def test_lessons_are_still_drawn_and_name_tools_and_fields() -> None:
-    drawn = [(case, e.lessons) for case, e in zip(corpus(), extracted(), strict=True) if e.lessons]
+    drawn = [(case, told) for n, case in enumerate(corpus()) if (told := extracted(n).lessons)]
     assert len(drawn) >= 0.9 * COUNT
     for names in ("tools", "fields"):
         naming = [c for c, lessons in drawn if any(n in i.content for n in getattr(c, names) for i in lessons)]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lessonbank.learning.extraction._forms import ContrastLessons, Lessons
+from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.prompts import Prompt, available, load
+from lessonbank.testing import ScriptedModel
+from lessonbank.types import Outcome, Run, Step, Trajectory, Verdict
 
 SNAPSHOTS = Path(__file__).parents[1] / "snapshots"
 SLOTS = {"nonce": "0a1b2c3d", "verdict": "(how it ended)", "run": "(the fenced run)", "limit": "3"}
@@ -61,7 +63,14 @@ def test_every_extraction_prompt_is_under_review() -> None:
 
 
 @pytest.mark.parametrize("id", OURS)
-def test_a_provider_is_held_to_the_very_form_that_the_prompt_asks_for(id: str) -> None:
-    schema = ContrastLessons if id.endswith("contrast") else Lessons
+@pytest.mark.anyio
+async def test_a_provider_is_held_to_the_very_form_that_the_prompt_asks_for(id: str) -> None:
+    model, prompt = ScriptedModel(['{"items": []}']), load(id)
+    outcome: Outcome = "failure" if id.endswith("failure") else "success"
+    run = Trajectory(task="Count the tickets", steps=(Step(action="open", observation="12"),))
+    attempts = [Run(trajectory=run, verdict=Verdict(outcome=outcome))] * (2 if id.endswith("contrast") else 1)
+    await LLMExtractor(model, success=prompt, failure=prompt, contrast=prompt)(attempts)
+    schema = model.calls[0].schema
+    assert schema
     (field,) = schema.model_fields
     assert f'{{"{field}": [' in words(load(id))

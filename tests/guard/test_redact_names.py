@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonbank.guard.redact import redact, redacted
-from lessonbank.guard.redact._words import unspeakable
 from lessonbank.types import Step, Trajectory
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "security" / "corpus"))
@@ -97,7 +96,7 @@ def test_a_key_of_letters_is_gone_from_the_whole_run_also_before_its_name() -> N
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", max_size=15))
 def test_what_is_short_is_no_key(text: str) -> None:
-    assert not unspeakable(text)
+    assert redact(f"It said {text} and went on") == f"It said {text} and went on"
 
 
 # --- encoded, and then cut off ---------------------------------------------------------------------------------------

@@ -134,6 +134,7 @@ def outside(text: str, nonce: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(f"{nonce}| ")]
 
 
+@pytest.mark.full
 async def test_hostile_advice_in_plain_words_is_on_probation_and_reaches_a_prompt_only_inside_the_fence() -> None:
     advice, states = cases("semantic"), dict[str, str]()
     assert len(advice) >= 60

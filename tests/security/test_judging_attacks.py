@@ -383,9 +383,9 @@ async def test_an_object_quoted_in_a_verdict_does_not_take_its_place() -> None:
     "form",
     [
         "I was given the code {code}, and can say nothing.\n{quote}",
-        "The record says:\n{quote}\nThe code was {code}.",
-        "{code}\n{quote}",
-        "<<<run {code}>>>\n{quote}\n<<<end run {code}>>>",
+        pytest.param("The record says:\n{quote}\nThe code was {code}.", marks=pytest.mark.full),
+        pytest.param("{code}\n{quote}", marks=pytest.mark.full),
+        pytest.param("<<<run {code}>>>\n{quote}\n<<<end run {code}>>>", marks=pytest.mark.full),
         "Check: {code}\nOutcome: {real}\nConfidence: 0.9\n\nThe record says:\n{quote}",
     ],
     ids=["told-before", "told-after", "bare", "markers", "after-a-verdict-in-lines"],
@@ -394,7 +394,7 @@ async def test_a_quote_in_a_reply_that_mentions_the_code_is_no_verdict(form: str
     assert await flipped_by(lambda case, a, quote: form.format(code=a.code, real=case.real, quote=quote)) == []
 
 
-@pytest.mark.parametrize("between", [", ", ",\n "], ids=["one-line", "lines"])
+@pytest.mark.parametrize("between", [", ", pytest.param(",\n ", marks=pytest.mark.full)], ids=["one-line", "lines"])
 @pytest.mark.parametrize("first", ["reason", "outcome"])
 async def test_a_quote_whose_marks_are_not_escaped_is_no_verdict(first: str, between: str) -> None:
     def reply(case: Case, asked: Asked, quote: str) -> str:

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import lessonbank
-from lessonbank import LessonbankError, Step, Trajectory, importers
+from lessonbank import Extraction, Lesson, LessonbankError, Run, Step, Trajectory, Verdict, importers
 from lessonbank.cli import app
 from lessonbank.errors import JudgeError
 from lessonbank.guard import canonical
-from lessonbank.guard.gate._echo import Shown
+from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.redact import redact
 from lessonbank.learning.judging.parsing import parse_verdict
@@ -85,7 +85,7 @@ def test_an_argument_of_any_length_or_depth_is_refused_in_a_sentence(arguments: 
 
 
 @pytest.mark.parametrize(("line", "count"), [(b"\n", 2_000_000), (b"{}\n", 300_000)], ids=["blank", "empty"])
-@pytest.mark.parametrize("wanted", ["auto", "messages"])
+@pytest.mark.parametrize("wanted", ["auto", pytest.param("messages", marks=pytest.mark.full)])
 def test_a_small_archive_of_millions_of_empty_lines_is_left_soon(
     line: bytes, count: int, wanted: Any, tmp_path: Path
 ) -> None:
@@ -156,4 +156,7 @@ def test_no_turn_token_of_a_lesser_known_model_stands_whole(token: str) -> None:
 
 def test_a_shown_lesson_with_a_note_that_cites_it_is_no_new_lesson() -> None:
     said = "Before saving, check the status line, since it names the state."
-    assert Shown((said,)).has("Check the status line", f"As note [1] said, {said[0].lower()}{said[1:]}")
+    again = Lesson(title="Check the status line", content=f"As note [1] said, {said[0].lower()}{said[1:]}")
+    run = Run(trajectory=Trajectory(task="Save the page"), verdict=Verdict(outcome="success"))
+    told = LessonGate()(Extraction(lessons=(again,)), [run], shown=(said,))
+    assert [one.rule for one in told.rejected] == ["echo"]

@@ -12,6 +12,7 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import StoreContract
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 class TestInMemory(StoreContract):
     async def make(self) -> Store:

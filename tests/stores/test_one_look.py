@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from lessonbank.errors import SpaceMismatch
-from lessonbank.retrieving._catch_up import VectorSearch
-from lessonbank.retrieving._refusals import Outages
+from lessonbank.retrieving import DenseRetriever
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, lesson, towards
 from lessonbank.types import Experience, Replace
@@ -108,8 +107,7 @@ async def test_a_search_embeds_what_is_missing_whether_or_not_its_store_has_one_
     await added(store, experience("has none"))
     embedder = Eight()
     for _ in range(2):
-        search = VectorSearch(store, embedder, SPACE, False, Outages(), Outages())  # type: ignore[arg-type]
-        found, notes = await search("any", scope=MINE, limit=1)
-        assert ([match.experience.task for match in found], notes) == (["has none"], ())
+        found = await DenseRetriever(store, embedder)("any", scope=MINE, limit=1)  # type: ignore[arg-type]
+        assert ([match.experience.task for match in found.matches], found.notes) == (["has none"], ())
     assert embedder.texts == ["any", "has none", "any"]
     await store.close()

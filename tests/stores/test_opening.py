@@ -17,7 +17,7 @@ from _trouble import TOUCHES, Fill, files, looks, opened, sentence
 import lessonbank
 from lessonbank import Evidence, importers
 from lessonbank.errors import FormatError, LessonbankError, ReadOnly, StoreUnavailable, UsageError
-from lessonbank.stores.sqlite import SqliteStore, _database
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.store_samples import MINE, added, experience
 
 pytestmark = [pytest.mark.anyio, pytest.mark.full]
@@ -120,14 +120,14 @@ async def test_what_is_not_there_is_not_made_to_be_read(path: Path) -> None:
 async def test_no_statement_runs_in_the_thread_of_the_event_loop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So neither does the fsync of a log that begins anew, whoever's write it is."""
     threads: set[str] = set()
-    real: Any = _database.connect
+    real: Any = sqlite3.connect
 
     def traced(*args: Any, **options: Any) -> sqlite3.Connection:
         connection: sqlite3.Connection = real(*args, **options)
         connection.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
         return connection
 
-    monkeypatch.setattr(_database, "connect", traced)
+    monkeypatch.setattr(sqlite3, "connect", traced)
     async with opened(path) as store:
         for touch in TOUCHES.values():
             await touch(store)

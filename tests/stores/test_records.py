@@ -4,16 +4,30 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lessonbank.stores._records import microseconds, moment
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.store_samples import MINE, added, experience
 
 
-@given(st.datetimes(), st.integers(-14, 14))
+async def kept(*moments: datetime) -> list[datetime]:
+    """What a store gives back of these."""
+    store = SqliteStore.in_memory()
+    made = [experience().model_copy(update={"created_at": at}) for at in moments]
+    await added(store, *made)
+    found = [await store.get(one.id, scope=MINE) for one in made]
+    await store.close()
+    return [one.created_at for one in found if one]
+
+
+@given(st.datetimes(min_value=datetime(3, 1, 1), max_value=datetime(9997, 1, 1)), st.integers(-14, 14))
 def test_a_moment_is_kept_to_the_microsecond(at: datetime, hours: int) -> None:
-    zone = timezone(timedelta(hours=hours))
     aware = at.replace(tzinfo=UTC)
-    assert moment(microseconds(at)) == moment(microseconds(aware)) == aware
-    if 2 < at.year < 9998:
-        assert microseconds(aware.astimezone(zone)) == microseconds(aware)
+    assert anyio.run(kept, at, aware, aware.astimezone(timezone(timedelta(hours=hours)))) == [aware] * 3
+
+
+def test_the_first_and_the_last_moment_are_kept_too() -> None:
+    ends = [end.replace(tzinfo=UTC) for end in (datetime.min, datetime.max)]
+    assert anyio.run(kept, *ends) == ends

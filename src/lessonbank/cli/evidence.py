@@ -25,8 +25,9 @@ def lift(
     scope: options.Scope,
     level: Annotated[float, typer.Option("--level", help="How sure intervals are: from 0.5 to below 1.")] = 0.95,
     lessons: Annotated[
-        int, typer.Option("--lessons", min=0, help="How many lessons to print; JSON has them all.")
-    ] = 10,
+        int,
+        typer.Option("--lessons", min=0, help="How many lessons to print, and half as many groups; JSON has them all."),
+    ] = 6,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page with plots to this file; it opens offline.")
     ] = None,
@@ -36,7 +37,7 @@ def lift(
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """
-    from lessonbank.evidence.lift import in_words
+    from lessonbank.evidence.lift_words import in_words
 
     if html is not None:
         spare(html, what="page")
@@ -90,7 +91,7 @@ def _ended(told: Explanation) -> str:
 
 
 def _row(one: Explained) -> tuple[object, ...]:
-    from lessonbank.evidence.lift import points, said_of
+    from lessonbank.evidence.lift_words import points, said_of
 
     evidence = "no evidence yet"
     if one.lift is not None:

@@ -256,6 +256,7 @@ class Columns:
         begun = np.maximum(begun, _another_model(agent, at))
         kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
         columns: dict[str, Any] = told | whole | flags
+        ids = list(self._rows)
         return Episodes(
             **columns,
             draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
@@ -264,6 +265,7 @@ class Columns:
             level=np.array(self._level),
             turn=turn,
             parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
+            recall_ids=tuple([ids[row] for row in order.tolist()]),
             judges=tuple(self.judges.names),
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,

@@ -90,6 +90,8 @@ class Episodes:
     judges: tuple[str, ...] = ()
     at: Floats = field(default_factory=lambda: np.empty(0))
     """When the recall was made, in seconds since 1970; empty where nobody asks."""
+    recall_ids: tuple[str, ...] = ()
+    """By row; empty where nobody asks."""
     writer: Ints = field(default_factory=_whole_numbers)
     """Who told the outcome, as a position in `writers`; -1 where it is unknown. Empty: one writer told all."""
     writers: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from lessonbank.guard import one_line
 from lessonbank.types import Candidate, Lesson, Match, Outcome, Recall, Record, Settlement
 
 from .groups import named, topic_names
-from .lift import LessonLift, points
+from .lift import LessonLift
+from .lift_words import points
 
 
 class Explained(Record):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from lessonbank.guard.sanitise import one_line
 from lessonbank.types import Kind, Record
 from lessonbank.types.record import Moment
+
+from .lift_words import in_words
 
 Standing = Literal["helps", "harms", "likely helps", "likely harms", "no evidence yet"]
 """Two grades. "Likely" is printed of at most 1 % of lessons that change nothing; of at most 5 % of banks is any "helps"
@@ -59,6 +60,8 @@ class LessonLift(UnitLift):
 
     lesson_id: str
     title: str = ""
+    description: str = ""
+    content: str = ""
     kind: Kind | None = None
     groups: tuple[str, ...] = ()
     """Ids of the groups it was in when it was recalled last, the widest first."""
@@ -68,6 +71,10 @@ class LessonLift(UnitLift):
     quarantined: bool = False
     proposed: bool = False
     """Whether a person is asked to retire it: it is approved and shown to harm."""
+    run_ids: tuple[str, ...] = ()
+    """The runs it was drawn from."""
+    recall_ids: tuple[str, ...] = ()
+    """The last recalls that showed it, the newest first; at most five."""
 
 
 class GroupLift(UnitLift):
@@ -78,6 +85,43 @@ class GroupLift(UnitLift):
     name: str = ""
     lessons: int = 0
     """How many of its lessons were found at least once."""
+
+
+class TaskPart(Record):
+    """The effect of one unit on the tasks of one template, or of one topic."""
+
+    tasks: str
+    """The name of the template or topic."""
+    recalls: int = 0
+    success: Estimate = Estimate()
+
+
+class Split(Record):
+    """An effect that differs between tasks."""
+
+    unit: str
+    """`*` for memory as a whole, or the id of a group or a lesson."""
+    name: str = ""
+    """The title of the lesson, or the name of the group."""
+    by: Literal["template", "topic"] = "template"
+    evidence: float = 1.0
+    """An e-value against one effect for all tasks."""
+    parts: tuple[TaskPart, ...] = ()
+    """The one that differs most comes first."""
+
+
+class Together(Record):
+    """Lessons that are often found together, and of which one is hardly worth anything without another."""
+
+    lesson_ids: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    says: Literal["same", "need each other"] = "same"
+    recalls: int = 0
+    joint: float = 0.0
+    """What showing all of them changes."""
+    alone: tuple[float, ...] = ()
+    """What showing each changes while the others are mostly there."""
+    evidence: float = 1.0
 
 
 class JudgeReport(Record):
@@ -150,8 +194,14 @@ class Lift(Record):
     missing_with: float | None = None
     missing_without: float | None = None
     """The share without a known outcome, among recalls shown and among those withheld whole."""
+    missing_differs: bool = False
+    """Whether these differ by more than chance: then there is no verdict."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
+    labels_needed: int | None = None
+    """About how many more labels of runs that only a judge graded bring the next verdict with a chance of 80 %."""
+    first: Moment | None = None
+    """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
     success_without: float | None = None
     success: Estimate = Estimate()
@@ -167,6 +217,8 @@ class Lift(Record):
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
+    splits: tuple[Split, ...] = ()
+    together: tuple[Together, ...] = ()
     judges: tuple[JudgeReport, ...] = ()
     measuring: MeasuringCost = MeasuringCost()
     series: tuple[Point, ...] = ()
@@ -174,119 +226,3 @@ class Lift(Record):
 
     def __str__(self) -> str:
         return in_words(self)
-
-
-def in_words(lift: Lift, /, *, most: int = 10) -> str:
-    """The report as plain text, at most `most` lessons. Nothing that strangers wrote can drive a terminal."""
-    lines = [headline(lift), *_sides(lift), *_running(lift)]
-    if lift.groups and most > 0:
-        lines += ["", _COLUMNS, *map(_group, lift.groups[:most])]
-    if lift.lessons and most > 0:
-        lines += ["", _COLUMNS, *map(_lesson, lift.lessons[:most])]
-        if len(lift.lessons) > most:
-            lines.append(f"  … and {len(lift.lessons) - most} more")
-    if lift.success.value is not None or (lift.lessons and most > 0):
-        lines += [
-            "",
-            f"In brackets: {100 * lift.level:.4g} % intervals; those of success hold however often one looks.",
-        ]
-    if told := (*lift.notes, *advice(lift)):
-        lines += ["", *(one_line(note) for note in told)]
-    return "\n".join(lines)
-
-
-_READ, _TITLE = 400, 60
-"""Characters of a title that are looked at, and that are printed."""
-_COLUMNS = "  shown  left out  effect on success           what the evidence says"
-
-
-def headline(lift: Lift, /) -> str:
-    """The answer in one sentence."""
-    if lift.success.value is None:
-        return f"Does memory help? No evidence yet: {lift.settled} settled recalls, {lift.controls} without memory."
-    more = ""
-    if lift.more and lift.standing == "no evidence yet":
-        more = f"; about {lift.more} more recalls, if it changes ten points"
-    return f"Does memory help? {_SAYS[lift.standing]}{_by(lift.success)}: success {points(lift.success)}{more}."
-
-
-_SAYS: dict[Standing, str] = {
-    "helps": "Yes",
-    "harms": "No, it harms",
-    "likely helps": "Likely",
-    "likely harms": "No, it likely harms",
-    "no evidence yet": "No evidence yet",
-}
-
-
-def _by(estimate: Estimate) -> str:
-    return ", by the judge" if estimate.basis == "judge" else ""
-
-
-def advice(lift: Lift, /) -> tuple[str, ...]:
-    """What to do where there is nothing to count yet."""
-    if not lift.recalls:
-        return ("Nothing was found for any task yet: learn(…) from finished runs, then retrieve(…) before each task.",)
-    if not lift.settled:
-        return ("No outcome is known yet: hand each recall to learn with its run, learn(run, recall=…, outcome=…).",)
-    return ()
-
-
-def _sides(lift: Lift) -> list[str]:
-    if lift.success_with is None or lift.success_without is None:
-        return []
-    return [
-        f"  with memory {lift.success_with:.0%} of {lift.settled - lift.controls} tasks, "
-        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
-    ]
-
-
-def _running(lift: Lift) -> list[str]:
-    named = (("steps", lift.steps, ".1f"), ("tokens", lift.tokens, ".0f"), ("US dollars", lift.cost, ".4f"))
-    return [
-        f"  {name} a task: {e.value:+z{form}} [{e.low:+z{form}}, {e.high:+z{form}}]"
-        for name, e, form in (*named, ("seconds", lift.seconds, ".1f"))
-        if e.value is not None and e.low is not None and e.high is not None
-    ]
-
-
-def _lesson(lesson: LessonLift) -> str:
-    return _row(lesson, one_line(lesson.title, limit=_READ) or lesson.lesson_id, said_of(lesson))
-
-
-def _group(group: GroupLift) -> str:
-    return _row(
-        group, one_line(group.name, limit=_READ) or group.group, f"{standing_of(group)}, {group.lessons} lessons"
-    )
-
-
-def _row(unit: UnitLift, title: str, said: str) -> str:
-    effect = points(unit.success) if unit.success.value is not None else "too few to say"
-    title = one_line(title, limit=_READ)
-    title = title if len(title) <= _TITLE else f"{title[: _TITLE - 1].rstrip()}…"
-    return f"  {unit.shown:5d}  {unit.withheld:8d}  {effect:26s}  {said}: {title}"
-
-
-def standing_of(unit: UnitLift, /) -> str:
-    """What the evidence says of it, in a few words."""
-    if unit.missing_shown is not None and unit.missing_withheld is not None:
-        return f"no verdict: {unit.missing_shown:.0%} of outcomes missing, {unit.missing_withheld:.0%} without it"
-    more = f" (about {unit.more} more)" if unit.more and unit.standing == "no evidence yet" else ""
-    by = _by(unit.success) if unit.standing != "no evidence yet" else ""
-    since = f" since {unit.since:%Y-%m-%d}" if unit.since else ""
-    return f"{unit.standing}{since}{by}{more}"
-
-
-def said_of(lesson: LessonLift, /) -> str:
-    """What the evidence says of a lesson, and what became of it, in a few words."""
-    states = {"retired": lesson.retired, "quarantined": lesson.quarantined, "retirement proposed": lesson.proposed}
-    return ", ".join([standing_of(lesson), *(word for word, is_so in states.items() if is_so)])
-
-
-def points(estimate: Estimate, /) -> str:
-    """An effect on a rate in percentage points, with the interval that is right however often one looks."""
-    if estimate.value is None:
-        return "unknown"
-    low, high = estimate.always_low, estimate.always_high
-    span = "" if low is None or high is None else f" [{100 * low:+z.0f}, {100 * high:+z.0f}]"
-    return f"{100 * estimate.value:+z.1f} points{span}"

@@ -22,6 +22,8 @@ from .sequences import path
 
 _POINTS = 60
 _MOST = 1e6
+_LAST = 5
+"""Recalls that are named of each lesson."""
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -59,6 +61,8 @@ def report(
         uncounted=episodes.uncounted,
         missing_with=units.missing(0, shown=True),
         missing_without=units.missing(0, shown=False),
+        missing_differs=bool(found.differs[0]),
+        first=_first(episodes),
         success_with=_mean(episodes.outcome, known & ~control),
         success_without=_mean(episodes.outcome, known & control),
         **{name: whole[name] for name in ("success", "standing", "since", "more", "evidence")},
@@ -88,11 +92,17 @@ class _Units:
         self.shown = np.where(episodes.level == LESSON_LEVEL, placed_shown, shown)
         self.found_in = np.bincount(placed.unit, minlength=size)
         self.cited = _counted(placed.unit, placed.cited, size)
+        self._newest, self._ends = _newest_first(episodes)
 
     def missing(self, unit: int, *, shown: bool) -> float | None:
         """The share without an outcome, of the recalls in which a draw showed the unit, or did not."""
         draws = self.of.draws
         return share(~self.of.known[draws.row], (draws.unit == unit) & (draws.shown == shown))
+
+    def last_recalls(self, unit: int, /) -> tuple[str, ...]:
+        """The ids of the recalls that showed it last, the newest first."""
+        start, end = int(self._ends[unit]), int(self._ends[unit + 1])
+        return tuple([self.of.recall_ids[int(row)] for row in self._newest[start : min(end, start + _LAST)]])
 
     def told(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
@@ -156,14 +166,34 @@ def _lesson(units: _Units, unit: int, lesson: Lesson | None, proposed: Collectio
     return LessonLift(
         lesson_id=id,
         title=lesson.title if lesson else "",
+        description=lesson.description if lesson else "",
+        content=lesson.content if lesson else "",
         kind=lesson.kind if lesson else None,
         groups=tuple(units.of.units[n] for n in units.of.parents[unit]) if units.of.parents else (),
         cited=int(units.cited[unit]),
         retired=bool(lesson and lesson.retired),
         quarantined=bool(lesson and lesson.state == "quarantined"),
         proposed=id in proposed,
+        run_ids=lesson.provenance.trajectory_ids if lesson else (),
+        recall_ids=units.last_recalls(unit),
         **units.told(unit),
     )
+
+
+def _newest_first(episodes: Episodes) -> tuple[Ints, Ints]:
+    """The rows that showed each unit, the newest first, one unit after the other, and where each begins and ends."""
+    placed = episodes.placed
+    shown = np.flatnonzero(placed.shown) if len(episodes.recall_ids) and len(episodes.at) else np.empty(0, np.int64)
+    row, unit = placed.row[shown], placed.unit[shown]
+    order = np.lexsort((-episodes.at[row], unit))
+    return row[order], np.searchsorted(unit[order], np.arange(len(episodes.units) + 1))
+
+
+def _first(episodes: Episodes) -> datetime | None:
+    """When the first recall was made whose outcome counts for memory as a whole."""
+    draws = episodes.draws
+    row = draws.row[(draws.unit == 0) & episodes.known[draws.row]]
+    return datetime.fromtimestamp(float(episodes.at[row].min()), UTC) if len(row) and len(episodes.at) else None
 
 
 def _order(unit: UnitLift) -> tuple[int, int]:

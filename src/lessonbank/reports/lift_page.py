@@ -14,10 +14,8 @@ from lessonbank.evidence.lift import (
     Lift,
     MeasuringCost,
     Point,
-    advice,
-    headline,
-    said_of,
 )
+from lessonbank.evidence.lift_words import advice, headline, said_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .html import document, table

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing, said_of
+from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing
+from lessonbank.evidence.lift_words import said_of
 from lessonbank.guard.sanitise import canonical_line
 
 from .forest import SIGNS, Bar, Look, forest, in_points

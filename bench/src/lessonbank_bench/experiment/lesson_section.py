@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.evidence import Estimate, LessonLift
-from lessonbank.evidence.lift import Standing, said_of
-from lessonbank.evidence.lift import points as points_of
+from lessonbank.evidence.lift import Standing
+from lessonbank.evidence.lift_words import points as points_of
+from lessonbank.evidence.lift_words import said_of
 from lessonbank.guard.sanitise import canonical_line
 from lessonbank.reports.forest import Bar, Look, forest
 from lessonbank_bench.statistics import Interval
