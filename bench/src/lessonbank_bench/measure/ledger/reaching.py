@@ -57,13 +57,14 @@ def rows(sampling: Sampling, /) -> list[Row]:
 
 def nothing(sampling: Sampling, /) -> list[Row]:
     """Worlds in which no lesson does anything."""
-    worlds: tuple[tuple[str, Make, Policy], ...] = (
-        ("20 lessons, all tasks alike", partial(making.nulls, 3000), trial_periods),
-        ("20 lessons in 5 topics and 2 sources, drift", partial(making.grouped_nulls, 3000), trial_periods),
-        ("20 lessons, all tasks alike; odds fixed at .1", partial(making.nulls, 3000), partial(fixed, 0.1)),
-        ("20 lessons, all tasks alike; odds fixed at .5", partial(making.nulls, 3000), partial(fixed, 0.5)),
+    alike, topics = partial(making.nulls, 3000), partial(making.grouped_nulls, 3000)
+    worlds: tuple[tuple[str, Make, Policy, int], ...] = (
+        ("20 lessons, all tasks alike", alike, trial_periods, _RUNS),
+        ("20 lessons in 5 topics and 2 sources, drift", topics, trial_periods, _RUNS),
+        ("20 lessons, all tasks alike; odds fixed at .5", alike, partial(fixed, 0.5), _RUNS // 2),
+        ("20 lessons, all tasks alike; odds fixed at .1", alike, partial(fixed, 0.1), _RUNS // 4),
     )
-    return [row for name, make, policy in worlds for row in _null(name, make, policy, sampling.seeds(_RUNS))]
+    return [row for name, make, policy, count in worlds for row in _null(name, make, policy, sampling.seeds(count))]
 
 
 def _null(name: str, make: Make, policy: Policy, seeds: range) -> list[Row]:
