@@ -131,7 +131,8 @@ def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) ->
     compared = [one for one in found if one.truth and one.units]
     held = [float(np.mean([unit.held for unit in one.units.values() if unit.draws])) for one in compared]
     covers = [unit.covers for one in compared for _, unit in _valued(one, gone=False)]
-    off = [[unit.value - unit.true for _, unit in _valued(one, gone=False)] for one in compared]
+    both = [[*_valued(one, gone=False), *_valued(one, gone=True)] for one in compared]
+    off = [[unit.value - unit.true for _, unit in units] for units in both]
     gone = [unit.value - unit.true for one in compared for _, unit in _valued(one, gone=True)]
     once = ("the interval for one look, at the end", 100 * _mean(covers))
     back = ("of lessons that were taken back, when they were", 100 * _mean(gone))
