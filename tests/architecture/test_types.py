@@ -56,7 +56,14 @@ def read_by_the_checker(root: Path) -> Iterator[bytes]:
 def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     seen = {fingerprint(tmp_path)}
-    for name in ("src/a/b.py", "examples/c.py", "tests/typing/d.py", "bench/src/e.py", "src/py.typed", "pyproject.toml"):
+    for name in (
+        "src/a/b.py",
+        "examples/c.py",
+        "tests/typing/d.py",
+        "bench/src/e.py",
+        "src/py.typed",
+        "pyproject.toml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         for text in ("x = 1\n", "x = 2\n"):
             (tmp_path / name).write_text(text, encoding="utf-8")
