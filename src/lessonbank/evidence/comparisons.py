@@ -11,7 +11,8 @@ from lessonbank.guard.sanitise import one_line
 
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats
 from .labels import labels_needed
-from .lift import Estimate, Part, Split, points
+from .lift import Estimate, Part, Split
+from .lift_words import points
 from .redundancy import Together, together
 from .review import LIKELY, Review
 from .sequences import Outcomes
