@@ -2,8 +2,9 @@
 
     python -m lessonbank_bench.measure.pauses [7]
 
-Seven runs of each size, or as many as it is told. Each run is handed in as messages, judged and learned from by a scripted model. CPU time of the loop's thread does not
-grow when other programs use the machine. The library promises at most 10 ms.
+Seven runs of each size, or as many as it is told. Each run is handed in as messages, judged and learned from by a
+scripted model. CPU time of the loop's thread does not grow when other programs use the machine. The library promises at
+most 10 ms.
 """
 
 from __future__ import annotations
