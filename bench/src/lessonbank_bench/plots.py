@@ -29,7 +29,7 @@ IMAGES: Final = Path("docs/images")
 def main(folder: Path = IMAGES, /) -> None:
     """Write `learning.svg` and `lift.svg` into a folder, from the project's root."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, svg in (("learning.svg", learning()), ("lift.svg", lift())):
+    for name, svg in (("learning.svg", learning()), ("lift.svg", lift(planted()))):
         (folder / name).write_text(svg, encoding="utf-8")
         print(folder / name)
 
@@ -61,9 +61,14 @@ def learning() -> str:
     )
 
 
-def lift() -> str:
-    """What the bank of `examples/does_it_help.py` says about its six lessons, with intervals."""
+def planted() -> Lift:
+    """What the bank of `examples/does_it_help.py` says about its six lessons; half a minute."""
     measured: Lift = runpy.run_path("examples/does_it_help.py")["main"]()
+    return measured
+
+
+def lift(measured: Lift, /) -> str:
+    """Each lesson's effect, with its interval."""
     last = len(measured.lessons)
     bars = [
         replace(bar(lesson.model_copy(update={"more": None})), label=f"{number}. {named(lesson)}")
