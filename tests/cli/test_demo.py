@@ -16,7 +16,7 @@ from lessonbank.errors import UsageError
 
 app = typer.Typer()
 app.command()(demo)
-QUICK = ["--seed", "3", "--worlds", "2", "--tasks", "30"]
+QUICK = ["--seed", "3", "--worlds", "0", "--tasks", "30"]
 FEWER = ["--seed", "3", "--worlds", "2", "--tasks", "16"]
 FEW = ["--seed", "3", "--worlds", "2", "--tasks", "10"]
 SHORT = ["--seed", "3", "--worlds", "1", "--tasks", "12"]

@@ -262,7 +262,7 @@ async def test_a_harmful_lesson_that_every_run_teaches_is_one_lesson_and_is_reti
         for n in range(1200):
             task = f"open the invoice number {n}"
             recall = await bank.retrieve(task)
-            harmed = "Reload an empty page" in recall.text and n % 10 < 6
+            harmed = "Reload an empty page" in recall.text and n % 10 < 9
             await bank.learn("I reloaded it.", task=task, recall=recall, reward=float(not harmed))
             (known,) = await bank.lessons.list(retired=True)
             if known.retired:

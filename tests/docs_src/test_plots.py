@@ -10,7 +10,7 @@ import pytest
 IMAGES = pages.ROOT / "docs" / "images"
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_the_picture_of_learning_is_what_its_command_draws() -> None:
     plots = pytest.importorskip("lessonbank_bench.plots")
     assert plots.learning() == (IMAGES / "learning.svg").read_text(encoding="utf-8"), "run: just plots"
