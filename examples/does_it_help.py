@@ -8,7 +8,7 @@ import sys
 
 import lessonbank
 from lessonbank.evidence import Blocked, Lift
-from lessonbank.types import Retire, Trust
+from lessonbank.types import Provenance, Retire, Trust
 
 PLANTED = {
     "Check the status line first": (+0.25, "Open the order and read its status line before you cancel anything."),
@@ -29,7 +29,8 @@ async def no_new_lessons(attempts: object) -> lessonbank.Extraction:
 def main(tasks: int = 1500) -> Lift:
     """Each task succeeds with probability 0.4, and what the lessons that were shown add."""
     luck, policy = random.Random(7), Blocked(size=5, lessons=0.2, seed="planted")
-    lessons = tuple(lessonbank.Lesson(title=title, content=text) for title, (_, text) in PLANTED.items())
+    by = Provenance(method="human", writer="Ana")
+    lessons = [lessonbank.Lesson(title=title, content=text, provenance=by) for title, (_, text) in PLANTED.items()]
     with lessonbank.connect(
         ":memory:",
         scope="shop",
@@ -37,7 +38,7 @@ def main(tasks: int = 1500) -> Lift:
         evidence=lessonbank.Evidence(holdout=policy),
         parts=lessonbank.Parts(extractor=no_new_lessons),
     ) as bank:
-        bank.consolidate(lessonbank.Experience(scope="shop", task=TASK.format(number=0), lessons=lessons))
+        bank.consolidate(lessonbank.Experience(scope="shop", task=TASK.format(number=0), lessons=tuple(lessons)))
         for number in range(1, tasks + 1):
             recall = bank.retrieve(TASK.format(number=number))
             chance = 0.4 + sum(PLANTED[lesson.title][0] for lesson in recall.shown)

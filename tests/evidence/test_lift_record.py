@@ -164,7 +164,7 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
     text = str(a_usual_bank())
     parts = (
         "Does memory help? Likely yes: success +10.0 points [+6, +14].",
-        "chosen at random, since 2026-09-01",
+        "chosen at random\n  since 2026-09-01; a task: steps",
         "What to do next:",
         "  1. Keep 1 lesson for the tasks it helps: bank.lessons.narrow(",
         "  2. Go on: about 300 more recalls",

@@ -33,7 +33,7 @@ def lift(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Say what memory changed: success, steps, tokens, money, and the effect of each lesson, with error bars.
+    """Say whether memory helps, by how much and what to do next; then what each group and each lesson changes.
 
     Recalls are compared with recalls that were withheld at random, so it takes some that were.
     """

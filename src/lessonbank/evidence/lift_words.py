@@ -158,10 +158,9 @@ def _by(estimate: Estimate) -> str:
 def _sides(lift: Lift) -> list[str]:
     if lift.success_with is None or lift.success_without is None:
         return []
-    since = f", since {lift.first:%Y-%m-%d}" if lift.first else ""
     return [
         f"  with memory {lift.success_with:.0%} of {lift.settled - lift.controls} tasks, "
-        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random{since}"
+        f"without {lift.success_without:.0%} of {lift.controls}, chosen at random"
     ]
 
 
@@ -172,7 +171,9 @@ def _spent(lift: Lift) -> list[str]:
         for name, e, form in (*named, ("seconds", lift.seconds, ".1f"))
         if e.value is not None and e.low is not None and e.high is not None
     ]
-    return [f"  a task: {', '.join(told)} (for one look)"] if told else []
+    spent = [f"a task: {', '.join(told)} (for one look)"] if told else []
+    since = [f"since {lift.first:%Y-%m-%d}"] if lift.first and lift.success.value is not None else []
+    return [f"  {'; '.join((*since, *spent))}"] if since or spent else []
 
 
 def _next(found: Sequence[str]) -> list[str]:
