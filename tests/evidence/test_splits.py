@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from planted import SEEDS
 
-from lessonbank.evidence._bets import STAKES, Scores, log_total, wealth
+from lessonbank.evidence._bets import STAKES, Scores, log_total, tally, wealth
 from lessonbank.evidence.episodes import Floats, Ints
 from lessonbank.evidence.splits import ALPHA, LEAST, differences
 
@@ -78,7 +78,7 @@ def test_where_all_tasks_share_one_effect_no_difference_is_told_however_often_on
 def test_the_evidence_is_no_more_than_what_any_one_effect_for_all_tasks_leaves(seed: int) -> None:
     scores, part = world(seed, 300, (0.4, -0.4))
     (found,) = differences(scores, part)
-    own, rest = (wealth(replace(scores, **picked(scores, part == n))) for n in (0, 1))
+    own, rest = (wealth(tally(replace(scores, **picked(scores, part == n)))) for n in (0, 1))
     least = min(_bet(own, rest, effect) for effect in np.linspace(-1, 1, 201))
     assert -0.02 < found.log_e - least - np.log(1 / 3 + 1 / 6) < 1e-9
 

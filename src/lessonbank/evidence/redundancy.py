@@ -19,7 +19,7 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 
-from ._bets import Scores, log_total, wealth
+from ._bets import Scores, log_total, tally, wealth
 from .episodes import Flags, Floats, Ints
 
 LIKELY: Final = float(np.log(40.0))
@@ -179,7 +179,7 @@ def _told(lessons: tuple[int, ...], seen: _Set) -> Together:
     scale = 1 / ((1 + len(lessons) / _HALF) / _ODDS)
     bound = np.full(size, min(seen.widest * scale, 1.0))
     score = np.clip(np.array(seen.difference) * scale, -1.0, 1.0)
-    won = wealth(Scores(score, np.full(size, scale), -bound, bound, np.zeros(size, np.int64), 1))
+    won = wealth(tally(Scores(score, np.full(size, scale), -bound, bound, np.zeros(size, np.int64), 1)))
     return Together(
         lessons=lessons,
         recalls=size,

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ._bets import LOG_PRIOR, STAKES, Scores, Wealth, log_total, wealth
+from ._bets import LOG_PRIOR, STAKES, Scores, Wealth, log_total, tally, wealth
 from .episodes import Flags, Floats, Ints
 from .sequences import bounds
 
@@ -68,11 +68,12 @@ def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: f
     cell, of_cell = _cells(scores, part)
     if not len(of_cell):
         return ()
-    kept = np.flatnonzero(cell >= 0)
-    mine = replace(scores, **_some(scores, kept), group=cell[kept], groups=len(of_cell))
-    each, whole = wealth(mine), wealth(scores)
+    kept = cell >= 0
+    mine = replace(scores.where(kept), group=cell[kept], groups=len(of_cell))
+    won = tally(mine)
+    each, whole = wealth(won), wealth(tally(scores))
     logs = _against_the_rest(each, whole, of_cell[:, 0])
-    low, high = bounds(mine, level=level)
+    low, high = bounds(won, level=level)
     value = np.bincount(mine.group, mine.score, len(of_cell)) / each.scale
     found = list[Difference]()
     for turn, unit in enumerate(dict.fromkeys(of_cell[:, 0].tolist())):
@@ -116,11 +117,6 @@ def _taken(names: Ints, reached: Ints) -> list[int]:
         by_unit.setdefault(int(names[n, 0]), []).append(n)
     units = sorted((own for own in by_unit.values() if len(own) > 1), key=lambda own: int(reached[own[1]]))
     return [n for own in units for n in own[:_MOST]]
-
-
-def _some(scores: Scores, kept: Ints) -> dict[str, Floats | Ints]:
-    names = ("score", "scale", "lowest", "highest", "writer", "row", "shown")
-    return {name: told[kept] for name in names if len(told := getattr(scores, name, ())) == len(scores)}
 
 
 def _log_weights(count: int, spread: float) -> Floats:
