@@ -41,7 +41,7 @@ test-all *args:
     {{bin}}/pip install -q -e bench
     {{bin}}/pytest {{args}}
     {{bin}}/pytest -m 'full and not models and not release' tests {{args}}
-    {{bin}}/pytest -m 'not models and not release' bench/tests tests/docs_src tests/test_examples.py {{args}}
+    {{bin}}/pytest -m 'not models and not release' bench/tests {{args}}
 
 # what takes long: soaks, hundreds of kills, every formerly released format
 release *args:

@@ -33,6 +33,8 @@ EXTRAS = {
     "anthropic": ("anthropic", "lessonbank.models.pydantic_ai"),
     "google": ("google.genai", "lessonbank.models.pydantic_ai"),
     "local": ("fastembed", "lessonbank.embedders.fastembed"),
+    "sentence-transformers": ("sentence_transformers", "lessonbank.embedders.sentence_transformers"),
+    "presidio": ("presidio_analyzer", "lessonbank.guard.redact.presidio"),
 }
 """What can be imported once an extra is installed."""
 
@@ -96,7 +98,7 @@ def main() -> int:
         print("\n".join(tomllib.loads(told.extras.read_text(encoding="utf-8"))["project"]["optional-dependencies"]))
         return 0
     if told.extra:
-        for name in EXTRAS.get(told.extra, ("lessonbank",)):
+        for name in EXTRAS[told.extra]:
             import_module(name)
         return 0
     found = problems(told.place, Path(__file__).parents[1] / "src" / "lessonbank")

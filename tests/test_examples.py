@@ -55,16 +55,6 @@ def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: py
     assert [line.split(",")[0].rpartition(" ")[2] for line in said] == ["trust", "retire"]
 
 
-@pytest.mark.full
-def test_the_readme_shows_what_the_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    print(load("does_it_help").main())
-    said = capsys.readouterr().out.splitlines()
-    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("Does memory help? ")[2].partition("```")[0].splitlines()[1:]
-    assert [line for line in shown if line.strip() not in ("", "…", "...") and line not in said] == []
-    assert len(shown) > 3
-
-
 def test_a_trial_tells_a_lesson_that_helps_from_one_that_harms() -> None:
     found = load("trial").main()
     standing = {"memory": "helps", "Weigh the parcel": "helps", "Pick the label early": "harms"}

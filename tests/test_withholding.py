@@ -173,8 +173,8 @@ def test_what_is_shown_to_help_is_withheld_least_and_what_likely_harms_every_oth
 
 def test_opinions_alone_change_no_odds() -> None:
     policy = TrialPeriods()
-    by_judge = {unit: UnitReview(500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}
-    policy.tell("t", by_judge, recalls=500)
+    by_judge = {unit: UnitReview(1500, "harms", by_judge=True, expected=-0.3, spread=0.01) for unit in ("*", "a", "b")}
+    policy.tell("t", by_judge, recalls=1500)
     assert rates(policy, {"a": (), "b": ()}) == {"*": 0.1, "a": 0.1, "b": 0.1}
 
 

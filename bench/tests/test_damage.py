@@ -13,7 +13,7 @@ from lessonbank_bench.measure import damage
 @pytest.mark.full
 def test_no_changed_value_is_missed(tmp_path: Path) -> None:
     bank = tmp_path / "sound.sqlite"
-    damage.fill(bank, lessons=24, seed=1)
+    damage.fill(bank, lessons=8, seed=1)
     found = damage.change_values(bank, tmp_path, chance=random.Random(1), rows=1)
     assert found.tried > 150
     assert found.broken == []

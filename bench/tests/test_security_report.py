@@ -149,14 +149,14 @@ async def test_a_bank_without_a_gate_takes_echoes_in_but_no_wording_twice(part: 
 
 
 async def test_a_poisoner_wins_something_where_nobody_vouches_for_anything(part: Callable[[str], ModuleType]) -> None:
-    won = await part("poisoning").simulated("open", "copies of the most frequent tasks", 160)
+    won = await part("poisoning").simulated("open", "copies of the most frequent tasks", 100)
     assert won.poisoned > 0
-    assert won.injections > 100
+    assert won.injections > 50
 
 
 async def test_a_person_and_another_writer_keep_him_out(part: Callable[[str], ModuleType]) -> None:
     for policy in ("witnessed", "reviewed"):
-        won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 90)
+        won = await part("poisoning").simulated(policy, "copies of the most frequent tasks", 60)
         assert won.poisoned == 0
         assert won.injections > 10
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import gates
 import pytest
 
+CHECKED = (*gates.TYPED, "bench/src")
 KNOWN = Path(tempfile.gettempdir()) / "lessonbank-tests-types"
 """One empty file for each state of the project, and of what is installed beside it, that the checker found sound."""
 
@@ -24,7 +25,7 @@ def test_the_strict_type_check_finds_what_it_should_and_nothing_else() -> None:
     sound = KNOWN / fingerprint(gates.ROOT)
     if sound.exists() and "LESSONBANK_SOAK" not in os.environ:
         return
-    problems = gates.types(gates.ROOT)
+    problems = gates.types(gates.ROOT, CHECKED)
     assert not problems, "\n".join(problems)
     if sound.name == fingerprint(gates.ROOT):  # nobody wrote while it was read
         KNOWN.mkdir(exist_ok=True)
@@ -44,7 +45,7 @@ def read_by_the_checker(root: Path) -> Iterator[bytes]:
     yield "\n".join([sys.version, sys.prefix, *installed]).encode()
     yield Path(gates.__file__).read_bytes()
     yield (root / "pyproject.toml").read_bytes()
-    for place in gates.TYPED:
+    for place in CHECKED:
         for path in sorted((root / place).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path.relative_to(root).as_posix().encode()
@@ -52,21 +53,22 @@ def read_by_the_checker(root: Path) -> Iterator[bytes]:
 
 
 @pytest.mark.full
-def test_the_strict_type_check_finds_nothing_in_the_experiments() -> None:
-    problems = gates.types(gates.ROOT, ("bench/src",))
-    assert not problems, "\n".join(problems)
-
-
-@pytest.mark.full
 def test_whatever_the_checker_would_read_is_part_of_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     seen = {fingerprint(tmp_path)}
-    for name in ("src/a/b.py", "examples/c.py", "tests/typing/d.py", "src/py.typed", "pyproject.toml"):
+    for name in (
+        "src/a/b.py",
+        "examples/c.py",
+        "tests/typing/d.py",
+        "bench/src/e.py",
+        "src/py.typed",
+        "pyproject.toml",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         for text in ("x = 1\n", "x = 2\n"):
             (tmp_path / name).write_text(text, encoding="utf-8")
             seen.add(fingerprint(tmp_path))
-    assert len(seen) == 1 + 5 * 2
+    assert len(seen) == 1 + 6 * 2
 
 
 @pytest.mark.full

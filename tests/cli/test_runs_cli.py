@@ -9,7 +9,7 @@ import pytest
 from running import lessonbank_cli
 
 import lessonbank
-from lessonbank import Evidence, Model, Step, Trajectory
+from lessonbank import Evidence, Parts, Step, Trajectory, Verdict
 from lessonbank.testing import ModelServer
 
 pytestmark = pytest.mark.full
@@ -71,14 +71,16 @@ def test_runs_that_wait_are_learned_with_a_model_and_the_exit_code_says_whether_
         assert server.requests
 
 
+async def says_failure(_: Trajectory, /) -> Verdict:
+    return Verdict(outcome="failure", confidence=0.9, reason="no form")
+
+
 def test_drawn_runs_are_listed_until_each_has_a_label(folder: Path) -> None:
     assert ids(folder, "audit", "5") == []
-    with ModelServer(default='{"thoughts": "no form", "status": "failure"}') as server:
-        model = Model("desk", base_url=server.base_url)
-        with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical", model=model) as bank:
-            for n in (3, 4):
-                run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(Step(action="print label"),))
-                bank.learn(run, recall=bank.retrieve(run.task))
+    with lessonbank.connect(folder / "bank.db", scope="t", embedder="lexical", parts=Parts(judge=says_failure)) as bank:
+        for n in (3, 4):
+            run = Trajectory(id=f"run-{n}", task=f"Ship parcel {n}", steps=(Step(action="print label"),))
+            bank.learn(run, recall=bank.retrieve(run.task))
     assert ids(folder, "audit", "5", "--by", "Ana") == ids(folder, "audit") == ["run-3", "run-4"]
     doctor = lessonbank_cli("doctor", *WHERE, "--json", cwd=folder)
     assert json.loads(doctor.stdout)["unlabelled"] == {"t": 2}

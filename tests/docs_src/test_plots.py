@@ -11,11 +11,22 @@ IMAGES = pages.ROOT / "docs" / "images"
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["learning", "lift"])
-def test_a_picture_is_what_its_command_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_of_learning_is_what_its_command_draws() -> None:
+    plots = pytest.importorskip("lessonbank_bench.plots")
+    assert plots.learning() == (IMAGES / "learning.svg").read_text(encoding="utf-8"), "run: just plots"
+
+
+@pytest.mark.full
+def test_the_readme_and_its_picture_of_lift_show_what_the_example_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     plots = pytest.importorskip("lessonbank_bench.plots")
     monkeypatch.chdir(pages.ROOT)
-    assert getattr(plots, name)() == (IMAGES / f"{name}.svg").read_text(encoding="utf-8"), "run: just plots"
+    found = plots.planted()
+    assert plots.lift(found) == (IMAGES / "lift.svg").read_text(encoding="utf-8"), "run: just plots"
+    said = str(found).splitlines()
+    readme = (pages.ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("Does memory help? ")[2].partition("```")[0].splitlines()[1:]
+    assert [line for line in shown if line.strip() not in ("", "…", "...") and line not in said] == []
+    assert len(shown) > 3
 
 
 @pytest.mark.parametrize("picture", sorted(IMAGES.glob("*.svg")), ids=lambda path: path.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import os
 import re
@@ -31,7 +30,6 @@ COMMANDS: dict[str, Any] = {
 }
 """By the words that call them, as in `lessons list`."""
 every_page = pytest.mark.parametrize("page", PAGES, ids=pages.name)
-EXPERIMENTS = importlib.util.find_spec("lessonbank_bench") is not None
 
 
 def runnable(page: Path) -> Any:
@@ -82,6 +80,18 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
 
 @every_page
 def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given(page, monkeypatch, experiments=False)
+
+
+@pytest.mark.full
+def test_every_command_of_the_experiments_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("lessonbank_bench")
+    for page in PAGES:
+        given(page, monkeypatch, experiments=True)
+
+
+def given(page: Path, monkeypatch: pytest.MonkeyPatch, *, experiments: bool) -> None:
+    """Let the command line read a page's commands: its own, or those that the experiments bring along."""
     for line, words in commands(page):
         if words[0] == "export":
             for name, _, value in (word.partition("=") for word in words[1:]):
@@ -90,7 +100,7 @@ def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.Mo
             continue
         name = words[1] if words[1] in COMMANDS else " ".join(words[1:3])
         assert name in COMMANDS, f"line {line}: there is no command {name!r}"
-        if name in plugins.KNOWN and not EXPERIMENTS:
+        if (name in plugins.KNOWN) is not experiments:
             continue
         try:
             command(name).make_context(name, list(words[1 + len(name.split()) :]))

@@ -317,3 +317,11 @@ class TestTime:
             made.receipt(on(str(day), day, "x"))
             made.settle(settled(str(day), agent=f"model {day % 2}"), day + 1)
         assert len(made.episodes().placed) == 80
+
+
+def test_a_cluster_is_named_by_the_template_that_a_run_told_or_by_the_words_of_its_task() -> None:
+    made = columns(receipt("a", "x", task="Cancel order 7"), receipt("b", "x"))
+    made.settle(settled("a"), 1)
+    made.settle(settled("b", template="refunds"), 2)
+    found = made.episodes()
+    assert [found.clusters[n] for n in found.cluster] == ["cancel order #", "template refunds"]

@@ -16,11 +16,10 @@ from lessonbank.evidence.lift import (
     LessonLift,
     Lift,
     MeasuringCost,
+    Part,
     Point,
     Split,
     Standing,
-    TaskPart,
-    Together,
 )
 from lessonbank.evidence.lift_words import OPINIONS, PROMISE, advice, headline, in_words, points, said_of
 
@@ -141,9 +140,10 @@ def a_usual_bank(**more: Any) -> Lift:
         "more": 300,
         "steps": Estimate(value=-1.5, low=-2, high=-1),
         "groups": tuple(GroupLift(group=id, name=name, lessons=4, success=sure(0.05)) for id, name in named),
-        "lessons": tuple(LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1)) for n in range(40)),
-        "splits": (A_SPLIT,),
-        "together": (Together(lesson_ids=("1", "2"), titles=("A", "B"), joint=0.2, alone=(0.004, 0.003)),),
+        "lessons": tuple(
+            LessonLift(lesson_id=f"{n}", title=f"title {n}", success=sure(0.1), split=A_SPLIT if n == 30 else None)
+            for n in range(40)
+        ),
         "judges": (JudgeReport(judge="a judge", asked=500, checked=40, agreement=0.9),),
         "notes": ("all outcomes come from one writer",),
     }
@@ -151,9 +151,12 @@ def a_usual_bank(**more: Any) -> Lift:
 
 
 A_SPLIT = Split(
-    unit="7",
-    name="Look it up first",
-    parts=(TaskPart(tasks="refunds", success=sure(0.2)), TaskPart(tasks="rebookings", success=sure(-0.2))),
+    parts=(
+        Part(name="refunds", success=sure(0.2), recalls=90),
+        Part(name="rebookings", success=sure(-0.2), recalls=80),
+    ),
+    evidence=900.0,
+    differs=True,
 )
 
 
@@ -171,8 +174,6 @@ def test_the_answer_comes_first_then_what_to_do_next_then_groups_lessons_judges_
         "says of each lesson",
         "no evidence yet: title 5",
         "… and 34 more",
-        "Differs between tasks: Look it up first: +20.0 points [+16, +24] on 'refunds', -20.0 points [-24, -16] on",
-        "Say the same: A; B: together +20.0 points, each beside the others +0.4, +0.3",
         "The judge a judge graded 500 tasks and was right in 90% of 40 checked.",
         PROMISE,
         "Note: all outcomes come from one writer",

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 import lessonbank
 from lessonbank import Evidence, Step, Trajectory
 from lessonbank.evidence import Blocked, Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
-from lessonbank.evidence.lift_words import in_words
+from lessonbank.evidence.lift import GroupLift, Part, Split
+from lessonbank.evidence.lift_words import PROMISE, in_words
 from lessonbank.reports.lift_page import page
 
 pytestmark = pytest.mark.full
 
 VOID = {"meta"}
 TAGS = re.compile(
-    "html|head|meta|title|style|body|main|h1|h2|p|ul|li|div|figure|figcaption|span|svg|desc|line|path|polygon|circle|text"
+    "html|head|meta|title|style|body|main|h1|h2|h3|p|b|ul|li|dl|dt|dd|div|figure|figcaption|span|svg|desc|line|path|polygon|circle|text"
     "|details|summary|table|caption|thead|tbody|tr|th|td"
 )
 HOSTILE = (
@@ -51,6 +52,8 @@ def estimate(value: float, near: float = 0.04, far: float = 0.08) -> Estimate:
 def a_lesson(number: int, **more: object) -> LessonLift:
     given = {
         "title": f"Lesson {number}",
+        "description": "When an order is open.",
+        "content": f"Do {number} first.",
         "shown": 200,
         "withheld": 20,
         "cited": 7,
@@ -193,6 +196,8 @@ def test_a_page_can_be_read_aloud() -> None:
     named = " ".join(value or "" for name, value in read.values if name == "aria-labelledby").split()
     assert sorted(named) == sorted(str(id) for id in ids)
     for drawn in pictures(made):
+        if drawn.get("aria-hidden") == "true":  # its numbers stand beside it
+            continue
         assert drawn.get("role") == "img"
         assert [drawn[0].tag, drawn[1].tag] == ["title", "desc"]
         assert drawn[0].text
@@ -210,11 +215,19 @@ def test_light_dark_paper_and_phones_are_thought_of() -> None:
 def test_what_strangers_wrote_stays_text(hostile: str) -> None:
     kind, harmless = (
         rich(),
-        rich(lessons=(a_lesson(1, title="a"),), notes=("a",), judges=(JudgeReport(judge="a", asked=1, checked=0),)),
+        rich(
+            lessons=(a_lesson(1, title="a", description="a", content="a", run_ids=("a",)),),
+            groups=(GroupLift(group="topic/1", name="a"),),
+            split=Split(parts=(Part(name="a", success=estimate(0.1), recalls=9),), evidence=1.0, differs=True),
+            notes=("a",),
+            judges=(JudgeReport(judge="a", asked=1, checked=0),),
+        ),
     )
     told = rich(
         scope=hostile,
-        lessons=(a_lesson(1, title=hostile),),
+        lessons=(a_lesson(1, title=hostile, description=hostile, content=hostile, run_ids=(hostile,)),),
+        groups=(GroupLift(group="topic/1", name=hostile),),
+        split=Split(parts=(Part(name=hostile, success=estimate(0.1), recalls=9),), evidence=1.0, differs=True),
         notes=(hostile,),
         judges=(JudgeReport(judge=hostile, asked=1, checked=0),),
     )
@@ -269,8 +282,16 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
         "steps −1.2 −2.0 to −0.5",
         "tokens +1,234 −10 to +2,500",
         "US dollars not known",
-        "1. Lesson 1 200 20 7 −20.0 points −24.0 to −16.0 −28.0 to −12.0 1e+09 ▼ harms, retired",
+        "▼ harms, retired, −20.0 points [−28, −12] Lesson 1 When an order is open. Do 1 first.",
+        "shown, left out 200 times, 20 times (with an outcome)",
+        "effect, one look −24.0 to −16.0 points effect, however often −28.0 to −12.0 points",
+        "to be expected +10.0 points evidence (e-value) 55.0 named by the agent 7 times",
+        "evidence (e-value) 1e+09",
         "● no evidence yet (about 90 more), quarantined",
+        f"to see all of them lessonbank recalls list --bank BANK --scope acme/support --lesson {1:032x}",
+        "memory as a whole 7.0% 6.0% may be chance",
+        "What to do next Nothing. Keep going.",
+        PROMISE,
         "a judge 90 30 90.0% 80.0% not known",
         "successes expected to be given up 3.2",
         "Some outcomes are a judge's opinion.",
@@ -281,7 +302,7 @@ def test_every_part_of_a_lift_is_on_its_page() -> None:
 
 def test_a_lesson_without_a_readable_title_goes_by_its_id() -> None:
     lift = rich(lessons=(a_lesson(1, title="\u202e\x07"),))
-    assert Reading(page(lift)).text.count(f"1. {1:032x}"[:20]) == 2
+    assert f"[−6, +10] {1:032x} When" in Reading(page(lift)).text
     assert f": {1:032x}" in str(lift)
 
 
@@ -295,12 +316,21 @@ def test_harm_that_was_avoided_is_no_negative_price() -> None:
     assert "failures expected to be avoided 4.0" in text
 
 
+def rows(made: str) -> list[ElementTree.Element]:
+    """The pictures of groups and lessons, from above."""
+    return [
+        one
+        for one in pictures(made)
+        if one.get("aria-hidden") and [m for m in one.iter() if "zero" in m.get("class", "")]
+    ]
+
+
 def test_lessons_are_drawn_where_their_numbers_are() -> None:
-    drawn = pictures(page(rich()))[-1]
-    (zero,) = marks(drawn, "zero")
-    at = float(zero.attrib["x1"])
-    assert at == float(zero.attrib["x2"])
-    for name, side in (("harms", -1), ("helps", 1)):
+    harms, helps, open_, none = rows(page(rich()))
+    for drawn, name, side in ((harms, "harms", -1), (helps, "helps", 1)):
+        (zero,) = marks(drawn, "zero")
+        at = float(zero.attrib["x1"])
+        assert at == float(zero.attrib["x2"])
         (thin,), (thick,) = marks(drawn, f"thin {name}"), marks(drawn, f"thick {name}")
         ends = [float(line.attrib[end]) for line, end in ((thin, "x1"), (thick, "x1"), (thick, "x2"), (thin, "x2"))]
         assert ends == sorted(ends)
@@ -308,32 +338,69 @@ def test_lessons_are_drawn_where_their_numbers_are() -> None:
         (mark,) = marks(drawn, f"mark {name}")
         middle = sum(float(spot.split(",")[0]) for spot in mark.attrib["points"].split()) / 3
         assert middle == pytest.approx((ends[1] + ends[2]) / 2, abs=0.2)
-    (thin,) = marks(drawn, "thin open")
-    assert float(thin.attrib["x1"]) < at < float(thin.attrib["x2"])
-    said = [text.text for text in marks(drawn, "name soft")]
-    assert said == ["too few to say"]
-    assert [t.text for n in ("harms", "helps", "open") for t in marks(drawn, f"name {n}")] == [
-        "▼ harms, retired",
-        "▲ helps",
-        "● no evidence yet, quarantined",
-        "● no evidence yet",
-    ]
+    (thin,), (zero,) = marks(open_, "thin open"), marks(open_, "zero")
+    assert float(thin.attrib["x1"]) < float(zero.attrib["x1"]) < float(thin.attrib["x2"])
+    assert not [mark for mark in none.iter() if "mark" in mark.get("class", "")]
+    assert len({marks(drawn, "zero")[0].attrib["x1"] for drawn in (harms, helps, open_, none)}) == 1
 
 
-def test_all_pictures_of_lessons_share_one_scale_and_say_what_is_left_out() -> None:
-    made = page(rich(lessons=tuple(a_lesson(n, success=estimate(n / 200)) for n in range(1, 71))))
-    drawn = pictures(made)[3:]
-    assert len(drawn) == 5
-    assert len({marks(one, "zero")[0].attrib["x1"] for one in drawn}) == 1
-    assert sum(len(marks(one, "mark open")) for one in drawn) == 50
-    assert "20 more lessons are in the table below." in Reading(made).text
-    assert "70. Lesson 70" in Reading(made).text
+GROUPS = (
+    GroupLift(group="topic/aaaaaaaa", name="cancel order", lessons=2, success=estimate(0.1), standing="likely helps"),
+    GroupLift(group="source/strategy/told/model", name="strategies", lessons=3, success=estimate(0.05)),
+)
 
 
-def test_a_table_too_long_to_open_is_cut_and_says_so() -> None:
+def test_a_group_opens_into_the_lessons_of_which_it_is_the_innermost() -> None:
+    both = ("source/strategy/told/model", "topic/aaaaaaaa")
+    lessons = (a_lesson(1, groups=both), a_lesson(2, groups=both[:1]), a_lesson(3), a_lesson(4, groups=("topic/gone",)))
+    text = Reading(page(rich(groups=GROUPS, lessons=lessons))).text
+    parts = ("△ likely helps, +10.0 points [+2, +18] cancel order , 2 lessons", "Lesson 1", "strategies , 3 lessons")
+    parts = (*parts, "Lesson 2", "Lessons of no group", "Lesson 3", "Lesson 4", "For which tasks")
+    places = [text.find(part) for part in parts]
+    assert -1 not in places
+    assert places == sorted(places)
+    made = page(rich(groups=GROUPS, lessons=lessons))
+    assert made.count('<details class="unit group">') == 2
+    assert made.count('<details class="unit">') == 4
+
+
+def test_effects_that_differ_between_tasks_are_drawn_first() -> None:
+    parts = (
+        Part(name="refunds", success=estimate(0.2), recalls=90),
+        Part(name="rebookings", success=estimate(-0.2), recalls=80),
+    )
+    differs = Split(parts=parts, evidence=900.0, differs=True)
+    lesson = a_lesson(1, split=differs)
+    made = page(rich(split=differs.model_copy(update={"differs": False}), lessons=(lesson,)))
+    text = Reading(made).text
+    assert (
+        "Lesson 1: the effects differ +20.0 points [+12, +28] on refunds −20.0 points [−28, −12] on rebookings" in text
+    )
+    assert text.index("Lesson 1: the effects differ") < text.index("Memory as a whole: no difference is shown")
+    assert [len(marks(one, "mark helps")) for one in rows(made)[1:]] == [1, 0, 0, 0]
+    assert "No two kinds of tasks can be compared yet." in Reading(page(rich())).text
+
+
+def test_a_lesson_names_the_runs_it_came_from_and_a_few_recalls_that_showed_it() -> None:
+    ids = tuple(f"{n:032x}" for n in range(30))
+    text = Reading(page(rich(lessons=(a_lesson(1, run_ids=ids, recall_ids=ids[:5]),)))).text
+    assert f"drawn from the runs {ids[0]}, {ids[1]}" in text
+    assert f"{ids[19]} and 10 more" in text
+    assert f"shown last by the recalls {', '.join(ids[:5])}" in text
+
+
+def test_where_outcomes_are_missing_on_one_side_the_page_says_of_what() -> None:
+    lessons = (a_lesson(1, missing_shown=0.4, missing_withheld=0.1), a_lesson(2))
+    text = Reading(page(rich(lessons=lessons, missing_differs=True))).text
+    assert "No verdict: outcomes are missing for 7% of recalls with memory and 6% without." in text
+    assert "memory as a whole 7.0% 6.0% differs: no verdict Lesson 1 40.0% 10.0% differs: no verdict" in text
+
+
+def test_a_page_of_too_many_lessons_is_cut_and_says_so() -> None:
     text = Reading(page(rich(lessons=tuple(map(a_lesson, range(1, 503)))))).text
-    assert "2 more lessons have no row here." in text
-    assert "501. Lesson" not in text
+    assert "2 more lessons are not on this page." in text
+    assert "Do 501 first." not in text
+    assert len(page(rich(lessons=tuple(a_lesson(n, content="a" * 99_999) for n in range(501))))) < 3_000_000
 
 
 def test_the_curves_end_at_the_last_numbers() -> None:
@@ -371,6 +438,13 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
     assert (lift.settled, lift.controls) == (24, 12)
     assert "with memory 100%" in made
     assert "without 0%" in made
+    assert lift.first
+    assert lift.groups
+    assert all(group.name and "/" not in group.name for group in lift.groups)
+    for lesson in lift.lessons:
+        assert lesson.content in Reading(made).text
+        assert all(recall in made for recall in lesson.recall_ids)
+        assert lesson.run_ids
     assert Lift.model_validate_json(lift.model_dump_json()) == lift
     for drawn in pictures(made):
         assert_inside(drawn)
@@ -381,6 +455,6 @@ def test_a_real_bank_has_a_page(tmp_path: Path) -> None:
 def test_the_words_of_a_lift_cannot_drive_a_terminal(hostile: str) -> None:
     told = in_words(rich(lessons=(a_lesson(1, title=f"a\n{hostile}"),), notes=(hostile,)))
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", told)
-    assert len(told.splitlines()) == 9
+    assert len(told.splitlines()) == 10
     assert "… and 1 more" in in_words(rich(), most=3)
     assert "Lesson" not in in_words(rich(), most=0)

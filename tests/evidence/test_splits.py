@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 from planted import SEEDS
 
 from lessonbank.evidence._bets import STAKES, Scores, log_total, tally, wealth
-from lessonbank.evidence.episodes import Floats, Ints
+from lessonbank.evidence.episodes import Ints
 from lessonbank.evidence.splits import ALPHA, LEAST, differences
 
 
@@ -30,11 +29,6 @@ def world(
     highest = np.maximum((1 - e) * (1 - guess), e * guess)
     score = (shown - e) * (outcome - guess)
     return Scores(score, e * (1 - e), lowest, highest, np.zeros(size, np.int64), 1), part
-
-
-def so_far(scores: Scores, size: int) -> Scores:
-    names = ("score", "scale", "lowest", "highest", "group")
-    return replace(scores, **{name: getattr(scores, name)[:size] for name in names})
 
 
 def test_twenty_points_up_on_some_tasks_and_down_on_others_are_found_and_each_is_told() -> None:
@@ -66,7 +60,7 @@ def test_where_all_tasks_share_one_effect_no_difference_is_told_however_often_on
     wrong, worth = 0, list[float]()
     for seed in range(20):
         scores, part = world(seed, 800, **told)
-        looks = [differences(so_far(scores, size), part[:size]) for size in (100, 200, 400, 800)]
+        looks = [differences(scores.where(np.arange(800) < size), part[:size]) for size in (100, 200, 400, 800)]
         wrong += any(one.differs for look in looks for one in look)
         worth.append(np.exp(looks[-1][0].log_e))
     assert wrong == 0
@@ -78,13 +72,9 @@ def test_where_all_tasks_share_one_effect_no_difference_is_told_however_often_on
 def test_the_evidence_is_no_more_than_what_any_one_effect_for_all_tasks_leaves(seed: int) -> None:
     scores, part = world(seed, 300, (0.4, -0.4))
     (found,) = differences(scores, part)
-    own, rest = (wealth(tally(replace(scores, **picked(scores, part == n)))) for n in (0, 1))
+    own, rest = (wealth(tally(scores.where(part == n))) for n in (0, 1))
     least = min(_bet(own, rest, effect) for effect in np.linspace(-1, 1, 201))
     assert -0.02 < found.log_e - least - np.log(1 / 3 + 1 / 6) < 1e-9
-
-
-def picked(scores: Scores, rows: Any) -> dict[str, Floats]:
-    return {name: getattr(scores, name)[rows] for name in ("score", "scale", "lowest", "highest", "group")}
 
 
 def _bet(own: Any, rest: Any, effect: float) -> float:

@@ -8,13 +8,15 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from lessonbank.demo import NoMemory, new_bank, play
 from lessonbank.demo.curves import moving_rate
 from lessonbank.evidence.lift import Lift
-from lessonbank.reports.plots import effects
+from lessonbank.reports.forest import forest
+from lessonbank.reports.plots import bar, named
 from lessonbank.reports.standalone import standalone
 from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
 
@@ -27,7 +29,7 @@ IMAGES: Final = Path("docs/images")
 def main(folder: Path = IMAGES, /) -> None:
     """Write `learning.svg` and `lift.svg` into a folder, from the project's root."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, svg in (("learning.svg", learning()), ("lift.svg", lift())):
+    for name, svg in (("learning.svg", learning()), ("lift.svg", lift(planted()))):
         (folder / name).write_text(svg, encoding="utf-8")
         print(folder / name)
 
@@ -59,10 +61,21 @@ def learning() -> str:
     )
 
 
-def lift() -> str:
-    """What the bank of `examples/does_it_help.py` says about its six lessons, with intervals."""
+def planted() -> Lift:
+    """What the bank of `examples/does_it_help.py` says about its six lessons; half a minute."""
     measured: Lift = runpy.run_path("examples/does_it_help.py")["main"]()
-    return standalone(effects(measured)[0])
+    return measured
+
+
+def lift(measured: Lift, /) -> str:
+    """Each lesson's effect, with its interval."""
+    last = len(measured.lessons)
+    bars = [
+        replace(bar(lesson.model_copy(update={"more": None})), label=f"{number}. {named(lesson)}")
+        for number, lesson in enumerate(measured.lessons, 1)
+    ]
+    told = f"Lessons 1 to {last} of the table, each with its effect on success and two intervals around it."
+    return standalone(forest("lessons-1", bars, title=f"Lessons 1 to {last}", told=told))
 
 
 def _mean_rate(worlds: Sequence[Sequence[bool]]) -> list[float]:

@@ -271,6 +271,7 @@ class Columns:
             uncounted=self.shares.uncounted,
             superseded=again,
             another_task=len(self._astray),
+            clusters=tuple(self._clusters.names),
             audit_odds=audit_odds,
             audited=audited,
         )

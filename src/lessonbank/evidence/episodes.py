@@ -101,6 +101,8 @@ class Episodes:
     """With which odds an audit asked for the truth of each row; `nan` where none did. Empty: there was no audit."""
     audited: Flags = field(default_factory=lambda: np.empty(0, np.bool_))
     """Whether an audit drew it, so that chance chose it; empty where `audit_odds` is."""
+    clusters: tuple[str, ...] = ()
+    """What the numbers in `cluster` stand for: the words of a template, or `template ` and the name that runs told."""
     superseded: int = 0
     """Recalls without an outcome whose task was tried again soon and has one then."""
     another_task: int = 0

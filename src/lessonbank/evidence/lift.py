@@ -33,6 +33,26 @@ class Estimate(Record):
     note: str = ""
 
 
+class Part(Record):
+    """The effect on the tasks of one template."""
+
+    name: str
+    """The template as the runs name it, or its words."""
+    success: Estimate
+    recalls: int
+    """Recalls with a known outcome that tell of it."""
+
+
+class Split(Record):
+    """An effect by task template, the part first that differs most from the others."""
+
+    parts: tuple[Part, ...]
+    evidence: float
+    """An e-value against one effect for all tasks."""
+    differs: bool
+    """Whether it is shown that the effects differ. At most one bank in 200 ever says so where none does."""
+
+
 class UnitLift(Record):
     """What showing a lesson, or a group of lessons, changes in the tasks it is found for."""
 
@@ -53,6 +73,8 @@ class UnitLift(Record):
     missing_shown: float | None = None
     missing_withheld: float | None = None
     """The shares without a known outcome, where they differ by more than chance: then there is no verdict."""
+    split: Split | None = None
+    """The effect by task template, where two templates or more can be compared."""
 
 
 class LessonLift(UnitLift):
@@ -85,43 +107,6 @@ class GroupLift(UnitLift):
     name: str = ""
     lessons: int = 0
     """How many of its lessons were found at least once."""
-
-
-class TaskPart(Record):
-    """The effect of one unit on the tasks of one template, or of one topic."""
-
-    tasks: str
-    """The name of the template or topic."""
-    recalls: int = 0
-    success: Estimate = Estimate()
-
-
-class Split(Record):
-    """An effect that differs between tasks."""
-
-    unit: str
-    """`*` for memory as a whole, or the id of a group or a lesson."""
-    name: str = ""
-    """The title of the lesson, or the name of the group."""
-    by: Literal["template", "topic"] = "template"
-    evidence: float = 1.0
-    """An e-value against one effect for all tasks."""
-    parts: tuple[TaskPart, ...] = ()
-    """The one that differs most comes first."""
-
-
-class Together(Record):
-    """Lessons that are often found together, and of which one is hardly worth anything without another."""
-
-    lesson_ids: tuple[str, ...]
-    titles: tuple[str, ...] = ()
-    says: Literal["same", "need each other"] = "same"
-    recalls: int = 0
-    joint: float = 0.0
-    """What showing all of them changes."""
-    alone: tuple[float, ...] = ()
-    """What showing each changes while the others are mostly there."""
-    evidence: float = 1.0
 
 
 class JudgeReport(Record):
@@ -196,10 +181,12 @@ class Lift(Record):
     """The share without a known outcome, among recalls shown and among those withheld whole."""
     missing_differs: bool = False
     """Whether these differ by more than chance: then there is no verdict."""
+    split: Split | None = None
+    """The effect of memory by task template."""
+    labels_needed: int | None = None
+    """About how many more labels of judged runs bring the next verdict on memory with a chance of 80 %."""
     unlabelled: int = 0
     """Recalls that an audit drew and that wait for a person's label (`runs.unlabelled()`)."""
-    labels_needed: int | None = None
-    """About how many more labels of runs that only a judge graded bring the next verdict with a chance of 80 %."""
     first: Moment | None = None
     """When the first recall was made that counts for memory as a whole."""
     success_with: float | None = None
@@ -217,8 +204,6 @@ class Lift(Record):
     groups: tuple[GroupLift, ...] = ()
     lessons: tuple[LessonLift, ...] = ()
     """Those that were found at least once; harmful first, then helpful, then by how often."""
-    splits: tuple[Split, ...] = ()
-    together: tuple[Together, ...] = ()
     judges: tuple[JudgeReport, ...] = ()
     measuring: MeasuringCost = MeasuringCost()
     series: tuple[Point, ...] = ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from lessonbank.guard.sanitise import one_line
 
 if TYPE_CHECKING:
-    from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, Split, Standing, Together, UnitLift
+    from .lift import Estimate, GroupLift, JudgeReport, LessonLift, Lift, Standing, UnitLift
 
 MOST: Final = 6
 """Lessons that are printed unless more are asked for, and twice as many as groups."""
@@ -21,7 +21,6 @@ OPINIONS: Final = (
 )
 _READ, _TITLE = 400, 60
 """Characters of a title that are looked at, and that are printed."""
-_NAME: Final = 40
 _FEW: Final = 3
 _HALF: Final = 0.5
 _EARLY: Final = 20
@@ -44,7 +43,6 @@ def in_words(lift: Lift, /, *, most: int = MOST) -> str:
         if groups:
             lines += [_columns("group"), *map(_group, groups), *_more(len(lift.groups) - len(groups))]
         lines += [_columns("lesson"), *map(_lesson, lift.lessons[:most]), *_more(len(lift.lessons) - most)]
-        lines += [*map(split_said, lift.splits[:_FEW]), *map(together_said, lift.together[:_FEW])]
     lines += map(_judge, lift.judges[:_FEW])
     if lift.success.value is not None or (lift.lessons and most > 0):
         lines += [f"In brackets: {100 * lift.level:.4g} % intervals, right however often you look. {promise(lift)}"]
@@ -116,8 +114,7 @@ def _label(lift: Lift) -> Iterator[str]:
 
 
 def _keep(lift: Lift) -> Iterator[str]:
-    ids = {lesson.lesson_id for lesson in lift.lessons}
-    if count := sum(split.unit in ids for split in lift.splits):
+    if count := sum(bool(lesson.split and lesson.split.differs) for lesson in lift.lessons):
         yield f"Keep {_counted(count, 'lesson')} for the tasks it helps: bank.lessons.narrow(id, to=…, by=…)."
 
 
@@ -128,22 +125,6 @@ def _wait(lift: Lift) -> Iterator[str]:
             f"Go on: about {lift.more:,} more recalls bring the next verdict (a chance of 80 %, if memory changes ten "
             "points). Where tasks can be done again, bank.trial(…) is quicker."
         )
-
-
-def split_said(split: Split, /) -> str:
-    """An effect that differs between tasks, in one line."""
-    parts = ", ".join(f"{points(part.success)} on {_cut(part.tasks, _NAME)!r}" for part in split.parts[:_FEW])
-    return (
-        f"  Differs between tasks: {_cut(split.name or split.unit, _TITLE) if split.unit != '*' else 'memory'}: {parts}"
-    )
-
-
-def together_said(together: Together, /) -> str:
-    """Lessons that say the same, or need each other, in one line."""
-    said = "Say the same" if together.says == "same" else "Help only together"
-    names = "; ".join(_cut(name, _NAME) for name in (together.titles or together.lesson_ids)[:_FEW])
-    alone = ", ".join(f"{100 * value:+z.1f}" for value in together.alone[:_FEW])
-    return f"  {said}: {names}: together {100 * together.joint:+z.1f} points, each beside the others {alone}"
 
 
 def standing_of(unit: UnitLift, /) -> str:

@@ -13,17 +13,19 @@ from lessonbank.types import Lesson
 
 from .calibration import calibrations, share
 from .columns import FREE, TWICE
+from .comparisons import more_labels, split_notes, splits, titles_of, together_notes
 from .doubts import doubts
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
 from .estimates import cost_effect
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
-from .review import LIKELY, Review, left_out, review
+from .review import LIKELY, Review, left_out, review, shown_from
 from .sequences import path
 
 _POINTS = 60
 _MOST = 1e6
 _LAST = 5
 """Recalls that are named of each lesson."""
+_LABELS = "about {count} more labels would bring the next verdict on memory: draw runs with runs.audit({count})"
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -51,6 +53,8 @@ def report(
     known, control = episodes.known, episodes.control
     units = _Units(episodes, found)
     whole = units.told(0)
+    titles = titles_of(episodes, {id: lesson.title for id, lesson in (lessons or {}).items()}, names or {})
+    labels = more_labels(episodes, found, shown_from(episodes))
     return Lift(
         scope=scope,
         level=level,
@@ -65,7 +69,7 @@ def report(
         first=_first(episodes),
         success_with=_mean(episodes.outcome, known & ~control),
         success_without=_mean(episodes.outcome, known & control),
-        **{name: whole[name] for name in ("success", "standing", "since", "more", "evidence")},
+        **{name: whole[name] for name in ("success", "standing", "since", "more", "evidence", "split")},
         steps=_running(episodes, episodes.steps, level),
         tokens=_running(episodes, episodes.tokens, level),
         cost=_running(episodes, episodes.cost, level),
@@ -75,7 +79,13 @@ def report(
         judges=calibrations(episodes),
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
-        notes=_notes(units),
+        labels_needed=labels,
+        notes=(
+            *_notes(units),
+            *([_LABELS.format(count=labels)] if labels else []),
+            *split_notes(units.splits, titles),
+            *together_notes(episodes, found, titles),
+        ),
     )
 
 
@@ -83,7 +93,7 @@ class _Units:
     """What is counted and known of each unit, for the report."""
 
     def __init__(self, episodes: Episodes, found: Review) -> None:
-        self.of, self.found = episodes, found
+        self.of, self.found, self.splits = episodes, found, splits(episodes, found)
         draws, placed, size = episodes.draws, episodes.placed, len(episodes.units)
         known = episodes.known[draws.row]
         self.withheld = _counted(draws.unit, known & ~draws.shown, size)
@@ -101,8 +111,8 @@ class _Units:
 
     def last_recalls(self, unit: int, /) -> tuple[str, ...]:
         """The ids of the recalls that showed it last, the newest first."""
-        start, end = int(self._ends[unit]), int(self._ends[unit + 1])
-        return tuple([self.of.recall_ids[int(row)] for row in self._newest[start : min(end, start + _LAST)]])
+        rows = self._newest[self._ends[unit] : self._ends[unit + 1]][:_LAST]
+        return tuple([self.of.recall_ids[row] for row in map(int, rows)])
 
     def told(self, unit: int) -> dict[str, Any]:
         """The fields of a `UnitLift`."""
@@ -120,6 +130,7 @@ class _Units:
             "standing": standing,
             "since": None if math.isnan(begun) else datetime.fromtimestamp(begun, UTC),
             "more": _whole_number(more) if open_yet else None,
+            "split": self.splits.get(unit),
             "missing_shown": self.missing(unit, shown=True) if differs else None,
             "missing_withheld": self.missing(unit, shown=False) if differs else None,
         }

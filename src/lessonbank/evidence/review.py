@@ -27,8 +27,8 @@ from .sequences import (
 
 ALPHA: Final = 0.05
 """The share of banks that ever print a false "helps" or "harms", at most."""
-_SHARES: Final = (0.4, 0.3, 0.3)
-"""Of it for memory as a whole, for groups, for lessons."""
+_SHARES: Final = (0.4, 0.3, 0.2)
+"""Of it for memory as a whole, for groups, for lessons. The rest is for differences between tasks: `splits.ALPHA`."""
 _SLOW: Final = 20.0
 LIKELY: Final = math.log(40.0)
 _LIARS: Final = 10

@@ -68,12 +68,11 @@ def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: f
     cell, of_cell = _cells(scores, part)
     if not len(of_cell):
         return ()
-    kept = cell >= 0
-    mine = replace(scores.where(kept), group=cell[kept], groups=len(of_cell))
-    won = tally(mine)
-    each, whole = wealth(won), wealth(tally(scores))
+    mine = replace(scores.where(cell >= 0), group=cell[cell >= 0], groups=len(of_cell))
+    own_tally = tally(mine)
+    each, whole = wealth(own_tally), wealth(tally(scores))
     logs = _against_the_rest(each, whole, of_cell[:, 0])
-    low, high = bounds(won, level=level)
+    low, high = bounds(own_tally, level=level)
     value = np.bincount(mine.group, mine.score, len(of_cell)) / each.scale
     found = list[Difference]()
     for turn, unit in enumerate(dict.fromkeys(of_cell[:, 0].tolist())):

@@ -39,6 +39,7 @@ from lessonbank.types.timeline import reworded
 from .columns import Columns
 from .draws import Assignment, FollowsEvidence, Members, Withholding
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes
+from .groups import named, topic_names
 from .ledger import Acted
 from .lift import Lift
 from .report import report
@@ -182,8 +183,11 @@ class StoredLedger:
             with self._lock:
                 kept.take_in(unsettled, ())
             lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+            names = _names_of_groups(kept.columns.units.names, lessons.values())
             found = await to_thread.run_sync(
-                lambda: report(self._episodes(kept), scope=scope, lessons=lessons, level=level, proposed=proposed)
+                lambda: report(
+                    self._episodes(kept), scope=scope, lessons=lessons, names=names, level=level, proposed=proposed
+                )
             )
             waiting, imported = len(kept.columns.audits.waiting), len(kept.columns.imported)
             notes = [_UNLABELLED.format(count=waiting)] if waiting else []
@@ -315,6 +319,11 @@ class StoredLedger:
         unknown = [id for id in dict.fromkeys(named) if not kept.columns.knows(id)]
         found = [await if_there(self._store.recall(id, scope=scope)) for id in unknown]
         return [recall for recall in found if recall]
+
+
+def _names_of_groups(units: Iterable[str], lessons: Iterable[Lesson]) -> dict[str, str]:
+    topics = topic_names(lessons)
+    return {unit: named(unit, topics) for unit in units if "/" in unit}
 
 
 def _is_time(unreviewed: int, reviewed: int) -> bool:

@@ -12,6 +12,8 @@ from .svg import WIDTH, Scale, band, dot, fitted, line, picture, shape, ticks, w
 
 Look = Literal["helps", "harms", "open"]
 _ROW, _FOOT, _SIDE = 44.0, 46.0, 14.0
+_STRIP, _THIN = 360.0, 24.0
+"""The size of a row that stands apart."""
 _SAID = 40
 """Letters of what is said of a row."""
 _LETTER = 8.4
@@ -68,6 +70,32 @@ def forest(
     return picture(name, size=(WIDTH, height), title=title, told=told, marks=marks)
 
 
+class Forest:
+    """Rows of one scale that stand apart on a page, each beside its own words."""
+
+    def __init__(self, bars: Sequence[Bar], /) -> None:
+        near = [Bar(bar.label, bar.told, bar.value, bar.thick, None, bar.look) for bar in bars]
+        self._x = Scale(*_reach(near, None), _STRIP / 40, _STRIP * 39 / 40)
+
+    def strip(self, bar: Bar, /) -> str:
+        """One row without words: they stand beside it."""
+        y = _THIN / 2
+        scale = [line("scale", (self._x(tick), 0), (self._x(tick), _THIN)) for tick in self._ticks()]
+        return _bare(_THIN, [*scale, line("zero", (self._x(0.0), 0), (self._x(0.0), _THIN)), *_spans(bar, y, self._x)])
+
+    def ruler(self) -> str:
+        """What the lines of the scale stand for."""
+        marks = [words(in_points(tick), (self._x(tick), 15), anchor="middle") for tick in self._ticks()]
+        return _bare(20.0, marks)
+
+    def _ticks(self) -> Sequence[float]:
+        return ticks(self._x.low, self._x.high, most=5)
+
+
+def _bare(height: float, marks: Sequence[str]) -> str:
+    return f'<svg viewBox="0 0 {_STRIP:.0f} {height:.0f}" aria-hidden="true">{"".join(marks)}</svg>'
+
+
 def _floor(x: Scale, floor: float, foot: float) -> str:
     return band("floor", [(x(-floor), 4), (x(floor), 4)], [(x(-floor), foot), (x(floor), foot)])
 
@@ -83,10 +111,16 @@ def _row(bar: Bar, top: float, x: Scale) -> list[str]:
     if bar.value is None:
         near = min(max(x(0.0), 80.0), WIDTH - 80.0)
         return [*marks, words("too few to say", (near, y + 5), name="name soft", anchor="middle")]
-    for kind, span in (("thin", bar.thin), ("thick", bar.thick)):
-        if span is not None:
-            marks.append(line(f"{kind} {bar.look}", (x(span.low), y), (x(span.high), y)))
-    return [*marks, _mark(bar.look, (x(bar.value), y))]
+    return [*marks, *_spans(bar, y, x)]
+
+
+def _spans(bar: Bar, y: float, x: Scale) -> list[str]:
+    """Its intervals, and its value on them; nothing where that is not known."""
+    if bar.value is None:
+        return []
+    spans = [(kind, span) for kind, span in (("thin", bar.thin), ("thick", bar.thick)) if span is not None]
+    drawn = [line(f"{kind} {bar.look}", (x(span.low), y), (x(span.high), y)) for kind, span in spans]
+    return [*drawn, _mark(bar.look, (x(bar.value), y))]
 
 
 def _mark(look: Look, at: tuple[float, float]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_NEGATIVE: Final = re.compile(r"(?<!\w)-(?=\d)")
 _HEAD: Final = f"""<meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -39,6 +41,11 @@ def table(
         f'<div class="wide" role="region" tabindex="0" aria-label="{told}"><table><caption>{told}</caption>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def minus(text: str, /) -> str:
+    """`text` with the sign that is as wide as a plus; hyphens between letters stay."""
+    return _NEGATIVE.sub("\u2212", text)
 
 
 def _row(name: str, cells: Sequence[str], kinds: Sequence[str]) -> str:

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from lessonbank.evidence.lift import (
-    Estimate,
-    JudgeReport,
-    LessonLift,
-    Lift,
-    MeasuringCost,
-    Point,
-)
-from lessonbank.evidence.lift_words import advice, headline, said_of
+from lessonbank.evidence.lift import Estimate, JudgeReport, LessonLift, Lift, MeasuringCost, Point
+from lessonbank.evidence.lift_words import advice, headline, promise
 from lessonbank.guard.sanitise import canonical_line
 
-from .html import document, table
-from .plots import SIGN, effects, gain, growth, named, success
+from .html import document, minus, table
+from .lift_units import groups_and_lessons, splits
+from .plots import LOOKS, SIGN, gain, growth, named, success
 from .style import STYLE
 
-MOST: Final = 500
-"""Lessons the table holds: a page of more opens slowly."""
-_NEGATIVE = re.compile(r"(?<!\w)-(?=\d)")
+_MOST: Final = 500
+"""Rows of a table: a page of more opens slowly."""
 _BASES = {"truth": "what was told", "judge": "a judge's opinion", "truth and judge": "what was told, and a judge"}
-_CLASSES = {"helps": "helps", "likely helps": "helps", "harms": "harms", "likely harms": "harms"}
 _HOW = (
-    "A change is what happened with memory less what happened without it. Which tasks and lessons went without was "
-    "drawn at random beforehand, so nothing else than memory explains the difference, chance apart.",
+    "A change is what happened with memory less what happened without it. Which tasks, groups and lessons went without "
+    "was drawn at random beforehand. So nothing but memory explains the difference, chance apart.",
     "An interval says how far chance could have moved the number. The one for one look is right for whoever looks "
-    "once; the wider one stays right however often one looks and whenever one stops. What is said of a lesson goes by "
-    "the evidence: “likely” from an e-value of 40 on; “helps” and “harms” need much more, and only these act.",
-    "“No evidence yet” is not “no effect”: the intervals still hold zero. The expected effect is the best single guess "
-    "for a lesson as one of many; while its own evidence is thin, it is close to the average of all.",
-    "The evidence is an e-value against there being no such effect: 20 is what a test at 5 % asks for, and looking "
-    "often does not wear it out. Cited counts how often the agent named a lesson, which is not an effect.",
+    "once. The wider one stays right however often you look and whenever you stop.",
+    "“No evidence yet” is not “no effect”: nothing is shown so far. The effect to be expected is the best single guess "
+    "for a lesson as one of many. While its own evidence is thin, it is close to that of its group.",
+    "The e-value says how strong the evidence is. From 40 on a lesson likely helps or likely harms. “Helps” and "
+    "“harms” ask for more, and the later a lesson or group came, the more. Looking often does not wear it out.",
 )
 
 
-def page(lift: Lift, /, *, most: int = 50) -> str:
+def page(lift: Lift, /) -> str:
     """One HTML document, complete in itself: no script, no request, readable without colour; equal lifts, equal pages.
 
-    `most`: lessons in the picture; the table holds up to `MOST`. Titles and names are made inert.
+    Texts of lessons, titles and names are made inert.
     """
     scope = escape(canonical_line(lift.scope))
     body = "\n".join(
@@ -52,7 +42,9 @@ def page(lift: Lift, /, *, most: int = 50) -> str:
             _answer(lift),
             _so_far(lift.series),
             _overall(lift),
-            _lessons_section(lift, most),
+            groups_and_lessons(lift),
+            splits(lift) if lift.recalls else "",
+            _missing(lift),
             _judges(lift.judges),
             _measuring(lift.measuring) if lift.recalls else "",
             _notes(lift),
@@ -70,9 +62,11 @@ def _counted(lift: Lift) -> str:
 
 
 def _answer(lift: Lift) -> str:
-    rest = "".join(f"\n<p>{escape(sentence)}</p>" for sentence in advice(lift))
-    standing = f"answer {_CLASSES.get(lift.standing, 'open')}"
-    return f'<p class="{standing}">{SIGN[lift.standing]} {escape(_minus(headline(lift)))}</p>{rest}'
+    told = escape(minus(headline(lift)))
+    found = advice(lift)
+    rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
+    promised = "" if lift.success.value is None else f'\n<p class="soft">{escape(promise(lift))}</p>'
+    return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {told}</p>{promised}{rest}'
 
 
 def _so_far(series: Sequence[Point]) -> str:
@@ -105,7 +99,7 @@ def _so_far(series: Sequence[Point]) -> str:
     numbers = _table("The same in numbers", columns, rows, text=())
     return (
         f'<h2>So far</h2>\n<div class="grid">{"".join(_figure(*one) for one in told)}</div>\n'
-        f"<details><summary>The same in numbers</summary>{numbers}</details>"
+        f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
     )
 
 
@@ -118,7 +112,7 @@ def _overall(lift: Lift) -> str:
     effect = lift.success
     rows = [
         (
-            _CLASSES.get(lift.standing, ""),
+            "",
             (
                 "success",
                 _share(lift.success_with),
@@ -132,14 +126,8 @@ def _overall(lift: Lift) -> str:
         *(("", _running(*told)) for told in _spent(lift)),
     ]
     note = f"\n<p>{escape(canonical_line(effect.note))}</p>" if effect.note else ""
-    missing = ""
-    if lift.missing_with is not None or lift.missing_without is not None:
-        missing = (
-            f"\n<p>Missing outcomes: {_share(lift.missing_with)} of the recalls with memory, "
-            f"{_share(lift.missing_without)} of those without.</p>"
-        )
     table = _table(f"With memory against without, intervals at {100 * lift.level:.4g} %", columns, rows, text=(6,))
-    return f"<h2>Overall</h2>\n{table}{missing}{note}"
+    return f"<h2>Overall</h2>\n{table}{note}"
 
 
 def _spent(lift: Lift) -> tuple[tuple[str, Estimate, str], ...]:
@@ -153,60 +141,31 @@ def _spent(lift: Lift) -> tuple[tuple[str, Estimate, str], ...]:
 
 def _running(name: str, effect: Estimate, form: str) -> tuple[str, ...]:
     def told(value: float | None) -> str:
-        return "" if value is None else _minus(f"{value:+z{form}}")
+        return "" if value is None else minus(f"{value:+z{form}}")
 
     span = "" if effect.low is None or effect.high is None else f"{told(effect.low)} to {told(effect.high)}"
     return (name, "", "", told(effect.value) or "not known", span, "", "")
 
 
-def _lessons_section(lift: Lift, most: int) -> str:
-    if not lift.lessons:
-        return "<h2>Lessons</h2>\n<p>No lesson was found for any task yet.</p>"
-    drawn = effects(lift, most=most)
-    left = len(lift.lessons) - most if drawn else 0
-    more = f"\n<p>{left:,} more lessons are in the table below.</p>" if left > 0 else ""
-    figures = "".join(f"\n<figure>{one}</figure>" for one in drawn)
-    sign = ", ".join(f"{SIGN[word]} {word}" for word in SIGN)
-    legend = f"{sign}. The thick line is the interval of one look, the thin one is right however often one looks."
-    plot = f'\n<p class="soft">{escape(legend)}</p>\n<div class="grid">{figures}</div>{more}' if drawn else ""
-    return f"<h2>Lessons</h2>{plot}\n{_lessons(lift.lessons)}"
-
-
-def _lessons(lessons: Sequence[LessonLift]) -> str:
-    columns = (
-        "lesson",
-        "kind",
-        "shown",
-        "left out",
-        "cited",
-        "effect",
-        "one look",
-        "however often",
-        "expected",
-        "evidence",
-        "so far",
-    )
-    rows = [(_CLASSES.get(lesson.standing, ""), _lesson(lesson, n)) for n, lesson in enumerate(lessons[:MOST], 1)]
-    left = len(lessons) - MOST
-    more = f"\n<p>{left:,} more lessons have no row here.</p>" if left > 0 else ""
-    return _table("Each lesson, in the tasks it was found for", columns, rows, text=(1, 10)) + more
-
-
-def _lesson(lesson: LessonLift, number: int) -> tuple[str, ...]:
-    effect = lesson.success
-    return (
-        f"{number}. {named(lesson)}",
-        str(lesson.kind or ""),
-        f"{lesson.shown:,}",
-        f"{lesson.withheld:,}",
-        f"{lesson.cited:,}",
-        "too few" if effect.value is None else _points(effect.value),
-        _between(effect.low, effect.high),
-        _between(effect.always_low, effect.always_high),
-        _points(lesson.expected) if lesson.expected is not None else "",
-        _evidence(lesson.evidence),
-        f"{SIGN[lesson.standing]} {said_of(lesson)}",
-    )
+def _missing(lift: Lift) -> str:
+    """Where outcomes are missing: an effect is only as true as what became of the tasks is known."""
+    if lift.missing_with is None and lift.missing_without is None:
+        return ""
+    units = [
+        (unit, named(unit) if isinstance(unit, LessonLift) else canonical_line(unit.name or unit.group))
+        for unit in (*lift.groups, *lift.lessons)
+        if unit.missing_shown is not None
+    ]
+    differs = "differs: no verdict" if lift.missing_differs else "may be chance"
+    rows = [("", ("memory as a whole", _share(lift.missing_with), _share(lift.missing_without), differs))]
+    rows += [
+        ("", (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict"))
+        for unit, name in units[:_MOST]
+    ]
+    columns = ("", "with", "without", "difference")
+    told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
+    table = _table("Recalls without a known outcome", columns, rows, text=(3,))
+    return f"<h2>Missing outcomes</h2>\n{table}\n<p>{told}</p>"
 
 
 def _judges(judges: Sequence[JudgeReport]) -> str:
@@ -224,7 +183,7 @@ def _judges(judges: Sequence[JudgeReport]) -> str:
         "calibration error",
         "sure enough from",
     )
-    rows = [("", _judge(judge)) for judge in judges[:MOST]]
+    rows = [("", _judge(judge)) for judge in judges[:_MOST]]
     told = (
         "Checked are those of whose run the truth was told as well. The last column is the confidence from which on a "
         "judge agrees with the truth nine times in ten."
@@ -286,17 +245,8 @@ def _share(value: float | None) -> str:
 
 
 def _points(value: float | None) -> str:
-    return "not known" if value is None else f"{_minus(f'{100 * value:+z.1f}')} points"
+    return "not known" if value is None else f"{minus(f'{100 * value:+z.1f}')} points"
 
 
 def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else _minus(f"{100 * low:+z.1f} to {100 * high:+z.1f}")
-
-
-def _evidence(value: float) -> str:
-    return f"{value:,.1f}" if value < 10_000 else f"{value:.0e}"
-
-
-def _minus(text: str) -> str:
-    """`text` with the sign that is as wide as a plus; hyphens between letters stay."""
-    return _NEGATIVE.sub("\u2212", text)
+    return "" if low is None or high is None else minus(f"{100 * low:+z.1f} to {100 * high:+z.1f}")

@@ -1,4 +1,4 @@
-"""Pictures of a lift: what tasks became with memory and without, the lift so far, each lesson, how the bank grew."""
+"""Pictures of a lift: what tasks became with memory and without, the lift so far, each effect, how the bank grew."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lessonbank.evidence.lift import LessonLift, Lift, Point, Standing
-from lessonbank.evidence.lift_words import said_of
+from lessonbank.evidence.lift import LessonLift, Point, Standing, UnitLift
+from lessonbank.evidence.lift_words import said_of, standing_of
 from lessonbank.guard.sanitise import canonical_line
 
-from .forest import SIGNS, Bar, Look, forest, in_points
+from .forest import SIGNS, Bar, Look, in_points
 from .svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, Spot, axes, band, curve, line, picture, words
 
 
@@ -24,14 +24,18 @@ _READ = 300
 """Characters of a title that are looked at."""
 _NARROWEST = 0.1
 """Ten points above and below: a scale of less would make much of noise."""
-_LOOKS: dict[Standing, Look] = {
+LOOKS: dict[Standing, Look] = {
     "helps": "helps",
     "likely helps": "helps",
     "harms": "harms",
     "likely harms": "harms",
     "no evidence yet": "open",
 }
-SIGN: dict[Standing, str] = {standing: SIGNS[look] for standing, look in _LOOKS.items()}
+SIGN: dict[Standing, str] = {
+    **{standing: SIGNS[look] for standing, look in LOOKS.items()},
+    "likely helps": "△",
+    "likely harms": "▽",
+}
 
 
 def success(series: Sequence[Point], /) -> str:
@@ -86,22 +90,13 @@ def growth(series: Sequence[Point], /) -> str:
     return _plot("growth", "Lessons found for a task, so far", told, marks)
 
 
-def effects(lift: Lift, /, *, most: int = 50, rows: int = 10) -> tuple[str, ...]:
-    """The effects of the first `most` lessons with their two intervals: pictures of `rows` each, all of one scale."""
-    bars = [_bar(lesson, number) for number, lesson in enumerate(lift.lessons[: max(most, 0)], 1)]
-    return tuple(_panel(bars[at : at + rows], at + 1, bars) for at in range(0, len(bars), rows))
-
-
-def _panel(bars: Sequence[Bar], first: int, like: Sequence[Bar]) -> str:
-    last = first + len(bars) - 1
-    told = f"Lessons {first} to {last} of the table, each with its effect on success and two intervals around it."
-    return forest(f"lessons-{first}", bars, title=f"Lessons {first} to {last}", told=told, like=like)
-
-
-def _bar(lesson: LessonLift, number: int) -> Bar:
-    effect, said = lesson.success, said_of(lesson.model_copy(update={"more": None}))
+def bar(unit: UnitLift, /) -> Bar:
+    """The effect of a lesson or a group, with its two intervals."""
+    effect = unit.success
     thick, thin = _span(effect.low, effect.high), _span(effect.always_low, effect.always_high)
-    return Bar(f"{number}. {named(lesson)}", said, _finite(effect.value), thick, thin, _LOOKS[lesson.standing])
+    name = named(unit) if isinstance(unit, LessonLift) else ""
+    said = said_of(unit) if isinstance(unit, LessonLift) else standing_of(unit)
+    return Bar(name, said, _finite(effect.value), thick, thin, LOOKS[unit.standing])
 
 
 def named(lesson: LessonLift, /) -> str:

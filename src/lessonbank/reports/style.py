@@ -46,18 +46,37 @@ line.open{stroke:var(--open)}
 .mark.helps{fill:var(--helps)}
 .mark.harms{fill:var(--harms)}
 .mark.open{fill:var(--open)}
+h3{font-size:1rem;margin:1rem 0 .2rem}
+.unit>summary,.row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,22.5rem);gap:.1rem 1rem;
+align-items:center;margin:0;padding:.3rem 0 .3rem 1.2rem;border-bottom:1px solid var(--rule);position:relative}
+.ruler{border:0;padding-bottom:0}
+.ruler svg text{fill:var(--soft)}
+.unit>summary::before{content:"▸";position:absolute;left:.1rem;top:.3rem;color:var(--soft)}
+.unit[open]>summary::before{content:"▾"}
+.unit>summary::-webkit-details-marker{display:none}
+.inside{margin-left:1.2rem}
+span.helps{color:var(--helps)}
+span.harms{color:var(--harms)}
+span.open{color:var(--soft)}
+.content{white-space:pre-line;border-left:.2rem solid var(--rule);padding-left:.8rem}
+dl{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:.1rem 1rem;margin:.5rem 0;font-size:.9rem}
+dt{color:var(--soft)}
+dd{margin:0}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;overflow-wrap:normal}
 caption{text-align:left;font-weight:600;padding:.3rem 0}
 th,td{text-align:right;padding:.3rem .7rem .3rem 0;border-bottom:1px solid var(--rule);vertical-align:top}
 th:first-child,.text{text-align:left}
+td:not(.text){white-space:nowrap}
 tbody th{font-weight:400;min-width:9rem;max-width:26rem;overflow-wrap:anywhere}
 thead th{color:var(--soft);font-weight:600}
 tr.helps td:last-child{color:var(--helps);font-weight:600}
 tr.harms td:last-child{color:var(--harms);font-weight:600}
 summary{cursor:pointer;margin:.8rem 0}
 summary:focus-visible,.wide:focus-visible{outline:2px solid var(--with);outline-offset:2px}
-@media (max-width:40em){svg text{font-size:16px}}
+@media (max-width:40em){svg text{font-size:16px}.forest svg text{font-size:13px}
+.unit>summary,.row{grid-template-columns:minmax(0,1fr)}dl{grid-template-columns:minmax(0,1fr)}dd{margin:0 0 .4rem}
+.inside{margin-left:.5rem}}
 @media print{body{max-width:none;padding:0;font-size:10pt}.wide{overflow:visible}table{font-size:8pt}
-thead{display:table-header-group}tr{break-inside:avoid}h2{break-after:avoid}details{display:none}}
+thead{display:table-header-group}tr{break-inside:avoid}h2{break-after:avoid}details.numbers{display:none}}
 """

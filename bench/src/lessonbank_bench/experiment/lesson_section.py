@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from lessonbank.evidence import Estimate, LessonLift
-from lessonbank.evidence.lift import Standing
 from lessonbank.evidence.lift_words import points as points_of
 from lessonbank.evidence.lift_words import said_of
 from lessonbank.guard.sanitise import canonical_line
-from lessonbank.reports.forest import Bar, Look, forest
+from lessonbank.reports.forest import Bar, forest
+from lessonbank.reports.plots import LOOKS
 from lessonbank_bench.statistics import Interval
 
 from .comparison import points
@@ -37,7 +37,6 @@ _DRAWN = (
     "tasks with and without a lesson is therefore what showing it changes, chance apart. The thick line is the "
     "interval of one look, the thin one is right however often one looks."
 )
-_LOOKS: dict[Standing, Look] = {"helps": "helps", "harms": "harms", "no evidence yet": "open"}
 
 
 def single_lessons(experiment: Experiment, found: Sequence[Used], drawn: Sequence[Randomised], /) -> str:
@@ -146,7 +145,7 @@ def _bar(lesson: LessonLift) -> Bar:
     effect, title = lesson.success, canonical_line(lesson.title, limit=200) or lesson.lesson_id
     thick, thin = _span(effect, effect.low, effect.high), _span(effect, effect.always_low, effect.always_high)
     said = said_of(lesson.model_copy(update={"more": None}))
-    return Bar(title, said, effect.value or 0.0, thick, thin, _LOOKS[lesson.standing])
+    return Bar(title, said, effect.value or 0.0, thick, thin, LOOKS[lesson.standing])
 
 
 def _span(effect: Estimate, low: float | None, high: float | None) -> Interval | None:

@@ -1,9 +1,10 @@
 """How long one learn holds the event loop: the loop thread's own CPU time between two ticks, by size of the run.
 
-    python -m lessonbank_bench.measure.pauses
+    python -m lessonbank_bench.measure.pauses [7]
 
-Each run is handed in as messages, judged and learned from by a scripted model. CPU time of the loop's thread does not
-grow when other programs use the machine. The library promises at most 10 ms.
+Seven runs of each size, or as many as it is told. Each run is handed in as messages, judged and learned from by a
+scripted model. CPU time of the loop's thread does not grow when other programs use the machine. The library promises at
+most 10 ms.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gc
 import json
 import random
 import re
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +28,6 @@ from .store.freezing import Ticker
 
 SIZES = (10_000, 100_000, 1_000_000)
 """Characters of a run."""
-_TIMES = 7
 _WORDS = ("order", "refund", "customer", "page", "error:", "line", "=", "def", "return", "test", "failed", "€")
 
 
@@ -53,10 +54,10 @@ def answer(asked: Sequence[Message], /) -> str:
     return json.dumps({**verdict, "items": [{"evidence": ["step 20"], "cause": "the amount", **lesson}]})
 
 
-async def longest(bank: AsyncReasoningBank, size: int, /) -> list[float]:
+async def longest(bank: AsyncReasoningBank, size: int, /, *, times: int) -> list[float]:
     """Milliseconds: the longest pause of each learn."""
     worst: list[float] = []
-    for seed in range(_TIMES + 1):
+    for seed in range(times + 1):
         source, ticker = messages(size, seed + size), Ticker()
         gc.collect()
         ticking = asyncio.create_task(ticker.run())
@@ -67,7 +68,7 @@ async def longest(bank: AsyncReasoningBank, size: int, /) -> list[float]:
     return sorted(worst[1:])  # the first one imports what is used
 
 
-async def main() -> None:
+async def main(times: int = 7, /) -> None:
     """Print the median and the worst for each size."""
     with tempfile.TemporaryDirectory() as folder:
         model = ScriptedModel(answer)
@@ -75,11 +76,11 @@ async def main() -> None:
             Path(folder) / "bank.db", scope="s", embedder="lexical", model=model
         ) as bank:
             for size in SIZES:
-                found = await longest(bank, size)
+                found = await longest(bank, size, times=times)
                 print(f"{size:>9,} characters: median {found[len(found) // 2]:5.1f} ms, worst {found[-1]:5.1f} ms")
             counts = await bank.admin.counts()
             print(f"{counts.trajectories} runs, {counts.pending} not judged, {counts.lessons} lessons")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(*map(int, sys.argv[1:])))

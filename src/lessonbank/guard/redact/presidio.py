@@ -25,7 +25,7 @@ class Analyzer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PresidioRedacting:
-    """The built-in redactor and presidio's recognisers together; `connect(redact=PresidioRedacting())`.
+    """The built-in redactor and presidio's recognisers together; `Safety(redact=PresidioRedacting())`.
 
     Loading its language model takes seconds, and reading takes much longer than the built-in redactor alone.
 

@@ -57,13 +57,14 @@ def rows(sampling: Sampling, /) -> list[Row]:
 
 def nothing(sampling: Sampling, /) -> list[Row]:
     """Worlds in which no lesson does anything."""
-    worlds: tuple[tuple[str, Make, Policy], ...] = (
-        ("20 lessons, all tasks alike", partial(making.nulls, 3000), trial_periods),
-        ("20 lessons in 5 topics and 2 sources, drift", partial(making.grouped_nulls, 3000), trial_periods),
-        ("20 lessons, all tasks alike; odds fixed at .1", partial(making.nulls, 3000), partial(fixed, 0.1)),
-        ("20 lessons, all tasks alike; odds fixed at .5", partial(making.nulls, 3000), partial(fixed, 0.5)),
+    alike, topics = partial(making.nulls, 3000), partial(making.grouped_nulls, 3000)
+    worlds: tuple[tuple[str, Make, Policy, int], ...] = (
+        ("20 lessons, all tasks alike", alike, trial_periods, _RUNS),
+        ("20 lessons in 5 topics and 2 sources, drift", topics, trial_periods, _RUNS),
+        ("20 lessons, all tasks alike; odds fixed at .5", alike, partial(fixed, 0.5), _RUNS // 2),
+        ("20 lessons, all tasks alike; odds fixed at .1", alike, partial(fixed, 0.1), _RUNS // 4),
     )
-    return [row for name, make, policy in worlds for row in _null(name, make, policy, sampling.seeds(_RUNS))]
+    return [row for name, make, policy, count in worlds for row in _null(name, make, policy, sampling.seeds(count))]
 
 
 def _null(name: str, make: Make, policy: Policy, seeds: range) -> list[Row]:
@@ -130,7 +131,8 @@ def _sound(name: str, found: Sequence[Seen], *, on: str, least: float = 95.0) ->
     compared = [one for one in found if one.truth and one.units]
     held = [float(np.mean([unit.held for unit in one.units.values() if unit.draws])) for one in compared]
     covers = [unit.covers for one in compared for _, unit in _valued(one, gone=False)]
-    off = [[unit.value - unit.true for _, unit in _valued(one, gone=False)] for one in compared]
+    both = [[*_valued(one, gone=False), *_valued(one, gone=True)] for one in compared]
+    off = [[unit.value - unit.true for _, unit in units] for units in both]
     gone = [unit.value - unit.true for one in compared for _, unit in _valued(one, gone=True)]
     once = ("the interval for one look, at the end", 100 * _mean(covers))
     back = ("of lessons that were taken back, when they were", 100 * _mean(gone))

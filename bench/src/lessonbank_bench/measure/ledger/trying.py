@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from lessonbank.evidence.paired_test import plan_trial
 from lessonbank.evidence.trial_design import Design, PairEvidence, TrialRun
 

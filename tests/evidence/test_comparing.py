@@ -1,0 +1,89 @@
+"""The report names tasks on which an effect differs, lessons that say the same, and the labels that a verdict needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import episodes
+
+from lessonbank.evidence.lift import Lift
+from lessonbank.evidence.report import report
+from lessonbank.types import Lesson
+
+LESSONS = {f"lesson {n}": Lesson(id=f"lesson {n}", title=f"Title {n}", content="Do it.") for n in range(3)}
+
+
+def world(seed: int, size: int, *, opposite: float = 0.0, any_one: float = 0.0, **told: Any) -> Lift:
+    """Three lessons that are found together; the first one's effect is `opposite` on tasks of two templates."""
+    draw = np.random.default_rng(seed)
+    family, control, held = draw.integers(0, 2, size), draw.random(size) < 0.2, draw.random((size, 3)) < 0.3
+    shown = ~held & ~control[:, None]
+    rate = 0.5 + opposite * shown[:, 0] * (1 - 2 * family) + any_one * shown.any(axis=1)
+    made = episodes(
+        (draw.random(size) < rate).astype(float),
+        control=control,
+        control_probability=0.2,
+        lessons=np.tile(np.arange(3), (size, 1)),
+        withheld=held,
+        probability=0.3,
+        names=3,
+        cluster=family,
+        clusters=("template refunds", "rebook flight #"),
+        **told,
+    )
+    return report(made, scope="t", lessons=LESSONS)
+
+
+def test_an_effect_that_is_opposite_on_two_kinds_of_tasks_is_split_and_said() -> None:
+    lift = world(1, 1_500, opposite=0.25)
+    split = next(one for one in lift.lessons if one.title == "Title 0").split
+    assert split and split.differs
+    effects = {part.name: part.success.value or 0.0 for part in split.parts}
+    assert effects["refunds"] > 0.1
+    assert effects["rebook flight #"] < -0.1
+    assert sum(part.recalls for part in split.parts) <= 1_500
+    (note,) = [note for note in lift.notes if note.startswith("the effect of 'Title 0' differs between tasks: ")]
+    assert "'refunds'" in note
+    assert "lessons.narrow" in note
+
+
+def test_where_nothing_differs_the_parts_are_told_and_no_sentence_is_said() -> None:
+    lift = world(2, 1_000)
+    assert lift.split and not lift.split.differs
+    assert len(lift.split.parts) == 2
+    assert not [note for note in lift.notes if "differs between" in note or "likely" in note]
+
+
+@pytest.mark.full
+def test_lessons_of_which_any_one_does_are_said_to_say_the_same() -> None:
+    lift = world(3, 4_000, any_one=0.25)
+    assert [note for note in lift.notes if "'Title 0', 'Title 1', 'Title 2' likely say the same" in note]
+
+
+def test_by_a_judge_alone_nothing_is_said_to_differ_and_the_labels_that_would_help_are_named() -> None:
+    size = 1_500
+    draw = np.random.default_rng(4)
+    control = draw.random(size) < 0.2
+    judged = (draw.random(size) < 0.4 + 0.25 * ~control).astype(float)
+    made = episodes(
+        judged,
+        control=control,
+        control_probability=0.2,
+        lessons=np.zeros((size, 1), dtype=np.int64),
+        names=1,
+        judged=judged,
+        true=np.zeros(size, dtype=np.bool_),
+        cluster=draw.integers(0, 2, size),
+        clusters=("a", "b"),
+    )
+    lift = report(made, scope="t", lessons=LESSONS)
+    assert lift.split and not lift.split.differs
+    assert lift.split.parts[0].success.basis == "judge"
+    assert lift.labels_needed and 10 < lift.labels_needed < size
+    assert [note for note in lift.notes if note.startswith(f"about {lift.labels_needed} more labels")]
+
+
+def test_where_the_truth_is_told_no_label_is_asked_for() -> None:
+    assert world(5, 300).labels_needed is None
