@@ -31,6 +31,8 @@ from lessonbank.types import (
 from lessonbank.types.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+APPEND = lessonbank.Learning(consolidation="append")
+"""These runs teach the same in other words, which is one lesson otherwise."""
 
 
 def lesson(title: str = "Look first") -> Lesson:
@@ -234,7 +236,8 @@ RUNS = [Trajectory(task=f"Ship parcel {n}", steps=(Step(action="print", observat
 @pytest.fixture(params=[":memory:", "bank.db"])
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
     where = request.param if request.param == ":memory:" else tmp_path / request.param
-    with lessonbank.connect(where, scope="t", embedder="lexical", evidence=Evidence(holdout=None)).scoped(
+    unmeasured = Evidence(holdout=None)
+    with lessonbank.connect(where, scope="t", embedder="lexical", evidence=unmeasured, learning=APPEND).scoped(
         writer="ana"
     ) as bank:
         for run in RUNS:
@@ -341,7 +344,9 @@ def test_a_bank_erases_for_good(bank: ReasoningBank) -> None:
 
 @pytest.mark.anyio
 async def test_learning_goes_on_after_a_rollback(tmp_path: Path) -> None:
-    bank: AsyncReasoningBank = await lessonbank.connect_async(tmp_path / "bank.db", scope="t", embedder="hashing")
+    bank: AsyncReasoningBank = await lessonbank.connect_async(
+        tmp_path / "bank.db", scope="t", embedder="hashing", learning=APPEND
+    )
     async with bank:
         for run in RUNS:
             await bank.learn(run, outcome="failure")

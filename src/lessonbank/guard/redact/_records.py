@@ -27,7 +27,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Experience: ("task", "lessons", "attempts", "rejected", "metadata"),
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
-    types.Lesson: ("title", "description", "content", "provenance"),
+    types.Lesson: ("title", "description", "content", "only", "provenance"),
     types.Provenance: ("evidence",),
     types.Rejected: ("title", "content", "reason"),
     types.Extraction: ("lessons", "rejected", "notes"),
