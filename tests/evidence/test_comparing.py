@@ -82,7 +82,7 @@ def test_by_a_judge_alone_nothing_is_said_to_differ_and_the_labels_that_would_he
     assert lift.split and not lift.split.differs
     assert lift.split.parts[0].success.basis == "judge"
     assert lift.labels_needed and 10 < lift.labels_needed < size
-    assert [note for note in lift.notes if note.startswith(f"about {lift.labels_needed} more labels")]
+    assert f"About {lift.labels_needed} more labels would decide." in str(lift)
 
 
 def test_where_the_truth_is_told_no_label_is_asked_for() -> None:

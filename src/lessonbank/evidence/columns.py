@@ -241,8 +241,9 @@ class Columns:
         order = order[told["writer"][order] != _UNCOUNTED]
         place = np.full(len(self), -1)
         place[order] = np.arange(len(order))
-        ids = list(self._rows)
-        audit_odds, audited = self.audits.by_row([ids[int(row)] for row in order])
+        ids, rows = list(self._rows), [int(row) for row in order]
+        recall_ids = [ids[row] for row in rows]
+        audit_odds, audited = self.audits.by_row(recall_ids)
         again = superseded(np.array(self._task), told["at"], ~np.isnan(told["outcome"]))
         told = {name: column[order] for name, column in told.items()}
         whole = {name: told.pop(name).astype(np.int64) for name in ("judge", "cluster", "writer", "agent")}
@@ -256,7 +257,6 @@ class Columns:
         begun = np.maximum(begun, _another_model(agent, at))
         kept, found = at[row] > begun[unit], at[placed[0]] > begun[placed[1]]
         columns: dict[str, Any] = told | whole | flags
-        ids = list(self._rows)
         return Episodes(
             **columns,
             draws=Draws(row[kept], unit[kept], shown[kept] > 0, chance[kept]),
@@ -265,7 +265,7 @@ class Columns:
             level=np.array(self._level),
             turn=turn,
             parents=tuple(self._parents.get(n, ()) for n in range(len(self._level))),
-            recall_ids=tuple(ids[int(row)] for row in order),
+            recall_ids=tuple(recall_ids),
             judges=tuple(self.judges.names),
             writers=tuple(self.writers.names),
             uncounted=self.shares.uncounted,

@@ -25,7 +25,6 @@ _POINTS = 60
 _MOST = 1e6
 _LAST = 5
 """Recalls that are named of each lesson."""
-_LABELS = "about {count} more labels would bring the next verdict on memory: draw runs with runs.audit({count})"
 _RANK: dict[Standing, int] = {"harms": 0, "likely harms": 1, "helps": 2, "likely helps": 3, "no evidence yet": 4}
 
 
@@ -54,7 +53,6 @@ def report(
     units = _Units(episodes, found)
     whole = units.told(0)
     titles = titles_of(episodes, {id: lesson.title for id, lesson in (lessons or {}).items()}, names or {})
-    labels = more_labels(episodes, found, shown_from(episodes))
     return Lift(
         scope=scope,
         level=level,
@@ -79,10 +77,9 @@ def report(
         judges=calibrations(episodes),
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
-        labels_needed=labels,
+        labels_needed=more_labels(episodes, found, shown_from(episodes)),
         notes=(
             *_notes(units),
-            *([_LABELS.format(count=labels)] if labels else []),
             *split_notes(units.splits, titles),
             *together_notes(episodes, found, titles),
         ),

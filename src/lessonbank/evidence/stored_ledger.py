@@ -235,7 +235,7 @@ class StoredLedger:
         told = ReviewSnapshot(
             reviewed=int(episodes.known.sum()),
             sequence=kept.sequence,
-            units=_units(episodes, found),
+            units=unit_reviews(episodes, found),
             proposed={id: (earlier[id][0] if id in earlier else kept.sequence, why) for id, why in proposed.items()},
         )
         self._tell(scope, told)
@@ -258,7 +258,7 @@ class StoredLedger:
         What a person approved is only proposed: its id, and the evidence.
         """
         changes, proposed = list[Change](), dict[str, str]()
-        for unit, ids in _harmful(episodes, found):
+        for unit, ids in harmful_units(episodes, found):
             lessons = [await self._lesson(id, scope) for id in ids if id not in kept.taken_back]
             why, group = why_of(found, unit), episodes.units[unit] if episodes.level[unit] == GROUP_LEVEL else ""
             shown = [lesson for lesson in lessons if lesson and not lesson.hidden]
@@ -335,7 +335,7 @@ def _said(proposal: Proposal) -> str:
     return f"the approved lesson {title} is shown to harm ({proposal.reason}): retire it, or approve it again"
 
 
-def _harmful(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
+def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]]]:
     """The groups and then the lessons that are shown to harm, each with the ids of what would go with it.
 
     A group goes only as the innermost that harms, and only if nothing points the other way for any of its lessons.
@@ -355,7 +355,7 @@ def _harmful(episodes: Episodes, found: Review) -> Iterator[tuple[int, list[str]
             yield unit, [episodes.units[unit]]
 
 
-def _units(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
+def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
     """What a policy and other processes may go by."""
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
     logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))

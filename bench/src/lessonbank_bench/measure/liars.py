@@ -27,7 +27,7 @@ from lessonbank.config import Parts, Safety
 from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import TrialPeriods
 from lessonbank.evidence.review import review
-from lessonbank.evidence.stored_ledger import _units  # pyright: ignore[reportPrivateUsage]
+from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.guard.trust import POLICIES, TrustPolicy
 from lessonbank.types import Candidate, Extraction, Lesson, Outcome, Recall, Settlement, Step, Trajectory
 
@@ -114,7 +114,7 @@ def played(crowd: Crowd, *, tasks: int, seed: int) -> Ended:
         harms, helps = (found.is_shown(unit, standing) for standing in ("harms", "helps"))
         if harms or helps:
             return Ended(number + 1, "retired" if harms else "trusted", shown / made)
-        policy.tell(SCOPE, _units(episodes, found), recalls=made)
+        policy.tell(SCOPE, unit_reviews(episodes, found), recalls=made)
     return Ended(shown=shown / made)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lessonbank.evidence.draws import FollowsEvidence, Withholding
 from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.review import Review, review
-from lessonbank.evidence.stored_ledger import _harmful, _units
+from lessonbank.evidence.stored_ledger import harmful_units, unit_reviews
 
 from .playing import SCOPE, Come, recall_id
 from .rows import Receipts, Straight
@@ -72,11 +72,11 @@ class Pure:
         self._reviewed = self._told
         self.reviews.append(Looked(self._task, episodes, found))
         if isinstance(self.policy, FollowsEvidence):
-            self.policy.tell(SCOPE, _units(episodes, found), recalls=len(episodes))
+            self.policy.tell(SCOPE, unit_reviews(episodes, found), recalls=len(episodes))
         self._say(episodes, found)
         if not self._acts:
             return []
-        out = {id for _, ids in _harmful(episodes, found) for id in ids} - self._out
+        out = {id for _, ids in harmful_units(episodes, found) for id in ids} - self._out
         self._out |= out
         self.rows.restart({group for id in out for group in self._lessons[id].groups}, self._task)
         return sorted(self._numbers[id] for id in out)
