@@ -340,14 +340,17 @@ def digest_of(bank: ReasoningBank, path: Path) -> str:
 
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 @pytest.mark.full
-def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(tmp_path: Path, where: str) -> None:
+def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(
+    tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lessonbank.views.archive._ADDED", 20)
     place = where if where == ":memory:" else tmp_path / where
     with filled(":memory:") as source, lessonbank.connect(place, scope="from", **grouped(**OPTIONS)) as bank:
-        some_lessons(source, 600)
+        some_lessons(source, 90)
         source.admin.export(tmp_path / "a.jsonl")
-        some_lessons(bank, 1, after=599)
+        some_lessons(bank, 1, after=89)
         before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history.list())
-        with pytest.raises(Conflict, match="lesson00599"):
+        with pytest.raises(Conflict, match="lesson00089"):
             bank.admin.import_(tmp_path / "a.jsonl")
         assert digest_of(bank, tmp_path / "after.jsonl") == before
         assert len(bank.history.list()) == entries
@@ -368,7 +371,7 @@ class Dying:
                 os._exit(9)
             yield portion
 
-archive._ADDED, archive._portions = 100, Dying(archive._portions)
+archive._ADDED, archive._portions = 20, Dying(archive._portions)
 with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=0.3) as bank:
     bank.admin.import_(sys.argv[2])
 """
@@ -377,7 +380,7 @@ with lessonbank.connect(sys.argv[1], scope="from", embedder="lexical", evidence=
 @pytest.mark.full
 def test_an_import_that_is_killed_in_the_middle_leaves_nothing_of_it(tmp_path: Path) -> None:
     with filled(":memory:") as source:
-        some_lessons(source, 600)
+        some_lessons(source, 90)
         written = source.admin.export(tmp_path / "a.jsonl")
     with lessonbank.connect(tmp_path / "bank.db", scope="from", **grouped(**OPTIONS)) as bank:
         some_lessons(bank, 2, after=900)

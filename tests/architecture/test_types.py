@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -40,9 +41,13 @@ def fingerprint(root: Path) -> str:
     return digest.hexdigest()
 
 
+@cache
+def installed() -> str:
+    return "\n".join(sorted(f"{each.name} {each.version}" for each in distributions()))
+
+
 def read_by_the_checker(root: Path) -> Iterator[bytes]:
-    installed = sorted(f"{each.name} {each.version}" for each in distributions())
-    yield "\n".join([sys.version, sys.prefix, *installed]).encode()
+    yield "\n".join([sys.version, sys.prefix, installed()]).encode()
     yield Path(gates.__file__).read_bytes()
     yield (root / "pyproject.toml").read_bytes()
     for place in CHECKED:
