@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running import RUNS, learn, lessonbank_cli, lessonbank_process
@@ -211,9 +212,16 @@ def test_a_mistyped_scope_is_told_apart_from_an_empty_one(learned: Path, words: 
     assert "nothing in scope tt; this bank has: t" in done.stderr
 
 
+def run_of(number: int, thing: str) -> dict[str, Any]:
+    """A run that teaches another lesson than those about other things."""
+    text = json.dumps({**RUNS[1], "run_id": f"r{number}", "task": f"Ship the {thing} abroad"})
+    return json.loads(text.replace("print label", f"seal {thing}").replace("customs form", f"{thing} list"))
+
+
 @pytest.mark.full
 def test_the_command_named_for_the_rest_of_the_lessons_is_whole(tmp_path: Path) -> None:
-    rows = [{**RUNS[1], "run_id": f"r{n}", "task": f"Ship the {'very ' * n}heavy parcel"} for n in range(14)]
+    things = "parcel box bag can table door window paper book letter picture chair glass bottle".split()
+    rows = [run_of(number, thing) for number, thing in enumerate(things)]
     runs = tmp_path / "runs.jsonl"
     runs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     line = next(line for line in learn(runs).stdout.splitlines() if "lists them" in line)

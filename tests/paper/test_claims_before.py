@@ -230,7 +230,7 @@ def test_tasks_are_embedded_as_documents_and_queries_in_their_role(profile: Prof
         memory.retrieve("Find red shoes")
     # The default also searches for the task that it learns: was its lesson taught before?
     searched = [] if profile == "paper" else [("query", "Find blue shoes")]
-    assert embedder.asked == [("document", "Find blue shoes"), *searched, ("query", "Find red shoes")]
+    assert embedder.asked == [*searched, ("document", "Find blue shoes"), ("query", "Find red shoes")]
 
 
 @claim("embedded-once")

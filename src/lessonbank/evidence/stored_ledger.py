@@ -43,7 +43,7 @@ from .groups import named, topic_names
 from .ledger import Acted
 from .lift import Lift
 from .report import report
-from .review import ALPHA, Review, review
+from .review import ALPHA, Review, left_out, review
 from .review_snapshot import ReviewSnapshot, UnitReview, key
 
 WRITER: Final = "ledger"
@@ -356,10 +356,12 @@ def harmful_units(episodes: Episodes, found: Review) -> Iterator[tuple[int, list
 
 
 def unit_reviews(episodes: Episodes, found: Review) -> dict[str, UnitReview]:
-    """What a policy and other processes may go by."""
+    """What a policy and other processes may go by: with several writers, only what survives without a tenth of them."""
+    survives = np.maximum(found.log_help, found.log_harm) > 0.0
+    mean = np.where(survives, found.expected.mean, 0.0) if left_out(episodes) else found.expected.mean
     seen = np.bincount(found.scores.group, minlength=found.scores.groups)
     logs = (np.clip(log, -700.0, 700.0) for log in (found.log_help, found.log_harm))
-    columns = (seen, *logs, found.expected.mean, found.expected.spread)
+    columns = (seen, *logs, mean, found.expected.spread)
     return {
         id: UnitReview(int(recalls), standing, not found.acts, *map(float, numbers))
         for id, standing, recalls, *numbers in zip(episodes.units, found.standing, *columns, strict=True)

@@ -84,7 +84,8 @@ class Handle:
         `task` is what is embedded to find out: a vector of it is needed again, when its lessons are kept.
         Raises ModelError: the embedder failed.
         """
-        if (space := self.retriever.space) is None:
+        space = self.retriever.space
+        if space is None or not (await self.store.counts(scope=self.scope)).experiences:
             return None
         probe = Experience(scope=self.scope, task=task, lessons=(Lesson(title="A lesson", content="A lesson."),))
         try:

@@ -23,8 +23,6 @@ OF_PROVIDER = {
 }
 """Providers whose embeddings come with the same key as the model."""
 _SETTING = "embedder"
-_TEXTS = 64
-"""Texts of a caller's own embedder whose vectors are remembered: a learn asks for that of its task twice."""
 _PROVIDERS = ("openai", "google", "google-cloud", "cohere", "voyageai", "bedrock")
 log = logging.getLogger("lessonbank")
 
@@ -126,9 +124,9 @@ def _given(choice: Embedder | BlockingEmbedder) -> Embedder:
         raise UsageError(
             f"embedder= takes a name or an object with `space` (text) and an `embed`; {shown(choice)} is neither"
         )
-    from lessonbank.embedders.wrappers import Cached, Checked
+    from lessonbank.embedders.wrappers import Checked
 
-    return Cached(Checked(choice), size=_TEXTS)
+    return Checked(choice)
 
 
 async def _make(name: str, keys: Keys = NO_KEYS) -> Embedder | None:
