@@ -13,7 +13,7 @@ from ._records import dumped
 
 R = TypeVar("R", bound=Record)
 
-_MARK: Final = b"\x05"
+_MARK: Final = b"\x06"
 """Names the present dictionary and layout: mark, checksum of the text, deflated text. Another needs another mark: what
 is packed must be readable for ever. The checksum is CRC-32, for accidents: a tenth of the cost of a keyed digest, four
 bytes, and whoever can forge it can write the file anyway."""
@@ -21,25 +21,26 @@ _TEXT: Final = 5
 """Where the deflated text begins."""
 
 _NAMES: Final = (
-    b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],"ca'
-    b'ndidates":[{"lesson_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,"probability'
-    b'":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default","experience_i'
-    b'd":"019","trajectory_ids":["019"],"outcome":"failure","reward":null,"confidence":1.0,"source":"judge","steps":0,'
-    b'"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null},"at":"2026-01-01T00:00:00.000000Z"}}{"kind'
-    b'":"retire","lesson_ids":["019"],"reason":""}{"kind":"merge","source_lesson_ids":["019"],{"kind":"replace","experienc'
-    b'e":{"id":"019","scope":"default","task":"the order of the user with and for all a not is before check when page '
-    b'list first after file test","lessons":[{"id":"019","title":"","description":"When the ","content":"If the ","kin'
-    b'd":"guardrail","retired":false,"state":"probation","risk":null,"created_at":"2026-01-01T00:00:00.000000Z","provena'
-    b'nce":{"writer":"learn","method":"llm","trajectory_ids":["019"],"verdict":"failure","verdict_source":"ground_trut'
-    b'h","prompts":[{"id":"general/extract_success","version":"1","digest":""}],"model":null,"package_version":"0.1.0"'
-    b',"evidence":["step 1"]}}],"attempts":[{"trajectory_id":"019","verdict":{"outcome":"success","confidence":1.0,"re'
-    b'ason":"","source":"ground_truth","reward":1.0,"model":null,"prompt":null,"usage":{"requests":0,"input_tokens":0,'
-    b'"output_tokens":0,"cost":null}},"n_steps":1}],"rejected":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata'
-    b'":{}}}{"kind":"add","experience":{"id":"019","scope":"default","task":"","lessons":[{"id":"019","title":"","descri'
-    b'ption":"","content":"","kind":"strategy","retired":false,"state":"probation","risk":null,"created_at":"2026-01-0'
-    b'1T00:00:00.000000Z","provenance":{"writer":"learn","method":"llm","trajectory_ids":[],"verdict":"unknown","verdi'
-    b'ct_source":"judge","prompts":[],"model":null,"package_version":"","evidence":[]}}],"attempts":[],"rejected":[],"'
-    b'created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
+    b'"text":"","text_digest":"","lessons":[],"holdout":0.1,"retriever":"experience/lexical","space":null,"notes":[],"'
+    b'candidates":[{"lesson_id":"019","experience_id":"019","score":0.,"rank":1,"shown":true,"withheld":false,"probabi'
+    b'lity":0.1,"why":"the closest task"},{"kind":"settle","settlement":{"recall_id":"019","scope":"default","experien'
+    b'ce_id":"019","trajectory_ids":["019"],"outcome":"failure","reward":null,"confidence":1.0,"source":"judge","steps'
+    b'":0,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null},"at":"2026-01-01T00:00:00.000000Z"}}{"'
+    b'kind":"retire","lesson_ids":["019"],"reason":""}{"kind":"merge","source_lesson_ids":["019"],{"kind":"replace","e'
+    b'xperience":{"id":"019","scope":"default","task":"the order of the user with and for all a not is before check wh'
+    b'en page list first after file test","lessons":[{"id":"019","title":"","description":"When the ","content":"If th'
+    b'e ","kind":"guardrail","retired":false,"state":"probation","approved":false,"risk":null,"topic":null,"version":1'
+    b',"only":[],"created_at":"2026-01-01T00:00:00.000000Z","provenance":{"writer":"learn","identity":"","method":"llm'
+    b'","trajectory_ids":["019"],"verdict":"failure","verdict_source":"ground_truth","prompts":[{"id":"general/extract'
+    b'_success","version":"1","digest":""}],"model":null,"package_version":"0.1.0","evidence":["step 1"]}}],"attempts"'
+    b':[{"trajectory_id":"019","verdict":{"outcome":"success","confidence":1.0,"reason":"","source":"ground_truth","re'
+    b'ward":1.0,"model":null,"prompt":null,"usage":{"requests":0,"input_tokens":0,"output_tokens":0,"cost":null}},"n_s'
+    b'teps":1}],"rejected":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}{"kind":"add","experience":{"i'
+    b'd":"019","scope":"default","task":"","lessons":[{"id":"019","title":"","description":"","content":"","kind":"str'
+    b'ategy","retired":false,"state":"probation","approved":false,"risk":null,"topic":null,"version":1,"only":[],"crea'
+    b'ted_at":"2026-01-01T00:00:00.000000Z","provenance":{"writer":"learn","identity":"","method":"llm","trajectory_id'
+    b's":[],"verdict":"unknown","verdict_source":"judge","prompts":[],"model":null,"package_version":"","evidence":[]}'
+    b'}],"attempts":[],"rejected":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
 )
 _RECEIPT: Final = (
     b'"holdout":0.1,"control":false,"control_probability":0.1,"retriever":"experience/dense","space":"'
