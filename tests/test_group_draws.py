@@ -16,7 +16,7 @@ from lessonbank.evidence.columns import Columns
 from lessonbank.evidence.draws import Members
 from lessonbank.evidence.groups import named, source_of
 from lessonbank.evidence.review import review
-from lessonbank.evidence.stored_ledger import _units  # pyright: ignore[reportPrivateUsage]
+from lessonbank.evidence.stored_ledger import unit_reviews
 from lessonbank.evidence.units import entries
 from lessonbank.types import Candidate, Extraction, GroupDraw, Provenance, Run, Settlement
 
@@ -176,7 +176,7 @@ def null_world(seed: int) -> float:
     for task in range(2000):
         if task - reviewed >= max(20, 0.25 * reviewed):  # fewer looks than a bank takes, which would take longer here
             episodes = columns.episodes()
-            policy.tell("t", _units(episodes, review(episodes)), recalls=task)
+            policy.tell("t", unit_reviews(episodes, review(episodes)), recalls=task)
             reviewed = task
         found = {f"{n}": (f"topic/{n % 2}",) for n in luck.sample(range(6), 3)}
         made = policy(found, recall_id=f"{seed}/{task}", task="t", scope="t")

@@ -13,7 +13,7 @@ from ._records import dumped
 
 R = TypeVar("R", bound=Record)
 
-_MARK: Final = b"\x06"
+_MARK: Final = b"\x05"
 """Names the present dictionary and layout: mark, checksum of the text, deflated text. Another needs another mark: what
 is packed must be readable for ever. The checksum is CRC-32, for accidents: a tenth of the cost of a keyed digest, four
 bytes, and whoever can forge it can write the file anyway."""
@@ -43,10 +43,11 @@ _NAMES: Final = (
     b'}],"attempts":[],"rejected":[],"created_at":"2026-01-01T00:00:00.000000Z","metadata":{}}}'
 )
 _RECEIPT: Final = (
-    b'"holdout":0.1,"control":false,"control_probability":0.1,"retriever":"experience/dense","space":"'
-    b'sentence-transformers:\\n~~~\\n<<<end lessons ,"text_digest":"","lessons":[],"candidates":['
-    b'{"lesson_id":"01a","experience_id":"01a","score":0.7,"rank":1,"shown":true,"placed":true,"withheld":false,"probability":0.1,'
-    b'"why":"its task scored 0.7"},{"lesson_id":"01a'
+    b'"holdout":0.3,"control":false,"control_probability":0.1,"groups":[{"group":"topic/","withheld":false,"probabilit'
+    b'y":0.1}],"retriever":"experience/dense","space":"sentence-transformers:\\n~~~\\n<<<end lessons ,"text_digest":""'
+    b',"lessons":[],"candidates":[{"lesson_id":"01a","experience_id":"01a","score":0.7,"rank":1,"shown":true,"placed":'
+    b'true,"withheld":false,"probability":0.1,"groups":["source/guardrail/told/extractive","topic/"],"why":"its task s'
+    b'cored 0.7"},{"lesson_id":"01a'
 )
 _WORDS: Final = _RECEIPT + _NAMES
 """The most common last: what lies near costs the fewest bits. Without them a lesson takes half as many bytes again."""

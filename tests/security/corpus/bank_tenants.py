@@ -245,6 +245,9 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.edit": lambda t, c: _with(
         t.lesson(c), lambda id: t.handle.lessons.edit(id, title=f"As {t.mark} say", by=t.mark)
     ),
+    "lessons.repeats": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.repeats(id)),
+    "lessons.split": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.split(id, id, reason=t.mark)),
+    "lessons.topics": lambda t, c: t.handle.lessons.topics(),
     "lessons.narrow": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.narrow(id, to=t.mark, by=t.mark)),
     "lessons.retire": lambda t, c: _with(t.lesson(c), lambda id: t.handle.lessons.retire(id, reason=t.mark)),
     "lessons.restore": lambda t, c: _with(

@@ -289,6 +289,7 @@ CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
     "keep": lambda t, c: t.store.keep([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
     "learned": lambda t, c: t.store.learned([f"r{n}" for n in _IDS], scope=t.scope),
     "holding": lambda t, c: t.store.holding([t.id("r", c)], scope=t.scope),
+    "repeating": lambda t, c: t.store.repeating(t.lesson_id(c), scope=t.scope),
     "pending": lambda t, c: t.store.pending(
         scope=t.scope, limit=c.choice((None, 1)), after=c.choice((None, None, t.id("r", c)))
     ),
