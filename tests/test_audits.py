@@ -26,7 +26,7 @@ async def says_success(_: Any) -> Verdict:
     return Verdict(outcome="success", confidence=0.9, reason="it looks fine")
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 async def bank(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AsyncReasoningBank]:
     told = grouped(scope="t", embedder="lexical", holdout=Holdout(0.2, 0.2, seed="s"), judge=says_success)
     where = ":memory:" if request.param == "memory" else tmp_path / "bank.db"

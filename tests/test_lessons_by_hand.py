@@ -14,7 +14,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 TASK = "Cancel the pending order"
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
 

@@ -91,7 +91,7 @@ class Held:
         return call
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
     opened: Store = await SqliteStore.open(":memory:" if request.param == "memory" else tmp_path / "bank.db")
     yield opened

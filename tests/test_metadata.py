@@ -17,7 +17,7 @@ JANE: dict[str, Any] = {"user": "u-17"}
 JOHN: dict[str, Any] = {"user": "u-18"}
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReasoningBank]:
     where = ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
     with lessonbank.connect(where, scope="acme", embedder="lexical", evidence=Evidence(holdout=None)) as opened:

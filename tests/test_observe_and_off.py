@@ -21,7 +21,7 @@ def run(n: int = 0) -> Trajectory:
     return Trajectory(id=f"run-{n}", task=TASK, steps=(Step(action="turn", observation="error: stuck"),))
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.full), "file"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return ":memory:" if request.param == "memory" else str(tmp_path / "bank.db")
 

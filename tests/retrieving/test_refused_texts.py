@@ -11,7 +11,8 @@ import pytest
 import lessonbank
 from lessonbank import Evidence, Experience, Learning, Lesson, ReasoningBank, Retrieval, Step, Trajectory
 from lessonbank.errors import ModelError, ModelUnavailable, SpaceMismatch, TransientModelError
-from lessonbank.retrieving._refusals import Outages, Refusals, outage_pause, text_pause
+from lessonbank.retrieving import DenseRetriever, Refusals
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 
 BAD = "poison"
@@ -251,9 +252,14 @@ def test_reindex_leaves_vectors_that_fit(path: Path) -> None:
 # -- how long one waits ------------------------------------------------------------------------------------------------
 
 
-def test_pauses_grow_and_have_an_end() -> None:
-    assert [text_pause(tries) for tries in (1, 2, 3, 99)] == [60.0, 240.0, 960.0, 86_400.0]
-    assert [outage_pause(failures) for failures in (0, 1, 2, 3, 99)] == [0.0, 0.0, 2.0, 8.0, 600.0]
+def test_the_pause_of_a_text_grows_to_a_day() -> None:
+    refusals, pauses, now = Refusals(), list[float](), 1000.0
+    for _ in range(9):
+        refusals = refusals.after({"a": ("text", "why")}, tried=["a"], now=now)
+        again = refusals.by_id["a"].again
+        pauses.append(again - now)
+        now = again
+    assert pauses == [60.0, 240.0, 960.0, 3840.0, 15_360.0, 61_440.0, 86_400.0, 86_400.0, 86_400.0]
 
 
 def test_a_refused_text_waits_until_its_time_and_longer_after_each_try() -> None:
@@ -273,14 +279,31 @@ def test_what_waits_is_read_as_it_was_written_and_spaces_are_kept_apart() -> Non
     assert Refusals.read(kept, "other") == Refusals() == Refusals.read("{no json", "mine")
 
 
-def test_one_task_that_fails_again_and_again_is_no_outage() -> None:
-    outages = Outages()
+@pytest.mark.anyio
+async def test_an_embedder_that_fails_at_different_tasks_is_left_alone_longer_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("lessonbank.retrieving._refusals.monotonic", lambda: now[0])
+    embedder, store = Choosy(), SqliteStore.in_memory()
+    search = DenseRetriever(store, embedder)
+
+    async def told(task: str, scope: str = "t") -> str:
+        return (await search(task, scope=scope, limit=1)).notes[-1]
+
+    embedder.down = True
     for _ in range(9):
-        outages.failed("t", "the same task", ModelError("no"))
-        outages.check("t")
-    outages.failed("t", "another task", ModelError("no"))
-    outages.check("other scope")
-    with pytest.raises(ModelError, match="asked again in 2 s"):
-        outages.check("t")
-    outages.over("t")
-    outages.check("t")
+        assert "asked again" not in await told("the same task"), "one task that fails says nothing about others"
+    for number, pause in enumerate((2, 8, 32, 128, 512, 600, 600)):
+        assert "asked again" not in await told(f"another task {number}")
+        asked = len(embedder.requests)
+        assert f"asked again in {pause} s" in await told("any task")
+        assert len(embedder.requests) == asked
+        assert "asked again" not in await told("any task", scope=f"other{number}")
+        now[0] += pause
+    embedder.down = False
+    assert (await search("the same task", scope="t", limit=1)).notes == ()
+    embedder.down = True
+    assert "asked again" not in await told("a first task")
+    assert "asked again" not in await told("a second task"), "it answered meanwhile"
+    await store.close()
