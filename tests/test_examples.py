@@ -46,7 +46,7 @@ def test_every_example_has_its_test() -> None:
 
 @pytest.mark.full
 def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: pytest.CaptureFixture[str]) -> None:
-    lift = load("does_it_help").main(400)
+    lift = load("does_it_help").main(600)
     standing = {lesson.title: (lesson.standing, lesson.retired) for lesson in lift.lessons}
     assert lift.standing == standing["Check the status line first"][0] == "helps"
     assert standing["Begin in the archive"][1]
