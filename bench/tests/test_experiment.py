@@ -52,7 +52,8 @@ def bank_of(path: Path) -> str:
     names: dict[str, str] = {}
     kept = [_without_moments(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     text = "\n".join(json.dumps(line, ensure_ascii=False).replace("\\n", "\n") for line in kept)
-    return re.sub(r"\b[0-9a-f]{32}\b", lambda m: names.setdefault(m[0], f"id {len(names)}"), without_codes(text))
+    ids = re.compile(r"\b(?:[0-9a-f]{32}|[0-9a-f]{8})\b")  # those of topics are short
+    return ids.sub(lambda m: names.setdefault(m[0], f"id {len(names)}"), without_codes(text))
 
 
 def _without_moments(value: Any) -> Any:
