@@ -231,7 +231,7 @@ def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_what_was_learned_on_a_damaged_file_comes_back(
+def test_what_a_damaged_file_took_comes_back(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for bound in ("_LOOKED_OVER", "_BEFORE_A_CHANGE"):  # as a file that is too large for them
@@ -243,7 +243,9 @@ def test_what_was_learned_on_a_damaged_file_comes_back(
     wiped(path, *pages_with(path, run))
     with connect(path) as bank:
         new = Trajectory(task="Ship parcel 99", steps=(Step(action="look", observation="an error"),))
-        added = bank.learn(new, outcome="failure").lessons  # nobody has read that page yet
+        added: Sequence[Lesson] = ()
+        with suppress(StoreDamaged):  # refused where it has to read that page; else it must come back
+            added = bank.learn(new, outcome="failure").lessons
     found = lessonbank.salvage(path, tmp_path / "new.db")
     check(found, before | {lesson.id: lesson for lesson in added})
     assert {lesson.id for lesson in added} <= contents(tmp_path / "new.db").keys()
