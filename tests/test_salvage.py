@@ -231,9 +231,7 @@ def test_the_log_of_another_file_is_left_aside(sound: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.full
-def test_what_a_damaged_file_took_comes_back(
-    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_damaged_file_took_comes_back(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for bound in ("_LOOKED_OVER", "_BEFORE_A_CHANGE"):  # as a file that is too large for them
         monkeypatch.setattr(f"lessonbank.stores.sqlite._database.{bound}", 0)
     before = contents(sound)
