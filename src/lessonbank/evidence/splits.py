@@ -74,12 +74,12 @@ def differences(scores: Scores, part: Ints, /, *, alpha: float = ALPHA, level: f
     logs = _against_the_rest(each, whole, of_cell[:, 0])
     low, high = bounds(own_tally, level=level)
     value = np.bincount(mine.group, mine.score, len(of_cell)) / each.scale
+    counts = np.bincount(mine.group, minlength=len(of_cell))
     found = list[Difference]()
     for turn, unit in enumerate(dict.fromkeys(of_cell[:, 0].tolist())):
         own = np.flatnonzero(of_cell[:, 0] == unit)
         log_e = float(log_total(logs[own] + _log_weights(len(own), _PARTS)))
         threshold = -math.log(alpha) - float(_log_weights(turn + 1, _UNITS)[turn])
-        counts = np.bincount(mine.group, minlength=len(of_cell))
         parts = [
             PartEffect(int(of_cell[n, 1]), float(value[n]), float(low[n]), float(high[n]), int(counts[n]))
             for n in own[np.argsort(-logs[own], kind="stable")]
@@ -94,9 +94,9 @@ def _cells(scores: Scores, part: Ints) -> tuple[Ints, Ints]:
     Cells are in the order in which their units, and within these their parts, came up.
     """
     inside = np.flatnonzero(part >= 0)
-    both = np.column_stack([scores.group[inside], part[inside]])
-    names, number = np.unique(both, axis=0, return_inverse=True)
-    number = number.ravel()
+    parts = int(part.max(initial=0)) + 1
+    both, number = np.unique(scores.group[inside] * parts + part[inside], return_inverse=True)
+    names = np.column_stack(np.divmod(both, parts))
     order = np.argsort(number, kind="stable")
     counts = np.bincount(number, minlength=len(names))
     starts = np.cumsum(counts) - counts
