@@ -86,6 +86,10 @@ class FollowedRun:
             with suppress(ValueError):  # a generator of the host may be closed in another context
                 _running.reset(token)
 
+    def enter(self) -> None:
+        """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
+        _running.set(self.id)
+
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
