@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from examples_of import load
+from pydantic import BaseModel
 
 import lessonbank
 from lessonbank.adapters.following import scope_of
@@ -24,6 +26,12 @@ from strands.session.file_session_manager import FileSessionManager
 from lessonbank.adapters.strands import ReasoningBankPlugin
 
 pytestmark = pytest.mark.full
+
+
+class Rows(BaseModel):
+    """What was counted."""
+
+    count: int
 
 
 class Scripted(Model):
@@ -272,3 +280,19 @@ class TestStrands(AdapterContract):
             await swarm.invoke_async(TASK, invocation_state={"user": "ana"})
             bank.drain()
             assert {run.trajectory.answer for run in self._runs(bank)} == {"handed over", "six rows"}
+
+    def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
+        (shown,) = load("strands_agent").main()
+        assert "make changelog" in shown
+
+    async def test_a_structured_answer_is_part_of_the_run(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls("Rows", {"count": 3})]})
+            done = (
+                await self.program(bank, model)
+                .agent()
+                .invoke_async(TASK, structured_output_model=Rows, invocation_state={"user": "ana"})
+            )
+            assert done.structured_output == Rows(count=3)
+            bank.drain()
+            assert '"count":3' in self._runs(bank)[0].trajectory.model_dump_json()
