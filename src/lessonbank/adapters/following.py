@@ -151,8 +151,8 @@ class FollowedRun:
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
         update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
-        update["usage"] = end.usage or run.usage
-        return without_text(run.model_copy(update=update), self.text)
+        usage = end.usage or run.usage
+        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
 
 
 class RunFollower:
