@@ -174,3 +174,8 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
         load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
     with lessonbank.connect(where, scope="acme/code") as bank:
         assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (1, 1)
+
+
+def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
+    (shown,) = load("pydantic_ai_agent").main()
+    assert "make changelog" in shown
