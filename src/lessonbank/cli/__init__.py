@@ -23,6 +23,7 @@ from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
+from .mcp import mcp
 from .plugins import Commands
 from .purge import purge
 from .retrieve import retrieve
@@ -59,6 +60,7 @@ app.command()(restore)
 app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
+app.command()(mcp)
 
 
 def _print_version(wanted: bool) -> None:
