@@ -40,7 +40,7 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 def test_every_example_has_its_test() -> None:
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "mcp_client", "notebook", "offline", "openai_loop"]
     assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
 
 
@@ -185,3 +185,9 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
         load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
     with lessonbank.connect(where, scope="acme/code") as bank:
         assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (1, 1)
+
+
+@pytest.mark.full
+def test_over_mcp_a_session_recalls_what_an_earlier_one_recorded_and_its_claim_taught_nothing() -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
+    assert "guardrail" in load("mcp_client").main()

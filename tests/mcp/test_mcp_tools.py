@@ -16,10 +16,10 @@ from lessonbank.types import Experience, Found, Trajectory, Verdict
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
+from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
 from lessonbank.mcp import memory, server
-from mcp import Client, MCPError
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
