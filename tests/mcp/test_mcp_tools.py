@@ -16,10 +16,10 @@ from lessonbank.types import Experience, Found, Trajectory, Verdict
 
 pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
 
+from mcp import Client, MCPError
 from mcp_types import CallToolResult
 
 from lessonbank.mcp import memory, server
-from mcp import Client, MCPError
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
 TASK = "Ship a parcel abroad"
@@ -136,6 +136,17 @@ async def test_a_record_is_learned_before_the_bank_closes_though_the_client_has_
     with opened(where) as bank:
         assert bank.lessons.list()
         assert not bank.runs.pending()
+
+
+async def test_what_an_earlier_server_left_behind_is_learned_by_the_next_one(where: Path) -> None:
+    run = Trajectory(task=TASK, steps=_steps(), metadata={"source": "mcp"})
+    async with await lessonbank.connect_async(where, scope="t", embedder="lexical") as bank:
+        await bank.store.keep([run], scope="t")
+    async with served(where, parts=judge_says("failure")) as client:
+        await client.call_tool("recall", {"task": TASK})
+    with opened(where) as bank:
+        assert bank.runs.get(run.id).verdict.outcome == "failure"
+        assert bank.lessons.list()
 
 
 @pytest.mark.parametrize("words", [{"task": TASK}, {"task": "  ship a PARCEL abroad "}, {"task": "the parcel is sent"}])

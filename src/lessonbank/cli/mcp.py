@@ -35,6 +35,10 @@ def mcp(
     trust: Annotated[
         str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
     ] = "open",
+    holdout: Annotated[
+        float | None,
+        typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never."),
+    ] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, and not over stdin and stdout.")] = False,
     host: Annotated[str, typer.Option("--host", help="With --http: the address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http; 0: any free one.")] = 8765,
@@ -54,8 +58,8 @@ def mcp(
     An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
     draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`).
     """
-    from lessonbank import Learning
-    from lessonbank import mcp as serving
+    from lessonbank import Evidence, Learning
+    from lessonbank.mcp import serve_stdio
 
     settings: dict[str, Any] = {
         "scope": scope,
@@ -63,14 +67,17 @@ def mcp(
         "embedder": embedder,
         "learning": Learning(domain=domain),  # type: ignore[arg-type]
         "safety": trust,
+        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
     }
     if not http:
-        _run(partial(serving.serve_stdio, bank, **settings))
+        _run(partial(serve_stdio, bank, **settings))
         return
-    keys = serving.Keys.read(key_file, scope=scope) if key_file else serving.Keys(_from_environment(scope))
+    from lessonbank.mcp.http import Keys, serve_http
+
+    keys = Keys.read(key_file, scope=scope) if key_file else Keys(_from_environment(scope))
     _run(
         partial(
-            serving.serve_http,
+            serve_http,
             bank,
             keys=keys,
             host=host,

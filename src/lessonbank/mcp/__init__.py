@@ -1,4 +1,7 @@
-"""The bank as an MCP server: any agent that speaks the Model Context Protocol can recall, record and ask why."""
+"""The bank as an MCP server: any agent that speaks the Model Context Protocol can recall, record and ask why.
+
+`lessonbank.mcp.http` serves the same over HTTP.
+"""
 
 from __future__ import annotations
 
@@ -13,5 +16,3 @@ except ImportError as missing:
 
 from .app import serve_stdio as serve_stdio
 from .app import server as server
-from .http import Keys as Keys
-from .http import serve_http as serve_http

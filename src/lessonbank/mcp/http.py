@@ -42,6 +42,11 @@ class Keys:
             raise UsageError(f"a key has at least {_SHORTEST} characters: make one with `openssl rand -hex 32`")
         self._scopes = {_digest(key): check_scope(scope) for key, scope in scopes.items()}
 
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that keys open, each once."""
+        return tuple(dict.fromkeys(self._scopes.values()))
+
     @classmethod
     def read(cls, path: Path, /, *, scope: str) -> Keys:
         """Keys of a file: one on each line, with its scope behind it or else for `scope`. Raises UsageError."""
@@ -98,7 +103,7 @@ async def serve_http(
     """
     if host not in LOOPBACK and not allowed_hosts:
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
-    memory = Memory(partial(connect_async, where, scope=scope, **settings), is_keyed=True)
+    memory = Memory(partial(connect_async, where, scope=scope, **settings), scopes=keys.scopes)
     security = TransportSecuritySettings(
         allowed_hosts=[*(f"{_bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
         allowed_origins=list(allowed_origins),

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 import anyio
 
 from lessonbank import AsyncReasoningBank
 from lessonbank.errors import StoreError, StoreUnavailable
-from lessonbank.types import Recall
+from lessonbank.types import NOT_JUDGED, Json, Recall
 
 log = logging.getLogger("lessonbank")
 DEADLINE: Final = 10.0
 """Seconds a tool waits for the bank: an agent goes on without memory rather than wait for it."""
 _DRAIN: Final = 60.0
 """Seconds that learning may go on after the last client has left; what is not done by then stays on disk."""
+SOURCE: Final[Mapping[str, Json]] = {"source": "mcp"}
+"""The metadata of runs and recalls that came this way."""
+_LEFT: Final = 50
+"""Runs that a server takes over from an earlier one."""
 _MOST: Final = 1000
 """Open recalls that are remembered: an agent that never records must not fill this process."""
 
@@ -26,10 +31,10 @@ _MOST: Final = 1000
 class Memory:
     """A bank that `connect` opens. It stays up while the bank is down, and opens it with the next call."""
 
-    def __init__(self, connect: Callable[[], Awaitable[AsyncReasoningBank]], /, *, is_keyed: bool = False) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[AsyncReasoningBank]], /, *, scopes: Sequence[str] = ()) -> None:
         self._connect = connect
-        self.is_keyed = is_keyed
-        """Whether a call belongs to the scope of its key, so that one without a key belongs to none."""
+        self.scopes = scopes
+        """Where keys open scopes: which. A call without a key belongs to none of them."""
         self._bank: AsyncReasoningBank | None = None
         self._opening, self._users = anyio.Lock(), 0
         self.open_recalls = OpenRecalls()
@@ -44,7 +49,10 @@ class Memory:
     async def bank(self, scope: str | None = None, /) -> AsyncReasoningBank:
         """The bank in `scope`, or in its own. Raises UsageError, StoreError."""
         async with self._opening:
-            self._bank = self._bank or await self._connect()
+            if self._bank is None:
+                self._bank = await self._connect()
+                for one in self.scopes or (self._bank.scope,):
+                    self._bank.in_background(partial(_catch_up, self._bank.scoped(one)))
         return self._bank if scope is None else self._bank.scoped(scope)
 
     @asynccontextmanager
@@ -77,6 +85,13 @@ async def promptly() -> AsyncGenerator[None]:
             yield
     except TimeoutError:
         raise StoreUnavailable(f"memory did not answer within {DEADLINE:.0f} seconds: go on without it") from None
+
+
+async def _catch_up(bank: AsyncReasoningBank) -> None:
+    """Learn from what an earlier server left behind: most clients end theirs two seconds after they leave it."""
+    left = await bank.runs.list(status="pending", metadata=SOURCE, limit=_LEFT)
+    if any(run.verdict.reason == NOT_JUDGED for run in left):
+        await bank.runs.retry(limit=_LEFT)
 
 
 class OpenRecalls:

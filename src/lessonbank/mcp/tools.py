@@ -17,7 +17,7 @@ from lessonbank.types import Experience, Lesson, Outcome, Recall, Step, Trajecto
 from lessonbank.types.ids import digest
 
 from .answers import NOTHING, Recalled, Recorded, Told, both, fenced, listed, recalled, whole
-from .memory import Memory, promptly
+from .memory import SOURCE, Memory, promptly
 
 SCOPE: Final = "lessonbank/scope"
 """The claim of a credential that says whose memory it opens."""
@@ -49,7 +49,7 @@ async def recall(task: Task, ctx: Context) -> Annotated[CallToolResult, Recalled
     memory = _memory(ctx)
     async with promptly():
         bank = await _mine(memory)
-        found = await bank.retrieve(task, metadata={"source": "mcp"})
+        found = await bank.retrieve(task, metadata=SOURCE)
     memory.open_recalls.add(_session(ctx), found)
     return recalled(found)
 
@@ -87,7 +87,7 @@ def _run(task: str, steps: list[Done], *, answer: str, claim: Outcome, receipt: 
         task=task,
         steps=tuple(Step(action=step.did, observation=step.saw or None) for step in steps),
         answer=answer or None,
-        metadata={"source": "mcp", CLAIMED: claim} if claim != "unknown" else {"source": "mcp"},
+        metadata={**SOURCE, CLAIMED: claim} if claim != "unknown" else dict(SOURCE),
     )
 
 
@@ -155,7 +155,7 @@ async def with_lessons(task: Task, ctx: Context) -> str:
     memory = _memory(ctx)
     async with promptly():
         bank = await _mine(memory)
-        found = await bank.retrieve(task, metadata={"source": "mcp"})
+        found = await bank.retrieve(task, metadata=SOURCE)
     memory.open_recalls.add(_session(ctx), found)
     end = f"When the task has ended, call the tool record with recall_id {found.id}."
     return "\n\n".join((found.text or NOTHING, f"The task: {task}", end))
@@ -167,7 +167,7 @@ def _memory(ctx: Context) -> Memory:
 
 async def _mine(memory: Memory, /) -> AsyncReasoningBank:
     """The bank in the scope of the caller: that of its key, else that of the launch. Never an argument of a model."""
-    if not memory.is_keyed:
+    if not memory.scopes:
         return await memory.bank()
     token = get_access_token()
     if token is None or not token.claims:
