@@ -181,6 +181,8 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
 def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
     (shown,) = load("pydantic_ai_agent").main()
     assert "make changelog" in shown
+
+
 @pytest.mark.full
 def test_over_mcp_a_session_recalls_what_an_earlier_one_recorded_and_its_claim_taught_nothing() -> None:
     pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
