@@ -86,45 +86,48 @@ def _handler(owner: Upstream) -> type[BaseHTTPRequestHandler]:
         disable_nagle_algorithm = True
 
         def _do(self) -> None:
-            reply = owner.answer(Got(self.command, self.path, list(self.headers.items()), self._read()))
+            reply = owner.answer(Got(self.command, self.path, list(self.headers.items()), _read(self)))
             self.send_response_only(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
-            if reply.parts is None:
-                self.send_header("content-length", str(len(reply.body)))
-                self.end_headers()
-                self.wfile.write(reply.body if self.command != "HEAD" else b"")
-                return
-            self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
             try:
-                for part in reply.parts:
-                    self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-                    self.wfile.flush()
-                if reply.cut:
-                    self.close_connection = True
-                    return
-                self.wfile.write(b"0\r\n\r\n")
+                _send(self, reply)
             except OSError:
                 owner.gone.set()
                 raise
 
-        do_GET = do_POST = do_HEAD = do_DELETE = do_OPTIONS = _do
-
-        def _read(self) -> bytes:
-            if "chunked" not in self.headers.get("transfer-encoding", ""):
-                return self.rfile.read(int(self.headers.get("content-length", "0")))
-            found = b""
-            while size := int(self.rfile.readline(), 16):
-                found += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return found
+        do_GET = do_POST = do_HEAD = do_DELETE = do_OPTIONS = _do  # noqa: N815 - the names that the library calls
 
         def log_message(self, format: str, *args: Any) -> None:
             """A test's output is its own."""
 
     return Handler
+
+
+def _send(to: BaseHTTPRequestHandler, reply: Reply) -> None:
+    if reply.parts is None:
+        to.send_header("content-length", str(len(reply.body)))
+        to.end_headers()
+        to.wfile.write(reply.body if to.command != "HEAD" else b"")
+        return
+    to.send_header("transfer-encoding", "chunked")
+    to.end_headers()
+    for part in reply.parts:
+        to.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        to.wfile.flush()
+    to.close_connection = reply.cut
+    to.wfile.write(b"" if reply.cut else b"0\r\n\r\n")
+
+
+def _read(source: BaseHTTPRequestHandler) -> bytes:
+    if "chunked" not in source.headers.get("transfer-encoding", ""):
+        return source.rfile.read(int(source.headers.get("content-length", "0")))
+    found = b""
+    while size := int(source.rfile.readline(), 16):
+        found += source.rfile.read(size)
+        source.rfile.readline()
+    source.rfile.readline()
+    return found
 
 
 # -- what the three APIs answer ---------------------------------------------------------------------------------------

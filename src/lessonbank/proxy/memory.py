@@ -65,8 +65,10 @@ class Memory:
 
     def _end(self, frame: Frame) -> None:
         run = self._run(frame)
-        messages = [message for part in frame["parts"] for message in part][frame["begins"] :]
-        source = {"messages": messages, "system": frame["system"]}
+        messages = [message for part in frame["parts"] for message in part]
+        before, own = messages[: frame["begins"]], messages[frame["begins"] :]
+        rules = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in ("system", "developer")]
+        source = {"messages": [*rules, *own], "system": frame["system"]}
         if frame["stopped"]:
             run.stop(source, reason=frame["stopped"])
         else:
