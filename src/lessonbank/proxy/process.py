@@ -127,20 +127,25 @@ class MemoryProcess:
         command = (sys.executable, "-P", "-m", "lessonbank.proxy.memory")
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+        if problem := await self._greeted(process):
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.communicate()
+            raise problem
+        self._process, self._is_late = process, False
+        return process
+
+    async def _greeted(self, process: asyncio.subprocess.Process) -> LessonbankError | None:
+        """Why a new process is of no use; `None` for one that is."""
         try:
             _input(process).write(packed(self._settings))
             async with asyncio.timeout(_STARTING):
                 told = await _next(process)
-            if "error" in told:
-                raise (UsageError if told["code"] == UsageError.code else LessonbankError)(told["error"])
-        except (EOFError, OSError, TimeoutError) as error:
-            raise LessonbankError("the memory did not start: see what it said above") from error
-        finally:
-            if self._process is None and process.returncode is None and sys.exc_info()[0]:
-                with suppress(ProcessLookupError):
-                    process.kill()
-        self._process, self._is_late = process, False
-        return process
+        except (EOFError, OSError, TimeoutError):
+            return LessonbankError("the memory did not start: see what it said above")
+        if "error" not in told:
+            return None
+        return (UsageError if told["code"] == UsageError.code else LessonbankError)(told["error"])
 
     async def _keep(self, process: asyncio.subprocess.Process) -> None:
         """Take in answers; when the process ends although nobody closed it, start another one after a pause."""
