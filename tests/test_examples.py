@@ -41,7 +41,7 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 def test_every_example_has_its_test() -> None:
     known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
-    assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
+    assert [p.stem for p in EXAMPLES] == [*known, "proxy_client", "scale_a_task", "trial"]
 
 
 @pytest.mark.full
