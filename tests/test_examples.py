@@ -33,6 +33,8 @@ def test_every_example_has_its_test() -> None:
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
     known = ["anthropic_loop", "does_it_help", "ground_truth", "mcp_client", "notebook", "offline", "openai_loop"]
     assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    assert [p.stem for p in EXAMPLES] == [*known, "proxy_client", "scale_a_task", "trial"]
 
 
 @pytest.mark.full

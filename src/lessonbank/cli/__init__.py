@@ -25,6 +25,7 @@ from .formats import formats
 from .learn import learn
 from .mcp import mcp
 from .plugins import Commands
+from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
@@ -47,6 +48,7 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
