@@ -6,23 +6,41 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
+from anyio import to_thread
+
+from lessonbank.arguments import (
+    a_call,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_path,
+    a_text,
+    maybe_id,
+    maybe_one_of,
+    maybe_text,
+    named,
+    one_of,
+    some_days,
+)
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
+from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record, Synced
 
 from . import archive
 from .audit import differences
-from .handle import Handle, person
+from .handle import Handle, log, person
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from .files import LessonFiles
 
 _PAGE = 500
 
@@ -51,14 +69,55 @@ class AsyncAdmin:
         """How much the scope holds."""
         return await self._of.store.counts(scope=self._of.scope)
 
-    async def export(self, path: str | Path, /) -> int:
+    async def export(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: ExportFormat = "jsonl",
+        budget: int = BUDGET,
+        all: bool = False,
+    ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
-        Raises UsageError, StoreUnavailable.
+        Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
+        a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
+        as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
+        that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
+        StoreUnavailable.
         """
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._of.skips("export"):
             return 0
-        return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        if format == "jsonl":
+            return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        told = await self._files.write(a_path(path), format, budget=budget, every=all)
+        left_out = sum(one.left_out for one in told)
+        _warn(*([f"{left_out} lessons do not fit the budget of {budget:,} tokens"] if left_out else []), *_notes(told))
+        return sum(one.lessons for one in told)
+
+    async def sync(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: FileFormat | None = None,
+        budget: int = BUDGET,
+        preview: bool = False,
+    ) -> tuple[Synced, ...]:
+        """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
+
+        What `export` says of `format` (without one, the file's name tells it) and `budget` holds; what each file got
+        and gave. `preview` changes nothing and says what would be. Raises UsageError, FormatError, StoreError.
+        """
+        file, budget = a_path(path), a_count(budget, "budget=")
+        known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
+        if known is None:
+            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+        if self._of.skips("sync"):
+            return ()
+        return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
@@ -67,11 +126,19 @@ class AsyncAdmin:
         who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
         is here in the same words is not kept twice: the tasks that taught it show the one that is here.
 
+        Of a file that `export` wrote for people, what somebody changed in it becomes proposals, which a person approves
+        (`lessons.proposals`). CLAUDE.md, AGENTS.md, GEMINI.md, rules (.mdc), SKILL.md, or a folder of these, without
+        markers of ours: each bullet and section becomes a lesson on probation. How many were new.
+
         Raises UsageError, FormatError, Conflict.
         """
         if self._of.skips("import_"):
             return 0
         source = a_path(path)
+        if await to_thread.run_sync(format_of, source) is not None:
+            told = await self._files.read(source)
+            _warn(*_notes(told))
+            return sum(len(one.proposals) + len(one.added) for one in told)
         return await archive.read(
             self._of.store,
             source,
@@ -222,6 +289,12 @@ class AsyncAdmin:
         self._of.whole_file("rebuild")
         await self._of.store.rebuild()
 
+    @property
+    def _files(self) -> LessonFiles:
+        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+
+        return LessonFiles(self._of)
+
     async def _wanted(
         self, *, lesson: str | None, run: str | None, recall: str | None, metadata: Mapping[str, Json] | None, all: bool
     ) -> Erasing:
@@ -277,3 +350,12 @@ class AsyncAdmin:
             found += [recall.id for recall in page]
             after = found[-1]
         return tuple(found)
+
+
+def _notes(told: Iterable[Synced]) -> Iterator[str]:
+    return (note for one in told for note in one.notes)
+
+
+def _warn(*notes: str) -> None:
+    for note in notes:
+        log.warning("%s", note)
