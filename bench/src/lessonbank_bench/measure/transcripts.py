@@ -148,16 +148,17 @@ def _encoded(draw: random.Random, number: int) -> str:
     return base64.b64encode(draw.randbytes(57)).decode()
 
 
-def learned(folder: Path, bank: Path, /) -> tuple[float, float, dict[str, Any]]:
-    """Learn `folder` with the command line; seconds, the largest memory in MB, and what the command says."""
-    begun = time.monotonic()
+def learned(folder: Path, bank: Path, /) -> tuple[float, float, float, dict[str, Any]]:
+    """Learn `folder` with the command line; seconds, those of them on a processor, MB of memory, and what it says."""
+    begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "lessonbank.cli", "learn", str(folder), "--bank", str(bank), "--scope", "bench"]
     process = subprocess.Popen(
         [*command, "--embedder", "lexical", "--outcome", "failure", "--json"], stdout=subprocess.PIPE
     )
     said, _ = process.communicate()
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return time.monotonic() - begun, peak, json.loads(said)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.monotonic() - begun, busy, after.ru_maxrss / 1024, json.loads(said)
 
 
 def main() -> None:
@@ -170,9 +171,9 @@ def main() -> None:
         folder, bank = Path(place, "transcripts"), Path(place, "bank.db")
         size = write_folder(folder, megabytes=asked.megabytes, seed=asked.seed) / 2**20
         files = sum(1 for _ in folder.rglob("*.jsonl"))
-        print(f"{files} transcripts, {size:.0f} MB, load {os.getloadavg()[0]:.1f}")
+        print(f"{files} transcripts, {size:.0f} MB, load {os.getloadavg()[0]:.1f}", flush=True)
         for time_round in ("first", "again"):
-            seconds, peak, told = learned(folder, bank)
+            seconds, busy, peak, told = learned(folder, bank)
             print(
                 f"{time_round}: {seconds:.1f} s, {size / seconds:.1f} MB/s, {peak:.0f} MB at most: {json.dumps(told)}"
             )
