@@ -324,7 +324,7 @@ def graph_of(memory: ReasoningBankMiddleware, model: ScriptedAgentModel) -> Any:
     """Two agents in a graph: the first hands the conversation to the second."""
 
     @tool
-    def transfer(runtime: ToolRuntime) -> Command[Any]:
+    def transfer(runtime: ToolRuntime[Context, Any]) -> Command[Any]:
         """Hand over."""
         told = ToolMessage("handed over", tool_call_id=runtime.tool_call_id)
         return Command(goto="clerk", graph=Command.PARENT, update={"messages": [*runtime.state["messages"], told]})
