@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples_of import load
+from examples_of import load, main_loop
 
 import lessonbank
 from lessonbank.testing.fakes import ScriptedModel
@@ -177,7 +177,8 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
 
 
 def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
-    (shown,) = load("pydantic_ai_agent").main()
+    with main_loop():
+        (shown,) = load("pydantic_ai_agent").main()
     assert "make changelog" in shown
 
 
