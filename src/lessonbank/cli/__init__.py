@@ -23,6 +23,7 @@ from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .learn import learn
+from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
@@ -61,6 +62,7 @@ app.command()(restore)
 app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
+app.command()(mcp)
 
 
 def _print_version(wanted: bool) -> None:
