@@ -216,6 +216,7 @@ def test_a_run_ends_when_nothing_follows_an_answer_and_the_next_turn_begins_anot
     (first_run,) = desk.all.due(desk.now)
     assert json.loads(f"[{','.join(first_run.parts)}]") == [[s.value for s in second.messages], [said("Done.")]]
     assert (first_run.begins, first_run.error, first_run.stopped) == (0, None, None)
+    assert (first_run.seconds, first_run.usage) == (59, (2, 0, 0))
     assert desk.all.due(10_000) == []
 
     third = request(*[s.value for s in second.messages], said("Done."), {"role": "user", "content": "Refund order 8"})

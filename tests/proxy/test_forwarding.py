@@ -231,6 +231,8 @@ def test_nobody_gets_in_without_a_key_or_under_the_name_of_a_web_page(tenant: Te
     assert httpx2.post(tenant.proxy.url + CHAT, json=ASK).status_code == 401
     assert tenant.post(CHAT, json=ASK, headers={"host": "page.example"}).status_code == 421
     assert httpx2.post(f"{tenant.proxy.url}/lessonbank/outcome", json={}).status_code == 401
+    assert tenant.post("/lessonbank/other", json={}).status_code == 404
+    assert tenant.post("/lessonbank/outcome", content=b"x" * 100_000).status_code == 400
     assert upstream.got == []
 
 

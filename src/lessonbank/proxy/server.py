@@ -48,7 +48,7 @@ class Settings:
     port: int = 8788
     deadline: float = 2.0
     idle: float = 60.0
-    most: int = 32 * 1024 * 1024
+    most: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,11 +120,8 @@ def create_app(settings: Settings, /, *, entrance: Entrance, memory: MemoryProce
         await remembering.close()
         await forwarder.close()
 
-    routes = [
-        Route("/lessonbank/outcome", outcome, methods=["POST"]),
-        Route("/lessonbank/status", status, methods=["GET"]),
-        Mount("/", app=forwarder),
-    ]
+    own = [Route("/outcome", outcome, methods=["POST"]), Route("/status", status, methods=["GET"])]
+    routes = [Mount("/lessonbank", routes=own), Mount("/", app=forwarder)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 

@@ -157,8 +157,7 @@ def found_at(connection: sqlite3.Connection, scope: ScopeRow, number: int, /) ->
     if not repeats_of(experience):
         return experience
     owners = connection.execute(
-        f"SELECT DISTINCT l.experience FROM {_TAUGHT_AGAIN} ON l.scope = ? AND l.id = r.lesson"
-        " WHERE r.experience = ?",
+        f"SELECT DISTINCT l.experience FROM {_TAUGHT_AGAIN} ON l.scope = ? AND l.id = r.lesson WHERE r.experience = ?",
         (scope.number, number),
     ).fetchall()
     held = {lesson.id: lesson for (owner,) in owners for lesson in experience_at(connection, owner).lessons}
