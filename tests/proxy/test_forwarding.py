@@ -21,7 +21,7 @@ import lessonbank
 
 pytestmark = pytest.mark.full
 
-ASK = {"model": "m", "messages": [{"role": "user", "content": "Publish release 1.4"}]}
+ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Publish release 1.4"}]}
 CHAT = "/v1/chat/completions"
 
 
@@ -122,6 +122,26 @@ def test_events_are_forwarded_as_they_arrive(tenant: Tenant, upstream: Upstream)
         assert next(chunks) == b"data: {}\n\n"
         arrived.set()
         assert b"".join(chunks) == b"data: [DONE]\n\n"
+
+
+def test_a_client_may_go_on_after_the_last_event_before_the_stream_ends(tenant: Tenant, upstream: Upstream) -> None:
+    add_lesson(tenant, "Publish release 1.4", "Update the changelog first.")
+    ended = threading.Event()
+    events = b"".join(chat("", Call("make", "{}", "c1"), stream=True).parts or ())
+
+    def parts() -> Any:
+        yield events
+        assert ended.wait(PATIENCE)
+        yield b"\n"
+
+    upstream.replies = [Reply(parts=parts(), headers={"content-type": "text/event-stream"}), chat("Done.")]
+    with httpx2.stream("POST", tenant.proxy.url + CHAT, json=ASK, headers=tenant.headers, timeout=PATIENCE) as reply:
+        assert next(reply.iter_raw()) == events
+        called = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "make", "arguments": "{}"}}]}
+        result = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+        tenant.post(CHAT, json={**ASK, "messages": [*ASK["messages"], called, result]})
+        ended.set()
+    assert "Update the changelog first." in upstream.got[1].body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/other"])
