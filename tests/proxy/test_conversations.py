@@ -299,6 +299,9 @@ def test_a_history_that_the_server_keeps_is_put_together() -> None:
     output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
     second = ask([output], previous_response_id="r1")
     assert desk.send(second) == (found, "", None)  # the server has it already
+    again = ask("Cancel the order", previous_response_id="r1")
+    assert desk.send(again)[1] == ""
+    desk.reply(found, again, None)
     assert desk.send(ask([output], previous_response_id="unknown"))[0] is None
     desk.all.answered(found, second, Answer([said("Done.")], "r2"), hint="", now=0)
     (ended,) = desk.all.due(100)

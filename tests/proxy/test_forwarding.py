@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from itertools import repeat
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -103,6 +104,7 @@ def test_a_body_that_is_too_large_for_memory_passes_in_one_stream(upstream: Upst
     upstream.replies = [chat("Done.")]
     body = json.dumps({**ASK, "padding": "x" * 3_000_000}).encode()
     with running(upstream.url, tmp_path, scope="a/b", most=100_000) as proxy:
+        add_lesson(Tenant(proxy, "", "a/b"), "Publish release 1.4", "Update the changelog first.")
         for content in (body, iter([body[:1000], body[1000:]])):
             assert httpx2.post(proxy.url + CHAT, content=content, timeout=PATIENCE).json()["choices"]
     assert [got.raw == body for got in upstream.got] == [True, True]
@@ -136,11 +138,13 @@ def test_a_client_may_go_on_after_the_last_event_before_the_stream_ends(tenant: 
 
     upstream.replies = [Reply(parts=parts(), headers={"content-type": "text/event-stream"}), chat("Done.")]
     with httpx2.stream("POST", tenant.proxy.url + CHAT, json=ASK, headers=tenant.headers, timeout=PATIENCE) as reply:
-        assert next(reply.iter_raw()) == events
+        chunks = reply.iter_raw()
+        assert next(chunks) == events
         called = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "make", "arguments": "{}"}}]}
         result = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
         tenant.post(CHAT, json={**ASK, "messages": [*ASK["messages"], called, result]})
         ended.set()
+        assert list(chunks) == [b"\n"]
     assert "Update the changelog first." in upstream.got[1].body["messages"][0]["content"]
 
 
@@ -205,6 +209,19 @@ def test_a_connection_is_kept_for_the_next_request(tenant: Tenant, upstream: Ups
         assert connection.getresponse().read() == b"{}"
         assert connection.sock is mine
     connection.close()
+
+
+def test_a_small_response_does_not_wait_for_an_acknowledgement(tenant: Tenant, upstream: Upstream) -> None:
+    upstream.replies = [Reply(b"{}")]
+    connection = HTTPConnection("127.0.0.1", int(tenant.proxy.url.rpartition(":")[2]), timeout=PATIENCE)
+    took: list[float] = []
+    for _ in range(60):
+        began = monotonic()
+        connection.request("POST", "/v1/models", b"{}", tenant.headers)
+        connection.getresponse().read()
+        took.append(monotonic() - began)
+    connection.close()
+    assert min(took[30:]) < 0.035, "what waits for the acknowledgement of its headers takes 40 ms"
 
 
 def test_headers_of_one_connection_stay_on_it_and_ours_stay_here(tenant: Tenant, upstream: Upstream) -> None:
