@@ -63,9 +63,7 @@ def _never_raises(
         try:
             await callback(self, *args, **kwargs)
         except Exception as problem:  # noqa: BLE001 - memory never breaks a run
-            log.warning(
-                "%s of the memory failed: %s", callback.__name__, f"{type(problem).__name__}: {quoted(problem)}"
-            )
+            log.warning("the memory failed in %s: %s: %s", callback.__name__, type(problem).__name__, quoted(problem))
 
     return guarded
 
