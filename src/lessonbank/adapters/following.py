@@ -28,7 +28,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
 from lessonbank.messages import trajectory_from
 from lessonbank.sync import ReasoningBank
-from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory
+from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.types.ids import new_id
 
 log = logging.getLogger("lessonbank")
@@ -54,6 +54,7 @@ class End:
     reward: float | None = None
     error: str | None = None
     stopped: str | None = None
+    usage: Usage | None = None
     metadata: Mapping[str, Json]
 
 
@@ -103,16 +104,19 @@ class FollowedRun:
         outcome: Outcome | None = None,
         reward: float | None = None,
         error: BaseException | str | None = None,
+        usage: Usage | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
         """The run is over: keep it, and learn from it in the background. Another call changes nothing.
 
         `source` is the whole run, as messages or a trajectory. `error` is what stopped it: the run counts as failed,
-        unless an outcome is told.
+        unless an outcome is told. `usage` is what the run cost, where the messages do not say it.
         """
         said = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
         told = metadata or {}
-        self._end(End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, metadata=told))
+        self._end(
+            End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
+        )
 
     def stop(self, source: object = None, /, *, reason: str, metadata: Mapping[str, Json] | None = None) -> None:
         """Somebody ended the run early: keep it as unfinished. It settles nothing and teaches nothing."""
@@ -151,7 +155,8 @@ class FollowedRun:
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
         update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
-        return without_text(run.model_copy(update=update), self.text)
+        usage = end.usage or run.usage
+        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
 
 
 class RunFollower:

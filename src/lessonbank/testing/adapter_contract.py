@@ -174,7 +174,7 @@ class AdapterContract:
 
     async def test_only_trusted_lessons_stand_where_instructions_stand(self, tmp_path: Path) -> None:
         if self.channel == "user":
-            return
+            pytest.skip(f"{self.source}: the text stands in a user message")
         with self._bank(tmp_path, approved=False) as bank:
             model = ScriptedAgentModel({TASK: [Says("three rows")]})
             await self.program(bank, model).run(TASK)
@@ -187,9 +187,15 @@ class AdapterContract:
             await self._work(bank, stream=False)
             self._check_the_work(bank)
 
+    async def test_an_error_of_a_tool_is_kept_as_an_error(self, tmp_path: Path) -> None:
+        self._check("test_an_error_of_a_tool_is_kept_as_an_error")
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            steps = self._runs(bank)[0].trajectory.steps
+            assert [o.is_error for s in steps for o in s.observations if o.source == "tool"] == [False, True]
+
     async def test_a_streamed_run_is_kept_like_any_other(self, tmp_path: Path) -> None:
-        if self._cannot("test_a_streamed_run_is_kept_like_any_other"):
-            return
+        self._check("test_a_streamed_run_is_kept_like_any_other")
         with self._bank(tmp_path) as bank:
             await self._work(bank, stream=True)
             self._check_the_work(bank)
@@ -201,15 +207,15 @@ class AdapterContract:
 
     async def test_only_this_run_is_kept(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
-            model = ScriptedAgentModel({"First task": [Says("one")], "Second task": [Says("two")]})
+            model = ScriptedAgentModel({"First task": [Says("<one>")], "Second task": [Says("<two>")]})
             program = self.program(bank, model)
             await program.run("First task")
             await program.run("Second task")
             bank.drain()
             kept = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert kept.keys() == {"First task", "Second task"}
-            assert kept["Second task"].answer == "two"
-            assert "one" not in _texts(kept["Second task"])
+            assert kept["Second task"].answer == "<two>"
+            assert "<one>" not in _texts(kept["Second task"])
 
     async def test_a_crash_is_a_failed_run_with_its_error(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
@@ -223,8 +229,7 @@ class AdapterContract:
             assert "page 1: 3 rows" in _texts(run.trajectory)
 
     async def test_a_run_that_is_stopped_early_is_kept_as_unfinished(self, tmp_path: Path) -> None:
-        if self._cannot("test_a_run_that_is_stopped_early_is_kept_as_unfinished"):
-            return
+        self._check("test_a_run_that_is_stopped_early_is_kept_as_unfinished")
         with self._bank(tmp_path) as bank:
             model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
             await self.program(bank, model).stop_early(TASK)
@@ -234,8 +239,7 @@ class AdapterContract:
             assert run.trajectory.metadata["stopped"]
 
     async def test_a_hand_off_is_part_of_the_run(self, tmp_path: Path) -> None:
-        if self._cannot("test_a_hand_off_is_part_of_the_run"):
-            return
+        self._check("test_a_hand_off_is_part_of_the_run")
         with self._bank(tmp_path) as bank:
             model = ScriptedAgentModel({TASK: [HandsOff(), Calls(TOOL, {"page": 1}), Says("three rows")]})
             assert await self.program(bank, model).run(TASK) == "three rows"
@@ -245,8 +249,7 @@ class AdapterContract:
             assert "page 1: 3 rows" in _texts(run.trajectory)
 
     async def test_a_sub_agent_is_a_run_of_its_own(self, tmp_path: Path) -> None:
-        if self._cannot("test_a_sub_agent_is_a_run_of_its_own"):
-            return
+        self._check("test_a_sub_agent_is_a_run_of_its_own")
         part = "Look at the second page"
         with self._bank(tmp_path) as bank:
             model = ScriptedAgentModel({TASK: [Calls(DELEGATE, {"task": part}), Says("six")], part: [Says("three")]})
@@ -402,8 +405,10 @@ class AdapterContract:
     def _runs(self, bank: lessonbank.ReasoningBank, user: str = "ana") -> list[Run]:
         return list(bank.scoped(self.scope(user)).runs.list(limit=100))
 
-    def _cannot(self, check: str) -> bool:
-        return check in self.cannot
+    def _check(self, name: str) -> None:
+        """Skip a check that the host has nothing for, and say why."""
+        if name in self.cannot:
+            pytest.skip(f"{self.source}: {self.cannot[name]}")
 
 
 class _Judge:
