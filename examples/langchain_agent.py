@@ -42,9 +42,10 @@ def release(command: str) -> str:
 def main() -> list[str]:
     """Two tasks: what the first one taught stands in the requests of the second."""
     unmeasured = lessonbank.Evidence(holdout=None)
-    with tempfile.TemporaryDirectory() as folder, lessonbank.connect(
-        Path(folder) / "bank.db", scope="acme", evidence=unmeasured
-    ) as bank:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        lessonbank.connect(Path(folder) / "bank.db", scope="acme", evidence=unmeasured) as bank,
+    ):
         memory = ReasoningBankMiddleware(bank, verify=lambda run: run.answer == "Released.")
         model = Scripted(messages=iter([*answers(), *answers()]))
         agent = memory.follow(create_agent(model, [release], middleware=[memory]))

@@ -36,9 +36,10 @@ async def main() -> list[str]:
     """Two tasks: what the first one taught stands in the requests of the second."""
     set_tracing_disabled(True)  # the SDK sends traces to OpenAI unless this is off
     unmeasured = lessonbank.Evidence(holdout=None)
-    with tempfile.TemporaryDirectory() as folder, lessonbank.connect(
-        Path(folder) / "bank.db", scope="acme", evidence=unmeasured
-    ) as bank:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        lessonbank.connect(Path(folder) / "bank.db", scope="acme", evidence=unmeasured) as bank,
+    ):
         runner = ReasoningBankRunner(bank, verify=lambda run: run.answer == "Released.")
         for task in ("Release version 1.2", "Release version 1.3"):
             await runner.run(Agent(name="releaser", model=model(), tools=[release]), task)
