@@ -26,7 +26,6 @@ from agent_framework import (
     ChatResponse,
     ChatResponseUpdate,
     Content,
-    FunctionInvocationContext,
     FunctionInvocationLayer,
     Message,
     ResponseStream,
@@ -96,9 +95,9 @@ class Program:
         self.part = Agent(client, name="part", middleware=middleware)
 
         @tool(name=DELEGATE)
-        async def delegate(task: str, context: FunctionInvocationContext) -> str:
+        async def delegate(task: str) -> str:
             """Let another agent do it."""
-            return (await self.part.run(task, function_invocation_kwargs=context.kwargs)).text
+            return (await self.part.run(task)).text
 
         tools = [lookup, broken, delegate, self.part.as_tool(name="clerk")]
         self.agent = Agent(client, "be terse", tools=tools, middleware=middleware)

@@ -169,9 +169,8 @@ def _task(messages: Sequence[Message]) -> str:
 
 def _place(messages: Sequence[Message], asked: Sequence[Message]) -> int | None:
     """Where the first message of this run stands in a request, if it is sent at all."""
-    alike = [at for at, said in enumerate(messages) if (said.role, said.text) == (asked[0].role, asked[0].text)]
-    same = (at for at in alike if messages[at] is asked[0])
-    return next(same, alike[-1] if alike else None)
+    alike = (at for at, said in enumerate(messages) if (said.role, said.text) == (asked[0].role, asked[0].text))
+    return max(alike, default=None)
 
 
 def _plain(message: Message) -> Generator[dict[str, Any]]:

@@ -407,6 +407,7 @@ class AdapterContract:
         assert "page 1: 3 rows" in seen[0].text
         assert "the disk is full" in seen[1].text
         assert (run.trajectory.task, run.trajectory.answer) == (TASK, "three rows")
+        assert run.status != "unfinished"
         assert run.trajectory.metadata["source"] == self.source
 
     def _runs(self, bank: lessonbank.ReasoningBank, user: str = "ana") -> list[Run]:
