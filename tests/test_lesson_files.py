@@ -19,6 +19,7 @@ from lessonbank import Evidence, Lesson, ReasoningBank, Safety, Step, Trajectory
 from lessonbank.errors import Conflict, FormatError, NotFound, UsageError
 from lessonbank.evidence.lift import Estimate, LessonLift
 from lessonbank.files import disk
+from lessonbank.types import Experience
 from lessonbank.views.selection import rank
 
 full = pytest.mark.full
@@ -460,6 +461,67 @@ def test_a_folder_is_read_whole_and_one_odd_file_costs_the_others_nothing(
     assert "is no text" in caplog.text
     assert "leads out of its folder" in caplog.text
     assert not bank.lessons.search("Nobody may read")
+
+
+@full
+def test_a_secret_in_a_heading_is_kept_nowhere(bank: ReasoningBank, tmp_path: Path) -> None:
+    key = "ghp" + "_" + "A1b2C3d4E5f6G7h8I9j0" * 2
+    file = tmp_path / "CLAUDE.md"
+    file.write_text(f"# Log in with {key}\n\n- Log in before you read the list.\n")
+    assert bank.admin.import_(file) == 1
+    bank.lessons.approve(bank.lessons.list()[0].id, by="Ana")
+    (tmp_path / "AGENTS.md").write_text("")
+    bank.admin.export(tmp_path / "AGENTS.md", format="agents-md")
+    edit(
+        tmp_path / "AGENTS.md", "<!-- lessonbank:end", f"### {key}\n\n- Log out in the evening.\n\n<!-- lessonbank:end"
+    )
+    assert bank.admin.import_(tmp_path / "AGENTS.md") == 1
+    assert not [p for p in tmp_path.glob("bank.db*") if key[4:].encode() in p.read_bytes()]
+    assert key[4:] not in str(bank.lessons.list()) + str(bank.history.list())
+
+
+@full
+def test_what_cannot_become_a_proposal_stops_a_sync_before_anything_is_lost(
+    bank: ReasoningBank, tmp_path: Path
+) -> None:
+    told(bank)
+    file = tmp_path / "CLAUDE.md"
+    bank.admin.sync(file)
+    for text, why in (("word " * 1000, "more than 4,000 characters"), ("- one more thing\n" * 301, "more than 300")):
+        bank.admin.sync(file)
+        whole = file.read_bytes()
+        lines = text if text.startswith("-") else f"- {text}\n"
+        numbered = "".join(f"{line} {n}\n" for n, line in enumerate(lines.splitlines()))
+        edit(file, "<!-- lessonbank:end", f"{numbered}\n<!-- lessonbank:end")
+        before = file.read_bytes()
+        with pytest.raises(FormatError, match=why):
+            bank.admin.sync(file)
+        assert file.read_bytes() == before
+        assert bank.lessons.proposals() == ()
+        file.write_bytes(whole)
+
+
+@full
+def test_nobody_vouches_for_a_file_of_lessons_in_passing(bank: ReasoningBank, tmp_path: Path) -> None:
+    (tmp_path / "CLAUDE.md").write_text("- Log in before you read the list.\n")
+    with pytest.raises(UsageError, match="approve what a file proposes"):
+        bank.admin.import_(tmp_path / "CLAUDE.md", approved_by="Ana")
+
+
+@full
+def test_a_run_that_teaches_what_a_file_proposes_leaves_a_sound_bank(bank: ReasoningBank, tmp_path: Path) -> None:
+    lesson, file = learned(bank, "Send the parcel abroad"), tmp_path / "CLAUDE.md"
+    bank.lessons.approve(lesson.id, by="Ana")
+    bank.admin.export(file, format="claude-md")
+    edit(file, f"**{lesson.title}**", f"**{lesson.title} always**")
+    bank.admin.import_(file)
+    (proposal,) = bank.lessons.proposals()
+    same = Lesson(title=proposal.lesson.title, content=proposal.lesson.content, kind=proposal.lesson.kind)
+    bank.consolidate(Experience(scope="acme", task="Send a parcel to Peru", lessons=(same,)))
+    assert bank.lessons.repeats(proposal.lesson.id)
+    bank.lessons.approve(proposal.lesson.id, by="Ana")
+    assert bank.lessons.get(lesson.id).title == f"{lesson.title} always"
+    assert bank.admin.verify() == ()
 
 
 @full

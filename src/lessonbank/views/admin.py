@@ -136,6 +136,10 @@ class AsyncAdmin:
             return 0
         source = a_path(path)
         if await to_thread.run_sync(format_of, source) is not None:
+            if approved_by is not None:
+                raise UsageError(
+                    "approved_by= is for exports of a bank: approve what a file proposes with lessons.approve"
+                )
             told = await self._files.read(source)
             _warn(*_notes(told))
             return sum(len(one.proposals) + len(one.added) for one in told)

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 from anyio import to_thread
 
 from lessonbank.arguments import named
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
 from lessonbank.files import disk
 from lessonbank.files.block import Block, Entry, Parts, parts, written
-from lessonbank.files.foreign import drawn
+from lessonbank.files.foreign import MOST, drawn
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
 from lessonbank.guard.gate.admission import CONTENT
@@ -22,7 +22,7 @@ from lessonbank.guard.trust import IMPORTED
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.topics import in_topics
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced
+from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced, TrustState
 from lessonbank.types.ids import digest
 
 from .handle import Handle
@@ -112,20 +112,25 @@ class LessonFiles:
     async def read(self, path: Path, /) -> list[Synced]:
         """Read what somebody changed, as proposals; and what people wrote elsewhere, as lessons on probation.
 
-        Raises UsageError, FormatError, StoreError.
+        Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
         """
         scope, found = await Scope.read(self._of), list[Synced]()
         for file in await to_thread.run_sync(partial(_files_of, path)):
-            if isinstance(file, Synced):
-                found.append(file)
-                continue
-            drafts, notes = await self._changes(file, scope)
-            added, more = await self._foreign(file, scope)
-            await self._keep([*drafts, *added])
-            told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
-            lessons = tuple(draft.lesson for draft in added)
-            found.append(told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more}))
+            try:
+                found.append(file if isinstance(file, Synced) else await self._read(file, scope))
+            except FormatError as error:
+                if path in (file.path, Path(file.path)):
+                    raise
+                found.append(_skipped(Path(file.path), error))
         return found
+
+    async def _read(self, file: Held, scope: Scope) -> Synced:
+        drafts, notes = await self._changes(file, scope)
+        added, more = await self._foreign(file, scope)
+        await self._keep([*drafts, *added])
+        told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
+        lessons = tuple(draft.lesson for draft in added)
+        return told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
 
     async def sync(self, path: Path, format: FileFormat, /, *, budget: int, preview: bool) -> list[Synced]:
         """Read what somebody changed, as proposals, and write the lessons that may be shown.
@@ -155,14 +160,21 @@ class LessonFiles:
         """What somebody changed between the markers and nobody proposed yet, and what a reader should know."""
         drafts, notes = list[Draft](), list[str]()
         block = await to_thread.run_sync(lambda: file.block)
-        for draft in _differences(block, file.name, scope):
+        told = [await self._without_secrets(entry) for entry in block.entries]
+        for draft in _differences(Block(tuple(told), block.shown), file.name, scope):
+            if len(drafts) == MOST:
+                raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
+            if len(draft.lesson.content) > CONTENT:
+                raise FormatError(
+                    f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
+                )
             checked = await self._checked(draft, "quarantined")
-            wording = wording_of(checked.lesson)
-            if wording in scope.rejected:
-                notes.append(f"proposed before, and rejected: {one_line(checked.lesson.title, limit=80)!r}")
-            elif wording not in scope.wordings:
+            known = scope.said.setdefault(wording_of(checked.lesson), checked.lesson)
+            if known is checked.lesson:
                 drafts.append(checked)
-            scope.wordings.add(wording)
+            elif known.retired or known.provenance.writer != FILE:
+                why = "proposed before, and rejected" if known.provenance.writer == FILE else "another lesson says this"
+                notes.append(f"{file.name}: {why}: {one_line(checked.lesson.title, limit=80)!r}")
         return drafts, tuple(notes)
 
     async def _foreign(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
@@ -175,24 +187,25 @@ class LessonFiles:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
             raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
-        read, found, known = await to_thread.run_sync(drawn, text), list[Draft](), 0
+        read, found = await to_thread.run_sync(drawn, text), list[Draft]()
         for entry in read.entries:
-            draft = await self._checked(_new(entry, file.name, scope), None)
-            wording = wording_of(draft.lesson)
-            known += wording in scope.wordings
-            found += [] if wording in scope.wordings else [draft]
-            scope.wordings.add(wording)
-        notes = [f"skipped: {known} that the bank has in the same words"] if known else []
+            draft = await self._checked(_new(await self._without_secrets(entry), file.name, scope))
+            if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
+                found.append(draft)
+        cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
+        notes = [f"cut: {cut} lessons of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {known} lessons that the bank has in the same words"] if known else []
         return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
-    async def _checked(self, draft: Draft, state: str | None) -> Draft:
+    async def _without_secrets(self, entry: Entry) -> Entry:
+        """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
+        return replace(entry, topic=await self._of.intake.task(entry.topic)) if entry.topic else entry
+
+    async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says."""
-        if len(draft.lesson.content) > CONTENT:
-            title = one_line(draft.lesson.title, limit=80)
-            raise FormatError(f"the lesson {title!r} has more than {CONTENT:,} characters: make it shorter")
         safe = await self._of.intake.experience(draft.experience)
         lessons = [lesson.model_copy(update={"state": state} if state else {}) for lesson in safe.lessons]
-        return Draft(safe.model_copy(update={"lessons": tuple(lessons)}), draft.change, draft.of)
+        return replace(draft, experience=safe.model_copy(update={"lessons": tuple(lessons)}))
 
     async def _keep(self, drafts: Sequence[Draft]) -> None:
         """All of them, or none."""
@@ -275,10 +288,14 @@ def _files_of(path: Path) -> list[Held | Synced]:
         try:
             found.append(Held.read(file, format_of(file)))
         except (UsageError, StoreUnavailable) as error:
-            found.append(Synced(path=str(file), notes=(f"skipped: {error}",)))
+            found.append(_skipped(file, error))
     if not found:
         raise FormatError(f"no file in {named(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
     return found
+
+
+def _skipped(path: Path, error: LessonbankError) -> Synced:
+    return Synced(path=str(path), notes=(f"skipped: {error}",))
 
 
 def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:

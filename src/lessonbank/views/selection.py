@@ -38,9 +38,8 @@ class Scope:
     lessons: Mapping[str, tuple[Lesson, Experience]]
     again: Counter[str]
     """How often a lesson came again."""
-    wordings: set[str]
-    rejected: set[str]
-    """The wordings of retired lessons."""
+    said: dict[str, Lesson]
+    """By wording: the lesson that says it."""
     _topics: dict[str, Topic]
     _by_end: Mapping[str, list[str]]
 
@@ -52,14 +51,13 @@ class Scope:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
                 again.update({id: len(told) for id, told in repeats_of(experience).items() if isinstance(told, list)})
-        said = [(wording_of(lesson), lesson.retired) for lesson, _ in lessons.values()]
+        said = {wording_of(lesson): lesson for lesson, _ in lessons.values()}
         ends = defaultdict[str, list[str]](list)
         for id in lessons:
             ends[_hex(id)[-_LEAST:]].append(id)
-        rejected = {wording for wording, retired in said if retired}
         names = topic_names(lesson for lesson, _ in lessons.values())
         topics = {name.casefold(): Topic(id=id, name=name) for id, name in names.items()}
-        return cls(of.scope, lessons, again, {wording for wording, _ in said}, rejected, topics, ends)
+        return cls(of.scope, lessons, again, said, topics, ends)
 
     def find(self, end: str, /) -> tuple[Lesson, Experience] | None:
         """The lesson whose id ends so, if there is exactly one."""
