@@ -215,6 +215,25 @@ def test_erasing_a_lesson_erases_what_files_proposed_about_it(tmp_path: Path) ->
 
 
 @full
+def test_everything_that_came_from_a_file_can_be_taken_back_at_once(bank: ReasoningBank, tmp_path: Path) -> None:
+    mine, file = told(bank), tmp_path / "CLAUDE.md"
+    file.write_text("- Log in before you read the list.\n- Log out in the evening.\n")
+    assert bank.admin.import_(file) == 2
+    bank.lessons.approve(*(one.id for one in bank.lessons.list(writer="file")), by="Ana")
+    file.write_text("")
+    bank.admin.sync(file)
+    edit(file, "**Log out in the evening.**", "**Log out in the morning.**")
+    assert bank.admin.import_(file) == 1
+    assert len(bank.admin.purge(metadata={"file": "CLAUDE.md"}, reason="asked").lessons) == 2
+    assert bank.lessons.list(retired=True) == (mine,)
+    file.write_text("- Log in before you read the list.\n")
+    bank.admin.import_(file)
+    bank.admin.purge(metadata={"origin": "claude-md"}, reason="asked")
+    assert bank.lessons.list(retired=True) == (mine,)
+    assert bank.admin.verify() == ()
+
+
+@full
 def test_an_export_does_not_overwrite_what_nobody_read_yet(bank: ReasoningBank, tmp_path: Path) -> None:
     told(bank)
     file = tmp_path / "CLAUDE.md"
@@ -436,6 +455,7 @@ def test_what_people_kept_elsewhere_comes_in_on_probation_with_its_origin(
     assert {str(one.topic) for one in lessons} == {"Parcels"}
     experience = bank.lessons.experience(lessons[0].id)
     assert experience.metadata["file"] == ("ship/SKILL.md" if "SKILL" in name else file.name)
+    assert experience.metadata["origin"] in ("claude-md", "agents-md", "gemini-md", "cursor-rules", "skill")
     assert experience.task.startswith("Parcels: ")
     assert key not in "".join(one.content for one in lessons)
     assert bank.lessons.proposals() == ()

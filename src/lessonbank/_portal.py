@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from .errors import UsageError
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 _lock = threading.Lock()
@@ -39,6 +41,16 @@ def run_sync(coroutine: Coroutine[Any, Any, T], /) -> T:
     except BaseException:
         future.cancel()
         raise
+
+
+def start(coroutine: Coroutine[Any, Any, T], /) -> Future[T]:
+    """Begin `coroutine` on the private loop, and return at once."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _private_loop())
+
+
+def begin(function: Callable[[A], object], argument: A, /) -> None:
+    """Call `function(argument)` on the private loop soon, in the order of these calls, without waiting for it."""
+    _private_loop().call_soon_threadsafe(function, argument)
 
 
 def _private_loop() -> asyncio.AbstractEventLoop:

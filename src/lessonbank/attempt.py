@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from time import monotonic
 from types import TracebackType
 from typing import Any, Protocol, cast
@@ -25,7 +26,13 @@ class Loop(Protocol):
     scope: str
 
     async def retrieve(
-        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
     ) -> Recall: ...
 
     async def learn(
@@ -68,11 +75,13 @@ class AsyncAttempt:
         task: str,
         /,
         *,
-        keep: Callable[[Trajectory, Recall | None, Mapping[str, Json] | None], Awaitable[None]],
+        keep: Callable[..., Awaitable[None]],
         limit: int | None = None,
+        trusted: bool = False,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
-        self._bank, self._keep, self._limit, self._metadata = bank, keep, limit, metadata
+        self._bank, self._keep, self._metadata = bank, keep, metadata
+        self._retrieve = partial(bank.retrieve, limit=limit, trusted=trusted, metadata=metadata)
         self._recall: Recall | None = None
         self._refused_run: Trajectory | None = None
         self._problems: list[str] = []
@@ -155,7 +164,7 @@ class AsyncAttempt:
     async def __aenter__(self) -> AsyncAttempt:
         self._began = monotonic()
         try:
-            self._recall = await self._bank.retrieve(self.task, limit=self._limit, metadata=self._metadata)
+            self._recall = await self._retrieve(self.task)
         except Exception as problem:  # noqa: BLE001 - whatever a store or a hook raises: the agent works without memory
             note = _warned("the agent works without memory", problem)
             self._recall = Recall(
@@ -172,7 +181,7 @@ class AsyncAttempt:
         try:
             if error is None:
                 run = self._refused_run or self._timed_run(self._trajectory())
-                await self._keep(run, self._receipt, self._metadata)
+                await self._keep(run, recall=self._receipt, metadata=self._metadata)
                 self._note("the block ended without finish(): the run is kept as unfinished")
             else:
                 crashed = self._trajectory(error=f"{type(error).__name__}: {error}")

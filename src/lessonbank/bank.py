@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, an_action, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -63,6 +63,7 @@ from .matts.scaler import Scaler
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
+from .retrieving.trusted import Trusted
 from .types import (
     RECALL,
     SUBMITTED,
@@ -138,19 +139,28 @@ class AsyncReasoningBank:
     # -- before a task ------------------------------------------------------------------------------------------------
 
     async def retrieve(
-        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
     ) -> Recall:
         """Find what past tasks taught about `task`. `.text` goes into the prompt; `.notes` says why it is empty.
 
-        `limit` counts experiences, or lessons where these are searched. `metadata` is kept with the receipt, for
-        example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so. If it cannot be written within 0.25
-        seconds, the text is given all the same, and `learn` keeps the receipt. Raises UsageError, StoreError.
+        `limit` counts experiences, or lessons where these are searched. `trusted=True` shows only lessons that are
+        active (approved by a person, or trusted by the bank's policy): for a text that goes where instructions stand.
+        `metadata` is kept with the receipt, for example `{"user": "u-17"}`. The receipt is on disk if `.kept` says so.
+        If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
+        Raises UsageError, StoreError.
         """
         told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
-        found = await self._retriever(task, scope=self.scope, limit=limit)
+        search = Trusted(self._retriever, "corroborated") if a_flag(trusted, "trusted=") else self._retriever
+        found = await search(task, scope=self.scope, limit=limit)
         found = await self._ledger.prefer(found, scope=self.scope)
         recall_id = new_id()
         groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
@@ -161,8 +171,8 @@ class AsyncReasoningBank:
             scope=self.scope,
             assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
             groups=groups,
-            retriever=self._retriever.name,
-            space=self._retriever.space,
+            retriever=search.name,
+            space=search.space,
         )
         recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
         recall = recall.model_copy(update={"metadata": told})
@@ -264,8 +274,29 @@ class AsyncReasoningBank:
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
-        self._later(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
+        self.in_background(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
         return tuple(run.id for run in kept)
+
+    async def keep_unfinished(
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """Keep a run that nobody finished: it can be looked at, teaches nothing and settles nothing.
+
+        Raises UsageError, FormatError, StoreError.
+        """
+        if self._handle.skips("keep_unfinished"):
+            return
+        receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+        run = await run_from(source, task=task)
+        named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
+        told = {**a_mapping(metadata), **named, UNFINISHED: True}
+        await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -313,13 +344,19 @@ class AsyncReasoningBank:
         return changes
 
     def attempt(
-        self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
     ) -> AsyncAttempt:
         """`async with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash.
 
         The memory never breaks the block: `attempt.notes` and one warning say what failed.
         """
-        return AsyncAttempt(self, task, limit=limit, metadata=metadata, keep=self._keep_unfinished)
+        return AsyncAttempt(self, task, limit=limit, trusted=trusted, metadata=metadata, keep=self.keep_unfinished)
 
     # -- does it help? ------------------------------------------------------------------------------------------------
 
@@ -560,10 +597,31 @@ class AsyncReasoningBank:
         """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
         return AsyncAdmin(self._handle)
 
-    async def close(self) -> None:
-        """Wait for what was submitted, then release the store. Calling it twice is fine."""
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+
+        Raises UsageError where `work` cannot be called.
+        """
+        work = an_action(work, "work")
+
+        async def logged() -> None:
+            try:
+                await work()
+            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
+                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
+
+        task = asyncio.get_running_loop().create_task(logged())
+        self._learning.add(task)
+        task.add_done_callback(self._learning.discard)
+
+    async def drain(self) -> None:
+        """Wait until what was submitted is learned."""
         while self._learning:
             await asyncio.wait(self._learning)
+
+    async def close(self) -> None:
+        """Wait for what was submitted, then release the store. Calling it twice is fine."""
+        await self.drain()
         await self.store.close()
 
     async def __aenter__(self) -> Self:
@@ -738,16 +796,6 @@ class AsyncReasoningBank:
             return (f"old runs were not erased: {quoted(error)}",)
         return ()
 
-    async def _keep_unfinished(
-        self, run: Trajectory, recall: Recall | None, metadata: Mapping[str, Json] | None, /
-    ) -> None:
-        """Keep a run whose attempt ended without an outcome: it can be looked at, and teaches nothing."""
-        if not self._off:
-            receipt, _ = await self._receipts.returned(recall, scope=self.scope)
-            named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
-            told = {**(metadata or {}), **named, UNFINISHED: True}
-            await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
-
     async def _corrected(self, run: Trajectory, verdict: Verdict, /) -> Learned:
         """Put `verdict`, a person's, in the place of the verdict of a kept run. `runs.correct` calls this."""
         prior, verdict = await find_prior_runs(self.store, [run], scope=self.scope), await self._intake.reply(verdict)
@@ -759,17 +807,6 @@ class AsyncReasoningBank:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
         trusted = self._trust_names and self._is_named
         return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
-
-    def _later(self, learning: Callable[[], Coroutine[Any, Any, Learned]]) -> None:
-        async def logged() -> None:
-            try:
-                await learning()
-            except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
-
-        task = asyncio.get_running_loop().create_task(logged())
-        self._learning.add(task)
-        task.add_done_callback(self._learning.discard)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-from ._portal import run_sync
+from ._portal import begin, run_sync
+from .arguments import an_action
 from .attempt import Attempt
 from .bank import AsyncReasoningBank
 from .types import Json
@@ -116,12 +117,14 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     retrieve = _sync(AsyncReasoningBank.retrieve)
     learn = _sync(AsyncReasoningBank.learn)
     submit = _sync(AsyncReasoningBank.submit)
+    keep_unfinished = _sync(AsyncReasoningBank.keep_unfinished)
     judge = _sync(AsyncReasoningBank.judge)
     extract = _sync(AsyncReasoningBank.extract)
     consolidate = _sync(AsyncReasoningBank.consolidate)
     scale = _sync(AsyncReasoningBank.scale)
     lift = _sync(AsyncReasoningBank.lift)
     trial = _sync(AsyncReasoningBank.trial)
+    drain = _sync(AsyncReasoningBank.drain)
     close = _sync(AsyncReasoningBank.close)
 
     def scoped(
@@ -170,9 +173,21 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
         """What is in force: store, profile, models, embedder, retriever and every setting; secrets are masked."""
         return self.aio.settings
 
-    def attempt(self, task: str, /, *, limit: int | None = None, metadata: Mapping[str, Json] | None = None) -> Attempt:
+    def attempt(
+        self,
+        task: str,
+        /,
+        *,
+        limit: int | None = None,
+        trusted: bool = False,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Attempt:
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
-        return Attempt(self.aio.attempt(task, limit=limit, metadata=metadata), wait=run_sync)
+        return Attempt(self.aio.attempt(task, limit=limit, trusted=trusted, metadata=metadata), wait=run_sync)
+
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
+        """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
+        begin(self.aio.in_background, an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

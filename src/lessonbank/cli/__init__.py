@@ -23,7 +23,9 @@ from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage, sync
 from .formats import formats
 from .learn import learn
+from .mcp import mcp
 from .plugins import Commands
+from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
@@ -46,6 +48,7 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
@@ -60,6 +63,7 @@ app.command()(restore)
 app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
+app.command()(mcp)
 
 
 def _print_version(wanted: bool) -> None:

@@ -17,10 +17,14 @@ MODEL = "model"
 """The metadata key for the model that the agent ran on."""
 RECALL = "recall_id"
 """The metadata key for the id of the recall that the runs of an experience used."""
+PARENT = "parent_run"
+"""The metadata key of the run of a sub-agent: the id of the run that started it."""
 UNFINISHED = "unfinished"
 """The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
 SUBMITTED = "lessonbank_submitted"
 """The metadata key of what was said when a run was submitted, until it is learned."""
+NOT_JUDGED = "not judged yet"
+"""The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]

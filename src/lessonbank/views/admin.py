@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from anyio import to_thread
 
+from lessonbank import memories
 from lessonbank.arguments import (
     a_call,
     a_count,
@@ -30,7 +33,7 @@ from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record, Synced
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
 
 from . import archive
 from .audit import differences
@@ -122,6 +125,9 @@ class AsyncAdmin:
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
 
+        Files in which other programs keep memories are read, too (`lessonbank.memories.FORMATS`): each memory becomes
+        an experience whose metadata say where it comes from, and passes the same gate as what was learned here.
+
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
         who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
         is here in the same words is not kept twice: the tasks that taught it show the one that is here.
@@ -134,23 +140,57 @@ class AsyncAdmin:
         """
         if self._of.skips("import_"):
             return 0
-        source = a_path(path)
-        if await to_thread.run_sync(format_of, source) is not None:
-            if approved_by is not None:
-                raise UsageError(
-                    "approved_by= is for exports of a bank: approve what a file proposes with lessons.approve"
-                )
-            told = await self._files.read(source)
-            _warn(*_notes(told))
-            return sum(len(one.proposals) + len(one.added) for one in told)
+        source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
+        format = await to_thread.run_sync(format_of, source)
+        if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
+            with self._of.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            if found is not None:
+                return await self._take(found, source, approved_by)
+        if format is not None:
+            return await self._read(source, approved_by)
         return await archive.read(
             self._of.store,
             source,
             scope=self._of.scope,
             writer="import",
-            approved_by=maybe_text(approved_by, "approved_by="),
+            approved_by=approved_by,
             one_wording=self._of.one_wording,
         )
+
+    async def _read(self, source: Path, approved_by: str | None) -> int:
+        """Read a file of lessons that people edit."""
+        if approved_by is not None:
+            raise UsageError("approved_by= is for exports of a bank: approve what a file proposes with lessons.approve")
+        told = await self._files.read(source)
+        _warn(*_notes(told))
+        return sum(len(one.proposals) + len(one.added) for one in told)
+
+    async def _take(self, found: memories.Memories, source: Path, approved_by: str | None) -> int:
+        """Take in what another program remembered."""
+        if approved_by is not None:
+            raise UsageError(
+                f"approved_by= is for exports of a bank, and {named(source)} holds memories of {found.format}, "
+                "which nobody has trusted yet: leave it out, and approve lessons one by one"
+            )
+        taken = [await self._admitted(one) for one in found.experiences]
+        refused = Counter(draft.rule for one in taken for draft in one.rejected)
+        if refused:
+            log.warning("%s: the gate kept no lesson of %d memories: %s", named(source), refused.total(), dict(refused))
+        kept = [one for one in taken if one.lessons]
+        return await archive.add(
+            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
+        )
+
+    async def _admitted(self, experience: Experience) -> Experience:
+        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
+        drawn = await self._of.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        told = {
+            "task": await self._of.intake.task(experience.task),
+            "lessons": drawn.lessons,
+            "rejected": drawn.rejected,
+        }
+        return experience.model_copy(update=told)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -314,7 +354,18 @@ class AsyncAdmin:
             )
             return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
+        lessons = (*await self._drawn_from(runs), *await self._without_runs(metadata))
+        return Erasing(lessons=lessons, runs=runs, recalls=recalls)
+
+    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
+        found = dict[str, str | None]()
+        experiences = self._of.store.scan(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+            async for one in every:
+                if not one.attempts and metadata.items() <= one.metadata.items():
+                    found |= {lesson.id: target_of(one) for lesson in one.lessons}
+        return tuple(id for id, target in found.items() if target not in found)  # a proposal goes with its lesson
 
     async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""

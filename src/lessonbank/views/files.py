@@ -17,10 +17,11 @@ from lessonbank.files.block import Block, Entry, Parts, parts, written
 from lessonbank.files.foreign import MOST, drawn
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
-from lessonbank.guard.gate.admission import CONTENT
+from lessonbank.guard.gate import CONTENT, doubt
 from lessonbank.guard.trust import IMPORTED
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.topics import in_topics
+from lessonbank.memories import ORIGIN
 from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced, TrustState
 from lessonbank.types.ids import digest
@@ -189,7 +190,8 @@ class LessonFiles:
             raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
         read, found = await to_thread.run_sync(drawn, text), list[Draft]()
         for entry in read.entries:
-            draft = await self._checked(_new(await self._without_secrets(entry), file.name, scope))
+            bare = await self._without_secrets(entry)
+            draft = await self._checked(_new(bare, file.name, scope, origin=file.format or FILE))
             if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
                 found.append(draft)
         cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
@@ -204,8 +206,10 @@ class LessonFiles:
     async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says."""
         safe = await self._of.intake.experience(draft.experience)
-        lessons = [lesson.model_copy(update={"state": state} if state else {}) for lesson in safe.lessons]
-        return replace(draft, experience=safe.model_copy(update={"lessons": tuple(lessons)}))
+        lesson = safe.lessons[0]
+        risk = lesson.risk or doubt(lesson)
+        told = {"state": state or ("quarantined" if risk else lesson.state), "risk": risk}
+        return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
 
     async def _keep(self, drafts: Sequence[Draft]) -> None:
         """All of them, or none."""
@@ -337,17 +341,18 @@ def _change(found: tuple[Lesson, Experience], file: str, key: str, **words: str)
         topic=lesson.topic,
         provenance=origin,
     )
-    metadata: dict[str, Json] = {IMPORTED: True, FILE: file, key: lesson.id, WAS: digest(lesson.text)}
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: FILE, FILE: file}
+    metadata |= {key: lesson.id, WAS: digest(lesson.text)}
     experience = Experience(scope=owner.scope, task=owner.task, lessons=(proposal,), metadata=metadata)
     return Draft(experience, "edit" if key == EDITS else "retire", lesson.id)
 
 
-def _new(entry: Entry, file: str, scope: Scope) -> Draft:
+def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
     """A lesson that nobody had told the bank. Its task is what stands above it: that is what retrieval compares."""
     topic = scope.topic(entry.topic)
     task = f"{entry.topic}: {entry.title}" if entry.topic else entry.title
     lesson = Lesson(title=entry.title, description=entry.when, content=entry.content, topic=topic, provenance=_PLAIN)
-    metadata: dict[str, Json] = {IMPORTED: True, FILE: file}
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: origin, FILE: file}
     return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), metadata=metadata), "add")
 
 

@@ -1,0 +1,357 @@
+"""Follows the runs of an agent program: one recall when a run begins, one kept run when it ends, and never an error.
+
+Every adapter translates its framework's callbacks into these calls. Searching, judging and learning happen on the
+bank's own event loop. The program waits for nothing but the recall, and for that at most `deadline` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for_futures
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+from typing import Any, Final, cast
+
+from lessonbank._portal import start
+from lessonbank.agents import Verifier, called, stated
+from lessonbank.arguments import a_number
+from lessonbank.errors import UsageError
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.scope import scope_of as scope_of
+from lessonbank.messages import trajectory_from
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
+from lessonbank.types.ids import new_id
+
+log = logging.getLogger("lessonbank")
+_running: ContextVar[str | None] = ContextVar("running", default=None)
+DEADLINE: Final = 2.0
+"""Seconds a run waits for its recall."""
+_MOST_RUNS: Final = 4096
+"""Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
+
+
+def current_run() -> str | None:
+    """The id of the run in which this code runs: the parent of a run that begins here."""
+    return _running.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a run ended, as its program told it."""
+
+    source: object
+    answer: str | None = None
+    outcome: Outcome | None = None
+    reward: float | None = None
+    error: str | None = None
+    stopped: str | None = None
+    usage: Usage | None = None
+    metadata: Mapping[str, Json]
+
+
+class FollowedRun:
+    """One run of an agent, from `begin` to `finish` or `stop`. Nothing in it raises for the memory's sake."""
+
+    def __init__(self, follower: RunFollower, task: str, /, *, id: str, scope: str, parent: str | None) -> None:
+        self.id, self.task, self.scope, self.parent = id, task, scope, parent
+        self._follower, self._began = follower, monotonic()
+        self._lock, self._is_over = threading.Lock(), False
+        self._seen: list[object] = []
+        self._told: tuple[Outcome | None, float | None] = (None, None)
+        self.kept = Future[None]()
+        """Done when the run is over and on disk, or could not be kept."""
+        self.recall: Recall | None = None
+        """What was shown and why; `None` where memory did not answer in time."""
+
+    @property
+    def text(self) -> str:
+        """What goes into the request; empty when nothing is to be shown. It does not change during the run."""
+        return self.recall.text if self.recall else ""
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Inside, a run that begins is a sub-agent's, and this run is its parent."""
+        token = _running.set(self.id)
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # a generator of the host may be closed in another context
+                _running.reset(token)
+
+    def enter(self) -> None:
+        """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
+        _running.set(self.id)
+
+    def observe(self, *messages: object) -> None:
+        """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
+        self._seen.extend(messages)
+
+    def finish(
+        self,
+        source: object = None,
+        /,
+        *,
+        answer: str | None = None,
+        outcome: Outcome | None = None,
+        reward: float | None = None,
+        error: BaseException | str | None = None,
+        usage: Usage | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> None:
+        """The run is over: keep it, and learn from it in the background. Another call changes nothing.
+
+        `source` is the whole run, as messages or a trajectory. `error` is what stopped it: the run counts as failed,
+        unless an outcome is told. `usage` is what the run cost, where the messages do not say it.
+        """
+        said = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
+        told = metadata or {}
+        self._end(
+            End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
+        )
+
+    def stop(self, source: object = None, /, *, reason: str, metadata: Mapping[str, Json] | None = None) -> None:
+        """Somebody ended the run early: keep it as unfinished. It settles nothing and teaches nothing."""
+        self._end(End(source=source, stopped=reason, metadata=metadata or {}))
+
+    def tell(self, *, outcome: Outcome | None, reward: float | None) -> bool:
+        """Note how the run ends, if it is not over yet; whether it is not."""
+        with self._lock:
+            if not self._is_over:
+                self._told = outcome, reward
+            return not self._is_over
+
+    def _end(self, end: End) -> None:
+        with self._lock:
+            if self._is_over:
+                return
+            self._is_over = True
+            if end.outcome is None and end.reward is None:
+                end = replace(end, outcome=self._told[0], reward=self._told[1])
+        seen = end.source if end.source is not None else self._seen
+        # A host goes on writing into its list; the list itself is read later, in the bank's loop.
+        source = list(cast("list[object]", seen)) if isinstance(seen, list) else seen
+        self._seen = []
+        self._follower.ended(self, source, end)
+
+    def trajectory(self, source: object, end: End, /) -> Trajectory:
+        """The run as it is kept: with its id, its parent, what stopped it, and without the text that was shown.
+
+        Raises:
+            FormatError: the messages cannot be read.
+        """
+        task = self.task if self.task.strip() else None
+        blank = Trajectory(task=task or "(no task was given)")
+        run = blank if source == [] else trajectory_from(source, task=task)
+        told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
+        told.setdefault(SECONDS, round(monotonic() - self._began, 3))
+        told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
+        update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
+        usage = end.usage or run.usage
+        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
+
+
+class RunFollower:
+    """Follows the runs of one agent program with one bank.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        source: the name of the framework. It is kept with every run.
+        deadline: seconds a run waits for its recall. Then it goes on without memory.
+        trusted: show only active lessons, for a text that goes where instructions stand.
+        limit: how much is shown, as in `retrieve`.
+        verify: the caller's own check of a finished run. It beats the judge, and is called in the background.
+
+    Raises:
+        UsageError: an async bank (its work would end with the event loop of the agent), or no number above 0.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        source: str,
+        deadline: float = DEADLINE,
+        trusted: bool = False,
+        limit: int | None = None,
+        verify: Verifier | None = None,
+    ) -> None:
+        if not isinstance(cast("object", bank), ReasoningBank):
+            raise UsageError("an adapter takes the bank of lessonbank.connect(…), which has an event loop of its own")
+        self.bank, self.source = bank, source
+        self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
+        self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
+        self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
+
+    async def begin(
+        self,
+        task: str,
+        /,
+        *,
+        run: str | None = None,
+        scope: str | None = None,
+        parent: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> FollowedRun:
+        """The run with this id. The first call makes the recall, and all wait for it.
+
+        `scope` is that of the bank if it is left out. A scope that cannot be, an empty one too, means: no memory.
+        """
+        followed, finding = self._begun(task, run=run, scope=scope, parent=parent, metadata=metadata)
+        if finding and not finding.done():
+            waiting = asyncio.wrap_future(finding)
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
+            await asyncio.wait([waiting], timeout=self.deadline)
+        return self._decided(followed, finding)
+
+    def begin_waiting(
+        self,
+        task: str,
+        /,
+        *,
+        run: str | None = None,
+        scope: str | None = None,
+        parent: str | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> FollowedRun:
+        """`begin` for a program that does not await."""
+        followed, finding = self._begun(task, run=run, scope=scope, parent=parent, metadata=metadata)
+        if finding:
+            wait_for_futures([finding], timeout=self.deadline)
+        return self._decided(followed, finding)
+
+    def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
+        """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""
+        if ask is None:
+            return None
+        try:
+            return ask(*arguments)
+        except Exception as problem:  # noqa: BLE001 - the caller's own code, and memory never breaks a run
+            log.warning("scope= failed: %s", _told(problem))
+            return ""
+
+    def get(self, run: str, /) -> FollowedRun | None:
+        """The run with this id, if it was begun here."""
+        with self._lock:
+            return self._runs[run][0] if run in self._runs else None
+
+    def tell(self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
+        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once."""
+        followed = self.get(run)
+        if followed is None or not followed.tell(outcome=outcome, reward=reward):
+            correct = partial(self._correct, run, followed, outcome, reward)
+            self._in_background(correct, "the outcome was not taken in")
+
+    def ended(self, run: FollowedRun, source: object, end: End, /) -> None:
+        """Keep a run that is over, and learn from it, in the background. `FollowedRun` calls this."""
+        self._in_background(partial(self._keep, run, source, end), "nothing was learned from this run")
+
+    def _begun(
+        self,
+        task: str,
+        *,
+        run: str | None,
+        scope: str | None,
+        parent: str | None,
+        metadata: Mapping[str, Json] | None,
+    ) -> tuple[FollowedRun, Future[Recall] | None]:
+        id, where = run or new_id(), self.bank.aio.scope if scope is None else scope
+        with self._lock:
+            if id not in self._runs:
+                followed = FollowedRun(self, task, id=id, scope=where, parent=parent)
+                finding = start(self._retrieve(task, where, metadata)) if task.strip() else None
+                self._runs[id] = followed, finding
+                if len(self._runs) > _MOST_RUNS:
+                    self._runs.popitem(last=False)
+            return self._runs[id]
+
+    async def _retrieve(self, task: str, scope: str, metadata: Mapping[str, Json] | None) -> Recall:
+        bank = self.bank.aio.scoped(scope)
+        return await bank.retrieve(task, limit=self._limit, trusted=self._trusted, metadata=metadata)
+
+    def _decided(self, followed: FollowedRun, finding: Future[Recall] | None) -> FollowedRun:
+        """Whatever comes after the deadline is not shown: a text that came in the middle would spoil prompt caches."""
+        with self._lock:
+            if finding is None or self._runs.get(followed.id, (followed, finding))[1] is None:
+                return followed
+            self._runs[followed.id] = followed, None
+            problem = None if finding.cancel() else finding.exception()
+            if finding.cancelled():
+                log.warning("the agent works without memory: no answer within %g seconds", self.deadline)
+            elif problem:
+                log.warning("the agent works without memory: %s", _told(problem))
+            else:
+                followed.recall = finding.result()
+        return followed
+
+    def _in_background(self, work: Callable[[], Coroutine[Any, Any, object]], lost: str) -> None:
+        async def reported() -> None:
+            try:
+                await work()
+            except Exception as problem:  # noqa: BLE001 - whatever a store or a part raises: nobody waits for it
+                log.warning("%s: %s", lost, _told(problem))
+
+        self.bank.in_background(reported)
+
+    async def _keep(self, run: FollowedRun, source: object, end: End) -> None:
+        try:
+            await self._take_in(run, source, end)
+        finally:
+            run.kept.set_result(None)
+
+    async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
+        bank = self.bank.aio.scoped(run.scope)
+        kept = run.trajectory(source, end)
+        recall = run.recall
+        if end.stopped is not None:
+            await bank.keep_unfinished(kept, recall=recall)
+            return
+        outcome, reward = end.outcome, end.reward
+        if outcome is None and reward is None and self._verify:
+            outcome, reward = await self._verified(kept)
+        await bank.submit(kept, recall=recall, outcome=outcome, reward=reward)
+
+    async def _verified(self, run: Trajectory) -> tuple[Outcome | None, float | None]:
+        try:
+            return stated(await cast("Any", self._verify)(run))
+        except Exception as problem:  # noqa: BLE001 - the caller's own code: without it the judge decides
+            log.warning("verify= could not check a run: %s", _told(problem))
+            return None, None
+
+    async def _correct(
+        self, run: str, followed: FollowedRun | None, outcome: Outcome | None, reward: float | None
+    ) -> None:
+        if followed:
+            await asyncio.wrap_future(followed.kept)
+        bank = self.bank.aio.scoped(followed.scope if followed else None)
+        kept = await bank.runs.get(run)
+        shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
+        await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
+
+
+def without_text(run: Trajectory, text: str, /) -> Trajectory:
+    """A run without what memory put into it: what was shown is not learned back."""
+    return Trajectory.model_validate(_cut(run.model_dump(), text)) if text.strip() else run
+
+
+def _cut(value: object, text: str) -> object:
+    if isinstance(value, str):
+        return value.replace(text, "").strip() if text in value else value
+    if isinstance(value, dict):
+        return {key: _cut(inner, text) for key, inner in cast("dict[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_cut(inner, text) for inner in cast("list[object]", value)]
+    return value
+
+
+def _told(problem: BaseException) -> str:
+    return f"{type(problem).__name__}: {quoted(problem)}"
