@@ -524,7 +524,7 @@ def test_what_cannot_become_a_proposal_stops_a_sync_before_anything_is_lost(
 @full
 def test_nobody_vouches_for_a_file_of_lessons_in_passing(bank: ReasoningBank, tmp_path: Path) -> None:
     (tmp_path / "CLAUDE.md").write_text("- Log in before you read the list.\n")
-    with pytest.raises(UsageError, match="approve what a file proposes"):
+    with pytest.raises(UsageError, match="anybody may have edited"):
         bank.admin.import_(tmp_path / "CLAUDE.md", approved_by="Ana")
 
 

@@ -146,9 +146,14 @@ class AsyncAdmin:
             with self._of.intake.in_force():
                 found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
             if found is not None:
-                return await self._take(found, source, approved_by)
+                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                _refuse_approval(approved_by, told_by)
+                return await self._remember(found, named(source))
         if format is not None:
-            return await self._read(source, approved_by)
+            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+            told = await self._files.read(source)
+            _warn(*_notes(told))
+            return sum(len(one.proposals) + len(one.added) for one in told)
         return await archive.read(
             self._of.store,
             source,
@@ -158,25 +163,11 @@ class AsyncAdmin:
             one_wording=self._of.one_wording,
         )
 
-    async def _read(self, source: Path, approved_by: str | None) -> int:
-        """Read a file of lessons that people edit."""
-        if approved_by is not None:
-            raise UsageError("approved_by= is for exports of a bank: approve what a file proposes with lessons.approve")
-        told = await self._files.read(source)
-        _warn(*_notes(told))
-        return sum(len(one.proposals) + len(one.added) for one in told)
-
-    async def _take(self, found: memories.Memories, source: Path, approved_by: str | None) -> int:
-        """Take in what another program remembered."""
-        if approved_by is not None:
-            raise UsageError(
-                f"approved_by= is for exports of a bank, and {named(source)} holds memories of {found.format}, "
-                "which nobody has trusted yet: leave it out, and approve lessons one by one"
-            )
+    async def _remember(self, found: memories.Memories, name: str) -> int:
         taken = [await self._admitted(one) for one in found.experiences]
         refused = Counter(draft.rule for one in taken for draft in one.rejected)
         if refused:
-            log.warning("%s: the gate kept no lesson of %d memories: %s", named(source), refused.total(), dict(refused))
+            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
         kept = [one for one in taken if one.lessons]
         return await archive.add(
             self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
@@ -405,6 +396,13 @@ class AsyncAdmin:
             found += [recall.id for recall in page]
             after = found[-1]
         return tuple(found)
+
+
+def _refuse_approval(by: str | None, why: str) -> None:
+    if by is not None:
+        raise UsageError(
+            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
+        )
 
 
 def _notes(told: Iterable[Synced]) -> Iterator[str]:
