@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -175,6 +176,35 @@ def test_an_edit_takes_over_only_what_was_touched(bank: ReasoningBank, tmp_path:
     bank.lessons.approve(bank.lessons.proposals()[0].lesson.id, by="Ana")
     after = bank.lessons.get(lesson.id)
     assert (after.title, after.content) == ("Make all of it", lesson.content)
+
+
+@full
+@pytest.mark.parametrize("profile", ["default", "paper"])
+def test_when_to_use_a_lesson_can_be_edited_alone(tmp_path: Path, profile: Literal["default", "paper"]) -> None:
+    file = tmp_path / "CLAUDE.md"
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", embedder="lexical", profile=profile) as bank:
+        lesson = told(bank)
+        bank.admin.export(file, format="claude-md")
+        edit(file, "When: It is pending.", "When: It is pending, and paid.")
+        assert (bank.admin.import_(file), bank.admin.import_(file)) == (1, 0)
+        (proposal,) = bank.lessons.proposals()
+        bank.lessons.approve(proposal.lesson.id, by="Ana")
+        after = bank.lessons.get(lesson.id)
+        assert (after.description, after.content) == ("It is pending, and paid.", lesson.content)
+        assert bank.admin.verify() == ()
+
+
+@full
+def test_an_edit_to_the_words_of_another_lesson_is_told_and_not_proposed(
+    bank: ReasoningBank, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, one, other = tmp_path / "CLAUDE.md", told(bank), told(bank, "Look at the order first")
+    bank.admin.export(file, format="claude-md")
+    edit(file, f"**{one.title}**", f"**{other.title}**")
+    edit(file, one.content, other.content)
+    with caplog.at_level(logging.WARNING):
+        assert bank.admin.import_(file) == 0
+    assert "another lesson says this: 'Look at the order first'" in caplog.text
 
 
 @full

@@ -26,7 +26,7 @@ from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced, TrustState
 from lessonbank.types.ids import digest
 
-from .handle import Handle
+from .handle import Handle, log
 from .proposals import FILE, WAS
 from .selection import Scope, fitting, ranked
 
@@ -170,7 +170,7 @@ class LessonFiles:
                     f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
                 )
             checked = await self._checked(draft, "quarantined")
-            known = scope.said.setdefault(wording_of(checked.lesson), checked.lesson)
+            known = _known(checked, scope)
             if known is checked.lesson:
                 drafts.append(checked)
             elif known.retired or known.provenance.writer != FILE:
@@ -219,7 +219,12 @@ class LessonFiles:
         new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
         in_order, _, _ = await in_topics(self._of.topics, new)
-        await self._of.apply(*in_order, *changes, vectors=vectors)
+        # A proposal may say what the lesson says that it would change, but for the line about when to use it.
+        _, notes = await self._of.apply_embedded(
+            (*in_order, *changes), vectors, writer=self._of.writer, one_wording=False
+        )
+        for note in notes:
+            log.warning("%s", note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +324,17 @@ def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
                 "content": f"Somebody took the lesson {found[0].id} out of {file}.",
             }
             yield _change(found, file, RETIRES, **words)
+
+
+def _known(draft: Draft, scope: Scope) -> Lesson:
+    """The lesson that says or proposes the same already, or the draft's own, which does so from now on."""
+    lesson = draft.lesson
+    if draft.of is None:
+        return scope.said.setdefault(wording_of(lesson), lesson)
+    other = scope.said.get(wording_of(lesson), lesson)
+    if draft.change == "edit" and other is not lesson and other.id != draft.of:
+        return other
+    return scope.proposed.setdefault((draft.of, lesson.text), lesson)
 
 
 def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
