@@ -330,7 +330,9 @@ def _known(draft: Draft, scope: Scope) -> Lesson:
     """The lesson that says or proposes the same already, or the draft's own, which does so from now on."""
     lesson = draft.lesson
     if draft.of is None:
-        return scope.said.setdefault(wording_of(lesson), lesson)
+        wording = wording_of(lesson)
+        pending = (one for one in scope.proposed.values() if wording_of(one) == wording)
+        return scope.said.setdefault(wording, next(pending, lesson))
     other = scope.said.get(wording_of(lesson), lesson)
     if draft.change == "edit" and other is not lesson and other.id != draft.of:
         return other

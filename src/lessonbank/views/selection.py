@@ -133,11 +133,8 @@ def fitting(entries: Iterable[Entry], /, *, budget: int, topic_cost: int = 0) ->
 
     `topic_cost`: the tokens of what a file begins with, where each topic has a file of its own.
     """
-    room, topics, kept = (
-        budget - (0 if topic_cost else estimate_tokens(written([]) + INTRODUCTION)),
-        set[str](),
-        list[Entry](),
-    )
+    room = budget if topic_cost else budget - estimate_tokens(written([]) + INTRODUCTION)
+    topics, kept = set[str](), list[Entry]()
     for entry in entries:
         cost = estimate_tokens(f"{entry.text} {entry.id}:{entry.digest}")
         if entry.topic not in topics:
