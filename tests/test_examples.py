@@ -29,8 +29,19 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 def test_every_example_has_its_test() -> None:
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "lessons_as_files", "notebook", "offline", "openai_loop"]
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
+
+
+@pytest.mark.full
+def test_an_edit_of_a_file_is_a_proposal_that_a_person_approves(capsys: pytest.CaptureFixture[str]) -> None:
+    text = load("lessons_as_files").main()
+    assert text.startswith("# Our shop\n\nUse tabs.\n")
+    assert "Ask politely why" in text
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("edit: Ask politely why")
+    assert said[1] == "1 lesson in AGENTS.md, 0 new proposals"
 
 
 @pytest.mark.full
