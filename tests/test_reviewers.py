@@ -16,6 +16,7 @@ from lessonbank.config import File
 from lessonbank.errors import NotAllowed, NotFound, UsageError
 from lessonbank.types import Experience, Lesson, Provenance
 
+pytestmark = pytest.mark.full
 TASK = "Open the valve"
 RUN = Trajectory(id="run-1", task=TASK, steps=(Step(action="turn", observation="error: stuck"),))
 OTHER = Trajectory(id="run-2", task="Close the door", steps=(Step(action="push", observation="error: blocked"),))

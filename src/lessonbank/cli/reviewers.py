@@ -8,7 +8,7 @@ import typer
 
 from . import _options as options
 from ._bank import opened
-from ._output import console, show_json, show_table
+from ._output import console, say, show_json, show_table
 from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning
 
 app = typer.Typer(help="Let only people with a key decide what is shown.", no_args_is_help=True)
@@ -47,5 +47,7 @@ def list_(bank: options.Bank, as_json: options.Json = False) -> None:
         found = memory.admin.reviewers()
     if as_json:
         show_json(list(found))
+    elif found:
+        show_table(f"{len(found)} reviewers", ("name",), [(name,) for name in found])
     else:
-        show_table(f"{len(found)} reviewers" if found else UNPROTECTED, ("name",), [(name,) for name in found])
+        say(UNPROTECTED)
