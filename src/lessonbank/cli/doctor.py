@@ -135,7 +135,7 @@ def _reindex(memory: ReasoningBank, scope: str) -> int:
 
 
 def _versions() -> dict[str, str]:
-    extras = ("pydantic_ai", "openai", "anthropic", "fastembed", "sentence_transformers")
+    extras = ("pydantic_ai", "openai", "anthropic", "fastembed", "sentence_transformers", "mcp")
     found = {name: _version(name) for name in extras if find_spec(name)}
     missing = [name for name in extras if name not in found]
     return {
