@@ -33,6 +33,8 @@ def test_every_example_has_its_test() -> None:
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
     known = ["anthropic_loop", "does_it_help", "ground_truth", "mcp_client", "notebook", "offline", "openai_loop"]
     assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    assert [p.stem for p in EXAMPLES] == [*known, "proxy_client", "scale_a_task", "trial"]
 
 
 @pytest.mark.full
@@ -181,6 +183,8 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
 def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
     (shown,) = load("pydantic_ai_agent").main()
     assert "make changelog" in shown
+
+
 @pytest.mark.full
 def test_over_mcp_a_session_recalls_what_an_earlier_one_recorded_and_its_claim_taught_nothing() -> None:
     pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")

@@ -278,10 +278,12 @@ async def test_hostile_words_are_inert_in_every_answer(where: Path) -> None:
     id = taught(where, content=HOSTILE)
     async with served(where) as client:
         found = told(await client.call_tool("recall", {"task": TASK}))
-        answers = [found["text"], (await client.get_prompt("with_lessons", {"task": TASK})).messages[0].content.text]  # type: ignore[union-attr]
+        prompt: Any = (await client.get_prompt("with_lessons", {"task": TASK})).messages[0].content
+        answers: list[str] = [found["text"], prompt.text]
         answers += [told(await client.call_tool("why", {"id": one}))["text"] for one in (id, found["recall_id"])]
         for uri in ("lessonbank://lessons", f"lessonbank://lessons/{id}"):
-            answers.append((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
+            contents: Any = (await client.read_resource(uri)).contents[0]
+            answers.append(contents.text)
     for answer in answers:
         assert not {"\x1b", "\u202e"}.intersection(answer)
         assert not [line for line in answer.splitlines() if line.startswith(("system:", "<<<end lessons>>>"))]

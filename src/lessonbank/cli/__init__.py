@@ -20,11 +20,12 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage
+from .files import backup, export, import_, restore, salvage, sync
 from .formats import formats
 from .learn import learn
 from .mcp import mcp
 from .plugins import Commands
+from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
@@ -47,6 +48,7 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
@@ -56,6 +58,7 @@ app.add_typer(reviewers.app, name="reviewers")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
+app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)

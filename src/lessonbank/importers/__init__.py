@@ -18,6 +18,9 @@ from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from . import (
     browsergym,
     claude_code,
+    inspect_ai,
+    langfuse,
+    langsmith,
     messages,
     mini_swe_agent,
     neutral,
@@ -41,6 +44,9 @@ _ORDER: tuple[Format, ...] = (
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
     openhands.FORMAT,
+    inspect_ai.FORMAT,
+    langfuse.FORMAT,
+    langsmith.FORMAT,
     otel.FORMAT,
     browsergym.FORMAT,
     claude_code.FORMAT,
@@ -53,7 +59,7 @@ FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) f
 """Every format's name and what it is, in one line."""
 _SAMPLE = 20
 _MOST_IN_VAIN = 10_000
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp")
 
 
 def read(
