@@ -14,7 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, runs, writers
+from . import history, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
@@ -54,6 +54,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
+app.add_typer(reviewers.app, name="reviewers")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
