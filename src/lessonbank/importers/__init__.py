@@ -28,6 +28,7 @@ from . import (
     tau2,
     tau_bench,
 )
+from ._evidence import verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
@@ -152,13 +153,24 @@ def _recognised(source: Source) -> Format | Skipped:
 
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
-    """Coding agents' files do not say how the run ended; a test report beside them may."""
+    """Many files do not say how the run ended; a test report beside them may, or what happened in the run."""
     for entry in _while_some_are_runs(format.read(source)):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
+        elif isinstance(entry, Imported) and entry.verdict is None and format in _CODING_AGENTS:
+            yield _with_evidence(entry)
         else:
             yield entry
+
+
+def _with_evidence(entry: Imported) -> Imported:
+    """The outcome by what happened in the run. The run keeps the reason, because a told outcome has none."""
+    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory)
+    if verdict is None:
+        return entry
+    told = {**entry.trajectory.metadata, "outcome_by": verdict.reason}
+    return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": told}))
 
 
 def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -173,6 +185,7 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
+_CODING_AGENTS = (claude_code.FORMAT,)
 
 
 def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:
