@@ -17,7 +17,7 @@ from typing import Any
 from programs import PROGRAMS
 from scripted_model import ScriptedModel
 
-FIX = "sed -i 's/a - b/a + b/' calc.py"
+FIX = r"printf 'def add(a, b):\n    return a + b\n' > calc.py"
 TEST = "python3 -m unittest -q"
 PROMPT = "Fix the failing test of add in calc.py"
 AGAIN = "Fix the failing test of add in calc.py again"
@@ -63,7 +63,6 @@ def main(host: str, program: str, folder: Path) -> None:
     try:
         options = ["--bank", str(folder / "bank.db"), "--scope", "team", "--holdout", "0", "--within", "2"]
         result["install"] = lessonbank("install", host, *options)
-        kind.trust(home, project)
         steps = [kind.shell(FIX), kind.shell(TEST), {"text": "The sign was wrong; the tests pass now."}]
         session(PROMPT, steps)
         result["learned"] = lessonbank("hook", "learn")

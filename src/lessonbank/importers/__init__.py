@@ -18,11 +18,14 @@ from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from . import (
     browsergym,
     claude_code,
+    codex,
+    gemini_cli,
     messages,
     mini_swe_agent,
     neutral,
     openhands,
     otel,
+    qwen_code,
     swe_agent,
     swe_bench,
     tau2,
@@ -44,6 +47,9 @@ _ORDER: tuple[Format, ...] = (
     openhands.FORMAT,
     otel.FORMAT,
     browsergym.FORMAT,
+    codex.FORMAT,
+    gemini_cli.FORMAT,
+    qwen_code.FORMAT,
     claude_code.FORMAT,
     neutral.FORMAT,
     swe_bench.FORMAT,
@@ -185,7 +191,7 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
-_CODING_AGENTS = (claude_code.FORMAT,)
+_CODING_AGENTS = (claude_code.FORMAT, codex.FORMAT, gemini_cli.FORMAT, qwen_code.FORMAT)
 
 
 def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:
