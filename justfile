@@ -91,6 +91,10 @@ import-cost:
 demo *args:
     {{bin}}/lessonbank demo {{args}}
 
+# the contract of every adapter, with its real framework at both ends of its version range (some GB; names pick some)
+adapters *hosts:
+    python3 .ci/adapters.py {{hosts}}
+
 # what several runs of one task bring, over many worlds
 scaling-table *args:
     {{bin}}/python -m lessonbank_bench.scaling_table {{args}}

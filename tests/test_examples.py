@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from examples_of import load
 
 import lessonbank
 from lessonbank.testing.fakes import ScriptedModel
@@ -18,17 +18,6 @@ from lessonbank.testing.model_server import Fault, ModelServer
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 MAX_LINES = 60
-
-
-def load(name: str) -> ModuleType:
-    """An example as a module of its own."""
-    path = next(p for p in EXAMPLES if p.stem == name)
-    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
@@ -40,8 +29,12 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 def test_every_example_has_its_test() -> None:
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
+    assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "mcp_client", "notebook", "offline", "openai_loop"]
     assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
+    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
+    assert [p.stem for p in EXAMPLES] == [*known, "proxy_client", "scale_a_task", "trial"]
 
 
 @pytest.mark.full
@@ -185,3 +178,14 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
         load("anthropic_loop").main(FakeAnthropic(), where, "How are the tests run?", embedder="lexical")
     with lessonbank.connect(where, scope="acme/code") as bank:
         assert (bank.admin.counts().experiences, bank.admin.counts().settled) == (1, 1)
+
+
+def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
+    (shown,) = load("pydantic_ai_agent").main()
+    assert "make changelog" in shown
+
+
+@pytest.mark.full
+def test_over_mcp_a_session_recalls_what_an_earlier_one_recorded_and_its_claim_taught_nothing() -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
+    assert "guardrail" in load("mcp_client").main()

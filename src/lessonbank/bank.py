@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, an_action, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -278,17 +278,25 @@ class AsyncReasoningBank:
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(
-        self, run: Trajectory, /, *, recall: Recall | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> None:
         """Keep a run that nobody finished: it can be looked at, teaches nothing and settles nothing.
 
-        Raises UsageError, StoreError.
+        Raises UsageError, FormatError, StoreError.
         """
-        if not self._handle.skips("keep_unfinished"):
-            receipt, _ = await self._receipts.returned(recall, scope=self.scope)
-            named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
-            told = {**a_mapping(metadata), **named, UNFINISHED: True}
-            await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
+        if self._handle.skips("keep_unfinished"):
+            return
+        receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+        run = await run_from(source, task=task)
+        named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
+        told = {**a_mapping(metadata), **named, UNFINISHED: True}
+        await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -590,7 +598,11 @@ class AsyncReasoningBank:
         return AsyncAdmin(self._handle)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
-        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning."""
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+
+        Raises UsageError where `work` cannot be called.
+        """
+        work = an_action(work, "work")
 
         async def logged() -> None:
             try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ._portal import begin, run_sync
+from .arguments import an_action
 from .attempt import Attempt
 from .bank import AsyncReasoningBank
 from .types import Json
@@ -185,7 +186,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
-        begin(self.aio.in_background, work)
+        begin(self.aio.in_background, an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

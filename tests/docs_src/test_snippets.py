@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from lessonbank.cli import app, plugins
+from lessonbank.errors import MissingExtra
 from lessonbank.testing.model_server import ModelServer
 
 PAGES = pages.pages()
@@ -37,6 +38,17 @@ def runnable(page: Path) -> Any:
     return page if page.name in ("README.md", "start.md") else pytest.param(page, marks=pytest.mark.full)
 
 
+@contextlib.contextmanager
+def skipped_without_its_framework(page: Path) -> Iterator[None]:
+    """The page of an agent framework needs that framework, and no more."""
+    try:
+        yield
+    except (MissingExtra, ModuleNotFoundError) as missing:
+        if page.parent.name != "hosts" or str(getattr(missing, "name", "")).startswith("lessonbank"):
+            raise
+        pytest.skip(f"needs a framework: {missing}")
+
+
 @pytest.mark.parametrize("page", [runnable(page) for page in PAGES], ids=[pages.name(page) for page in PAGES])
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -46,7 +58,7 @@ def test_the_python_of_a_page_runs_from_top_to_bottom(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "environ", os.environ.copy())
     namespace: dict[str, Any] = {"__name__": "docs"}
-    with contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), skipped_without_its_framework(page):
         for block in pages.blocks(page):
             if block.runs:
                 code = "\n" * (block.line - 1) + block.code

@@ -10,10 +10,12 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Any, Final, cast
@@ -23,40 +25,23 @@ from lessonbank.agents import Verifier, called, stated
 from lessonbank.arguments import a_number
 from lessonbank.errors import UsageError
 from lessonbank.guard.quote import quoted
-from lessonbank.guard.scope import check_scope
+from lessonbank.guard.scope import scope_of as scope_of
 from lessonbank.messages import trajectory_from
 from lessonbank.sync import ReasoningBank
-from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory
+from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.types.ids import new_id
 
 log = logging.getLogger("lessonbank")
+_running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
 _MOST_RUNS: Final = 4096
 """Runs that are remembered: a program that never says how its runs end must not fill its own memory."""
 
 
-def scope_of(*parts: str) -> str:
-    """A scope made of ids of the host, such as an application and a user: other ids never give the same scope.
-
-    What is no ASCII letter, no digit and none of `._@-` is written as `+` and its bytes in hexadecimal.
-
-    Raises:
-        UsageError: no part, an empty part, or more than 200 characters in all.
-    """
-    if not parts or not all(parts):
-        raise UsageError("a scope needs the id of its user or tenant, and one of them is empty")
-    return check_scope("/".join("".join(_spelled(part)) for part in parts))
-
-
-def _spelled(part: str) -> list[str]:
-    plain = "-" if part in {".", ".."} else "._@-"
-    kept = [letter in plain or (letter.isascii() and letter.isalnum()) for letter in part]
-    return [letter if is_kept else _bytes_of(letter) for letter, is_kept in zip(part, kept, strict=True)]
-
-
-def _bytes_of(letter: str) -> str:
-    return "".join(f"+{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))
+def current_run() -> str | None:
+    """The id of the run in which this code runs: the parent of a run that begins here."""
+    return _running.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +54,7 @@ class End:
     reward: float | None = None
     error: str | None = None
     stopped: str | None = None
+    usage: Usage | None = None
     metadata: Mapping[str, Json]
 
 
@@ -80,6 +66,9 @@ class FollowedRun:
         self._follower, self._began = follower, monotonic()
         self._lock, self._is_over = threading.Lock(), False
         self._seen: list[object] = []
+        self._told: tuple[Outcome | None, float | None] = (None, None)
+        self.kept = Future[None]()
+        """Done when the run is over and on disk, or could not be kept."""
         self.recall: Recall | None = None
         """What was shown and why; `None` where memory did not answer in time."""
 
@@ -87,6 +76,20 @@ class FollowedRun:
     def text(self) -> str:
         """What goes into the request; empty when nothing is to be shown. It does not change during the run."""
         return self.recall.text if self.recall else ""
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Inside, a run that begins is a sub-agent's, and this run is its parent."""
+        token = _running.set(self.id)
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # a generator of the host may be closed in another context
+                _running.reset(token)
+
+    def enter(self) -> None:
+        """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
+        _running.set(self.id)
 
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
@@ -101,26 +104,38 @@ class FollowedRun:
         outcome: Outcome | None = None,
         reward: float | None = None,
         error: BaseException | str | None = None,
+        usage: Usage | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
         """The run is over: keep it, and learn from it in the background. Another call changes nothing.
 
         `source` is the whole run, as messages or a trajectory. `error` is what stopped it: the run counts as failed,
-        unless an outcome is told.
+        unless an outcome is told. `usage` is what the run cost, where the messages do not say it.
         """
         said = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
         told = metadata or {}
-        self._end(End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, metadata=told))
+        self._end(
+            End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
+        )
 
     def stop(self, source: object = None, /, *, reason: str, metadata: Mapping[str, Json] | None = None) -> None:
         """Somebody ended the run early: keep it as unfinished. It settles nothing and teaches nothing."""
         self._end(End(source=source, stopped=reason, metadata=metadata or {}))
+
+    def tell(self, *, outcome: Outcome | None, reward: float | None) -> bool:
+        """Note how the run ends, if it is not over yet; whether it is not."""
+        with self._lock:
+            if not self._is_over:
+                self._told = outcome, reward
+            return not self._is_over
 
     def _end(self, end: End) -> None:
         with self._lock:
             if self._is_over:
                 return
             self._is_over = True
+            if end.outcome is None and end.reward is None:
+                end = replace(end, outcome=self._told[0], reward=self._told[1])
         seen = end.source if end.source is not None else self._seen
         # A host goes on writing into its list; the list itself is read later, in the bank's loop.
         source = list(cast("list[object]", seen)) if isinstance(seen, list) else seen
@@ -140,7 +155,8 @@ class FollowedRun:
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
         update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
-        return without_text(run.model_copy(update=update), self.text)
+        usage = end.usage or run.usage
+        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
 
 
 class RunFollower:
@@ -192,7 +208,9 @@ class RunFollower:
         """
         followed, finding = self._begun(task, run=run, scope=scope, parent=parent, metadata=metadata)
         if finding and not finding.done():
-            await asyncio.wait([asyncio.wrap_future(finding)], timeout=self.deadline)
+            waiting = asyncio.wrap_future(finding)
+            waiting.add_done_callback(lambda done: done.cancelled() or done.exception())  # said below, not by asyncio
+            await asyncio.wait([waiting], timeout=self.deadline)
         return self._decided(followed, finding)
 
     def begin_waiting(
@@ -211,16 +229,27 @@ class RunFollower:
             wait_for_futures([finding], timeout=self.deadline)
         return self._decided(followed, finding)
 
+    def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
+        """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""
+        if ask is None:
+            return None
+        try:
+            return ask(*arguments)
+        except Exception as problem:  # noqa: BLE001 - the caller's own code, and memory never breaks a run
+            log.warning("scope= failed: %s", _told(problem))
+            return ""
+
     def get(self, run: str, /) -> FollowedRun | None:
         """The run with this id, if it was begun here."""
         with self._lock:
             return self._runs[run][0] if run in self._runs else None
 
     def tell(self, run: str, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
-        """How a run really ended, told later. It corrects verdict and evidence. Returns at once."""
+        """How a run ends, told before its end or after it. It corrects verdict and evidence. Returns at once."""
         followed = self.get(run)
-        scope = followed.scope if followed else self.bank.aio.scope
-        self._in_background(partial(self._correct, run, scope, outcome, reward), "the outcome was not taken in")
+        if followed is None or not followed.tell(outcome=outcome, reward=reward):
+            correct = partial(self._correct, run, followed, outcome, reward)
+            self._in_background(correct, "the outcome was not taken in")
 
     def ended(self, run: FollowedRun, source: object, end: End, /) -> None:
         """Keep a run that is over, and learn from it, in the background. `FollowedRun` calls this."""
@@ -268,12 +297,18 @@ class RunFollower:
         async def reported() -> None:
             try:
                 await work()
-            except Exception as problem:  # noqa: BLE001 - whatever a store, a part or a verifier raises: nobody waits
+            except Exception as problem:  # noqa: BLE001 - whatever a store or a part raises: nobody waits for it
                 log.warning("%s: %s", lost, _told(problem))
 
         self.bank.in_background(reported)
 
     async def _keep(self, run: FollowedRun, source: object, end: End) -> None:
+        try:
+            await self._take_in(run, source, end)
+        finally:
+            run.kept.set_result(None)
+
+    async def _take_in(self, run: FollowedRun, source: object, end: End) -> None:
         bank = self.bank.aio.scoped(run.scope)
         kept = run.trajectory(source, end)
         recall = run.recall
@@ -292,10 +327,15 @@ class RunFollower:
             log.warning("verify= could not check a run: %s", _told(problem))
             return None, None
 
-    async def _correct(self, run: str, scope: str, outcome: Outcome | None, reward: float | None) -> None:
-        bank = self.bank.aio.scoped(scope)
+    async def _correct(
+        self, run: str, followed: FollowedRun | None, outcome: Outcome | None, reward: float | None
+    ) -> None:
+        if followed:
+            await asyncio.wrap_future(followed.kept)
+        bank = self.bank.aio.scoped(followed.scope if followed else None)
         kept = await bank.runs.get(run)
-        await bank.learn(kept.trajectory, recall=kept.recall_id, outcome=outcome, reward=reward)
+        shown = followed.recall.id if followed and followed.recall and followed.recall.kept else None
+        await bank.learn(kept.trajectory, recall=kept.recall_id or shown, outcome=outcome, reward=reward)
 
 
 def without_text(run: Trajectory, text: str, /) -> Trajectory:

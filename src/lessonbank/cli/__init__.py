@@ -24,7 +24,9 @@ from .files import backup, export, import_, restore, salvage
 from .formats import formats
 from .install import install, uninstall
 from .learn import learn
+from .mcp import mcp
 from .plugins import Commands
+from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
@@ -47,6 +49,7 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
@@ -63,6 +66,7 @@ app.command()(restore)
 app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
+app.command()(mcp)
 
 
 def _print_version(wanted: bool) -> None:

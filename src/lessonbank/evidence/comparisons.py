@@ -9,6 +9,7 @@ import numpy as np
 
 from lessonbank.guard.sanitise import one_line
 
+from .calibration import checked
 from .episodes import LESSON_LEVEL, Episodes, Flags, Floats
 from .labels import labels_needed
 from .lift import Estimate, Part, Split
@@ -90,7 +91,7 @@ def titles_of(episodes: Episodes, lessons: Mapping[str, str], groups: Mapping[st
     )
 
 
-def more_labels(episodes: Episodes, found: Review, least: Floats, /) -> int | None:
+def more_labels(episodes: Episodes, found: Review, /) -> int | None:
     """About how many more labels bring the next verdict on memory as a whole; `None`: no number of them would, or
     there is nothing to label."""
     pool = episodes.known & ~np.isnan(episodes.judged) & _opinion(episodes)
@@ -113,7 +114,7 @@ def more_labels(episodes: Episodes, found: Review, least: Floats, /) -> int | No
         spread=spread,
         residual=spread * (1 - trust**2),
         reach=min(float(np.maximum(chance, 1 - chance).max()) * max(guess, 1 - guess) * (1 + trust), 1.0),
-        threshold=LIKELY if standing == "no evidence yet" else float(least[0]),
+        threshold=LIKELY if standing == "no evidence yet" else float(found.least[0]),
     )
 
 
@@ -124,7 +125,7 @@ def _opinion(episodes: Episodes) -> Flags:
 
 def _trust(episodes: Episodes) -> float:
     """How far a judge's opinion follows the truth, from 0 to 1."""
-    both = episodes.known & episodes.true & ~np.isnan(episodes.judged)
+    both = checked(episodes)
     if int(both.sum()) < _CHECKED:
         return _TRUST
     return float(np.clip(2 * (1 - np.abs(episodes.judged[both] - episodes.outcome[both]).mean()) - 1, 0.0, 0.99))

@@ -13,6 +13,7 @@ from lessonbank.arguments import is_a
 from lessonbank.errors import UsageError
 from lessonbank.types import GroupDraw
 
+from .groups import SOURCE, TOPIC
 from .review_snapshot import UnitReview
 from .units import WHOLE
 
@@ -198,7 +199,7 @@ class _Told:
     @classmethod
     def of(cls, units: Mapping[str, UnitReview], recalls: int, /) -> _Told:
         """With what follows from it."""
-        return cls(units, recalls, sum(unit.startswith(_SOURCE) for unit in units))
+        return cls(units, recalls, sum(unit.startswith(SOURCE) for unit in units))
 
     @property
     def whole(self) -> UnitReview | None:
@@ -206,8 +207,6 @@ class _Told:
         return self.units.get(WHOLE)
 
 
-_SOURCE: Final = "source/"
-_TOPIC: Final = "topic/"
 _HARMFUL: Final = ("likely harms", "harms")
 _HELPFUL: Final = ("likely helps", "helps")
 
@@ -264,7 +263,7 @@ class TrialPeriods:
         """How often to withhold one unit."""
         known = told.units.get(unit)
         grade = known.grade if known and not known.by_judge else ""
-        if unit.startswith(_SOURCE) and told.sources < 2:
+        if unit.startswith(SOURCE) and told.sources < 2:
             return 0.0  # all that there is: memory as a whole
         if grade in _HARMFUL:
             return self.doubted
@@ -281,14 +280,14 @@ class TrialPeriods:
         recalls = known.recalls if known else 0
         if unit == WHOLE:
             return max(recalls, told.recalls) < self.length
-        if recalls >= self.longest or unit.startswith(_SOURCE):
+        if recalls >= self.longest or unit.startswith(SOURCE):
             return False
         whole = told.whole
         if whole and not whole.by_judge and whole.grade in _HELPFUL:
             return False  # what comes to a memory that helps most likely helps
         if not (whole and whole.recalls) and told.recalls >= self.length:
             return False  # nobody tells outcomes: there is nothing to learn
-        topic = next((group for group in lessons.get(unit, ()) if group.startswith(_TOPIC)), None)
+        topic = next((group for group in lessons.get(unit, ()) if group.startswith(TOPIC)), None)
         others = told.units.get(topic) if topic else None
         return others is None or others.recalls <= recalls
 

@@ -169,9 +169,14 @@ def more_needed(scores: Scores, log_threshold: Floats, /, *, difference: float =
     now = np.bincount(group[recent], scores.scale[recent], size) / np.maximum(np.minimum(counts, _RECENT), 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         noise = np.maximum(np.bincount(group, scores.score**2, size) / scale, 0.05)
-        reach = ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
+        reach = information_needed(log_threshold)
         more = (2 * noise * reach / difference**2 - scale) / now
     return np.where(counts > 0, np.maximum(more, 0.0), np.inf)
+
+
+def information_needed(log_threshold: Floats, /) -> Floats:
+    """The information x after which an e-value is at its threshold with a chance of 80 %."""
+    return ((1.19 + np.sqrt(1.19**2 + 4 * (log_threshold + _POWER))) / 2) ** 2
 
 
 def t_quantile(share: float, freedom: Floats, /) -> Floats:

@@ -22,9 +22,8 @@ import numpy as np
 
 from ._bets import Scores, log_total, tally, wealth
 from .episodes import Flags, Floats, Ints
+from .review import LIKELY
 
-LIKELY: Final = float(np.log(40.0))
-"""The log of the evidence from which on it is told, as likely."""
 _MOST: Final = 6
 """Lessons that are compared together."""
 _LEAST: Final = 40

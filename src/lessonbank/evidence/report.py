@@ -16,9 +16,9 @@ from .columns import FREE, TWICE
 from .comparisons import more_labels, split_notes, splits, titles_of, together_notes
 from .doubts import doubts
 from .episodes import GROUP_LEVEL, LESSON_LEVEL, Episodes, Flags, Floats, Ints
-from .estimates import cost_effect
+from .estimates import cost_effect, information_needed
 from .lift import Estimate, GroupLift, LessonLift, Lift, MeasuringCost, Point, Standing, UnitLift
-from .review import LIKELY, Review, left_out, review, shown_from
+from .review import LIKELY, Review, left_out, review
 from .sequences import path
 
 _POINTS = 60
@@ -77,7 +77,7 @@ def report(
         judges=calibrations(episodes),
         measuring=_cost(episodes, found),
         series=_series(episodes, found, level),
-        labels_needed=more_labels(episodes, found, shown_from(episodes)),
+        labels_needed=more_labels(episodes, found),
         notes=(
             *_notes(units),
             *split_notes(units.splits, titles),
@@ -249,7 +249,7 @@ def _recommended(settled: int) -> float | None:
     """The rate r for which r(1 - r) n shows ten points with a chance of 80 % at a success rate of half."""
     if settled < 20:
         return None
-    needed = 2 * 0.25 * ((1.19 + math.sqrt(1.19**2 + 4 * (LIKELY + 0.8))) / 2) ** 2 / 0.1**2 / settled
+    needed = 2 * 0.25 * float(information_needed(np.array(LIKELY))) / 0.1**2 / settled
     if needed >= 0.25:
         return None
     return round(max(0.02, 0.5 - math.sqrt(0.25 - needed)), 3)

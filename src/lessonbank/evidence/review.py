@@ -50,6 +50,8 @@ class Review:
     log_help: Floats
     log_harm: Floats
     """Evidence against 'does not help' and 'does not harm', without the writers who say most: logarithms."""
+    least: Floats
+    """From what evidence on it counts as shown: logarithms."""
     more: Floats
     """About how many more recalls bring the next verdict, for an effect of ten points."""
     begun: Floats
@@ -99,6 +101,7 @@ def review(episodes: Episodes, /, *, level: float = 0.95, alpha: float = ALPHA) 
         expected=pooled(made, episodes.level, episodes.parents),
         log_help=log_help,
         log_harm=log_harm,
+        least=least,
         more=more_needed(present, np.where(grade == 0, LIKELY, least)),
         begun=_begun(episodes, present, start),
         differs=differs,
@@ -132,11 +135,11 @@ def shown_from(episodes: Episodes, /, *, alpha: float = ALPHA) -> Floats:
 
 
 def missing_differs(episodes: Episodes, /) -> Flags:
-    """By unit: whether an outcome goes missing likelier on one side, at the evidence that makes a verdict likely."""
+    """By unit: whether an outcome goes missing likelier on one side. One bank in twenty says so by mistake."""
     if episodes.known.all():
         return np.zeros(len(episodes.units), np.bool_)
     won = tally(missing_scores(episodes))
-    return np.maximum(log_e(won, helps=True), log_e(won, helps=False)) >= LIKELY
+    return np.maximum(log_e(won, helps=True), log_e(won, helps=False)) >= shown_from(episodes)
 
 
 def left_out(episodes: Episodes, /) -> int:

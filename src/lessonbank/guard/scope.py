@@ -20,3 +20,26 @@ def check_scope(scope: object, /) -> str:
     if len(name) > 200 or not _SCOPE.fullmatch(name):
         raise UsageError(f"{shown(scope)} cannot be a scope: use letters, digits and . _ @ + - as in 'acme/support'")
     return name
+
+
+def scope_of(*parts: str) -> str:
+    """A scope made of ids of the host, such as an application and a user: other ids never give the same scope.
+
+    What is no ASCII letter, no digit and none of `._@-` is written as `+` and its bytes in hexadecimal.
+
+    Raises:
+        UsageError: no part, an empty part, or more than 200 characters in all.
+    """
+    if not parts or not all(parts):
+        raise UsageError("a scope needs the id of its user or tenant, and one of them is empty")
+    return check_scope("/".join("".join(_spelled(part)) for part in parts))
+
+
+def _spelled(part: str) -> list[str]:
+    plain = "-" if part in {".", ".."} else "._@-"
+    kept = [letter in plain or (letter.isascii() and letter.isalnum()) for letter in part]
+    return [letter if is_kept else _bytes_of(letter) for letter, is_kept in zip(part, kept, strict=True)]
+
+
+def _bytes_of(letter: str) -> str:
+    return "".join(f"+{byte:02x}" for byte in letter.encode("utf-8", "surrogatepass"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import json
 import os
 import zlib
 from collections.abc import Iterator
@@ -18,12 +17,11 @@ from typing import Any, BinaryIO, cast
 from lessonbank._opening import open_regular
 from lessonbank._replacing import belongs_to_database
 from lessonbank.learning.judging import SUCCESS_AT
+from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json
 
 RECORD_LIMIT = 64 * 2**20
 """Unpacked bytes of one record: a line, a file that is one JSON value, or a log."""
-_MOST_VALUES = 4_000_000
-"""Brackets and commas of a record: each may become an object that takes fifty times the room of its text."""
 _MOST_TIMES = 250
 """How many times its packed size a file may have. Repetitive logs reach 50, an archive bomb 1,000."""
 _PASSED_OVER = 256 * 2**20
@@ -214,25 +212,6 @@ def _finish_line(file: BinaryIO, line: bytes) -> None:
             return
         if left < 0:
             raise OSError(f"a line is longer than {_PASSED_OVER >> 20} MB")
-
-
-def parse(raw: bytes | str, /) -> Json:
-    """The JSON value in `raw`; bytes that are no UTF-8 are replaced.
-
-    Raises:
-        ValueError: no JSON, nested too deep, too many values, or a number of thousands of digits.
-    """
-    text = raw.decode("utf-8-sig", "replace") if isinstance(raw, bytes) else raw
-    if len(text) > _MOST_VALUES and sum(map(text.count, ",[{")) > _MOST_VALUES:
-        raise ValueError(f"more than {_MOST_VALUES:,} values in one record")
-    try:
-        return cast("Json", json.loads(text))
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        raise ValueError("a number of thousands of digits") from None
 
 
 def _one_line(error: Exception) -> str:

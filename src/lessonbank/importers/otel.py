@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.errors import FormatError
+from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source, parse
+from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "otel"

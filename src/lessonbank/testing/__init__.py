@@ -1,5 +1,11 @@
 """What a test of code that uses this package needs: fakes to call and contracts to pass."""
 
+from .adapter_contract import AdapterContract as AdapterContract
+from .adapter_contract import Calls as Calls
+from .adapter_contract import Program as Program
+from .adapter_contract import Request as Request
+from .adapter_contract import Says as Says
+from .adapter_contract import ScriptedAgentModel as ScriptedAgentModel
 from .embedder_contract import EmbedderContract as EmbedderContract
 from .fakes import Call as Call
 from .fakes import HashingEmbedder as HashingEmbedder

@@ -45,6 +45,7 @@ from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
 from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
+from .runs import NOT_JUDGED as NOT_JUDGED
 from .runs import PARENT as PARENT
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
+from anyio import to_thread
+
+from lessonbank import memories
+from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, named, some_days
 from lessonbank.errors import StoreError, UsageError
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record
 
 from . import archive
 from .audit import differences
-from .handle import Handle, person
+from .handle import Handle, log, person
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +68,9 @@ class AsyncAdmin:
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
 
+        Files in which other programs keep memories are read, too (`lessonbank.memories.FORMATS`): each memory becomes
+        an experience whose metadata say where it comes from, and passes the same gate as what was learned here.
+
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
         who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
         is here in the same words is not kept twice: the tasks that taught it show the one that is here.
@@ -71,15 +79,43 @@ class AsyncAdmin:
         """
         if self._of.skips("import_"):
             return 0
-        source = a_path(path)
+        source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
+        with self._of.intake.in_force():
+            found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+        if found and approved_by is not None:
+            raise UsageError(
+                f"approved_by= is for exports of a bank, and {named(source)} holds memories of {found.format}, "
+                "which nobody has trusted yet: leave it out, and approve lessons one by one"
+            )
+        if found:
+            taken = [await self._admitted(one) for one in found.experiences]
+            refused = Counter(draft.rule for one in taken for draft in one.rejected)
+            if refused:
+                log.warning(
+                    "%s: the gate kept no lesson of %d memories: %s", named(source), refused.total(), dict(refused)
+                )
+            kept = [one for one in taken if one.lessons]
+            return await archive.add(
+                self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
+            )
         return await archive.read(
             self._of.store,
             source,
             scope=self._of.scope,
             writer="import",
-            approved_by=maybe_text(approved_by, "approved_by="),
+            approved_by=approved_by,
             one_wording=self._of.one_wording,
         )
+
+    async def _admitted(self, experience: Experience) -> Experience:
+        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
+        drawn = await self._of.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        told = {
+            "task": await self._of.intake.task(experience.task),
+            "lessons": drawn.lessons,
+            "rejected": drawn.rejected,
+        }
+        return experience.model_copy(update=told)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -237,7 +273,18 @@ class AsyncAdmin:
             )
             return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
+        lessons = (*await self._drawn_from(runs), *await self._without_runs(metadata))
+        return Erasing(lessons=lessons, runs=runs, recalls=recalls)
+
+    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
+        found = list[str]()
+        experiences = self._of.store.scan(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+            async for one in every:
+                if not one.attempts and metadata.items() <= one.metadata.items():
+                    found += [lesson.id for lesson in one.lessons]
+        return tuple(found)
 
     async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""

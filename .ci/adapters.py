@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Runs the contract of every adapter with its real framework, at both ends of its version range, and prints a table.
+
+Each host gets a virtual environment of its own in `.adapters/`: some frameworks do not fit beside each other.
+`.ci/adapters.py` runs all; `.ci/adapters.py adk langchain` runs some; `--end low` or `--end high` runs one end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[1]
+PLACE = ROOT / ".adapters"
+CHECKS_FIRST = "test_lessons_are_shown_once_and_only_in_the_request"
+SIGNS = {"passed": "yes", "failed": "NO", "skipped": "-"}
+
+
+def hosts() -> dict[str, str]:
+    """Adapters that have tests: the module's name and its extra."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    found = (path.stem.removeprefix("test_") for path in sorted((ROOT / "tests" / "adapters").glob("test_*.py")))
+    return {name: name.replace("_", "-") for name in found if name.replace("_", "-") in extras}
+
+
+def lowest(extra: str) -> list[str]:
+    """The extra's requirements, held at the lowest release that they allow."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    return [re.sub(r">=([\w.]+).*", r"==\1", line) for line in extras[extra]]
+
+
+def installed(extra: str, end: str) -> Path:
+    """A Python with lessonbank, the extra and pytest."""
+    place = PLACE / f"{extra}-{end}"
+    python = place / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+    pins = lowest(extra) if end == "low" else []
+    wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-xdist", "hypothesis", "blockbuster", *pins]
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    return python
+
+
+def contract(host: str, python: Path, end: str) -> dict[str, str]:
+    """How each check of the contract ended, by its name."""
+    report = PLACE / f"{host}-{end}.xml"
+    report.unlink(missing_ok=True)
+    command = [str(python), "-m", "pytest", "-n", "0", "-q", "-m", "not release", f"--junitxml={report}"]
+    done = subprocess.run([*command, f"tests/adapters/test_{host}.py"], cwd=ROOT, check=False)
+    if not report.exists():
+        return {CHECKS_FIRST: f"rc {done.returncode}"}
+    return {case.get("name", "").split("[")[0]: outcome(case) for case in ElementTree.parse(report).iter("testcase")}
+
+
+def outcome(case: ElementTree.Element) -> str:
+    """What a test of the report came to."""
+    names = {child.tag for child in case}
+    return SIGNS["failed"] if names & {"failure", "error"} else SIGNS["skipped" if "skipped" in names else "passed"]
+
+
+def version(python: Path, extra: str) -> str:
+    """The release of the framework that was run."""
+    name = re.split(r"[\[>=<]", lowest(extra)[0])[0]
+    code = f"import importlib.metadata as m; print(m.version({name!r}))"
+    return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def cost(host: str, python: Path) -> dict[str, str]:
+    """What a host costs besides lessonbank: megabytes on the disk, and seconds to import the adapter."""
+    base = {"lessonbank", "pip", "pytest", "numpy", "pydantic", "hypothesis", "setuptools"}
+    folder = python.parent.parent / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    own = [path for path in folder.iterdir() if not any(path.name.startswith(name) for name in base)]
+    size = sum(file.stat().st_size for path in own for file in [path, *path.rglob("*")] if file.is_file())
+    code = f"import lessonbank, time; lessonbank.connect; t = time.perf_counter(); import lessonbank.adapters.{host}"
+    runs = [f"{code}; print(time.perf_counter() - t)"] * 3
+    took = [subprocess.run([str(python), "-c", run], check=True, capture_output=True, text=True) for run in runs]
+    seconds = sorted(float(run.stdout.split()[-1]) for run in took)[1]
+    return {"test_installed, MB": f"{size / 1e6:.0f}", "test_import of the adapter, s": f"{seconds:.2f}"}
+
+
+def show(table: dict[str, dict[str, str]]) -> None:
+    """Checks down, hosts across, as Markdown."""
+    checks = list(dict.fromkeys(check for column in table.values() for check in column))
+    print(f"| check | {' | '.join(table)} |")
+    print("|---" * (len(table) + 1) + "|")
+    for check in checks:
+        said = check.removeprefix("test_").replace("_", " ")
+        print(f"| {said} | {' | '.join(column.get(check, '') for column in table.values())} |")
+
+
+def main() -> int:
+    """The exit code is 1 where a check failed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("hosts", nargs="*")
+    parser.add_argument("--end", choices=["low", "high"])
+    asked = parser.parse_args()
+    table = dict[str, dict[str, str]]()
+    for host, extra in hosts().items():
+        if asked.hosts and extra not in asked.hosts and host not in asked.hosts:
+            continue
+        for end in [asked.end] if asked.end else ["low", "high"]:
+            python = installed(extra, end)
+            table[f"{extra} {version(python, extra)}"] = cost(host, python) | contract(host, python, end)
+    show(table)
+    return int(any(sign == SIGNS["failed"] or sign.startswith("rc") for c in table.values() for sign in c.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

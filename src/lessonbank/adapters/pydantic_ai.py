@@ -1,0 +1,108 @@
+"""Puts a bank into PydanticAI: `Agent(…, capabilities=[ReasoningBankCapability(bank)])`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent, UserPromptPart
+    from pydantic_ai.models import ModelRequestContext
+    from pydantic_ai.run import AgentRunResult
+except ImportError as missing:
+    raise MissingExtra("the adapter of PydanticAI", extra="pydantic-ai") from missing
+
+
+class ReasoningBankCapability(AbstractCapability[Any]):
+    """Shows lessons in the requests of each run of an agent, and learns from each run.
+
+    The text stands in a user message before the prompt of the run, and only in the request: neither the message
+    history nor the instructions change.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from its context: `lambda ctx: scope_of("acme", ctx.deps.user)`. Without it, the
+            scope of the bank. If it fails, the run has no memory.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[RunContext[Any]], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.runs = RunFollower(bank, source="pydantic-ai", deadline=deadline, verify=verify)
+        self._scope = scope
+        self._run: FollowedRun | None = None
+        self._messages: Sequence[ModelMessage] = ()
+
+    async def for_run(self, ctx: RunContext[Any]) -> ReasoningBankCapability:
+        """A copy for each run, so that runs at the same time do not mix."""
+        return copy(self)
+
+    async def wrap_run(
+        self, ctx: RunContext[Any], *, handler: Callable[[], Awaitable[AgentRunResult[Any]]]
+    ) -> AgentRunResult[Any]:
+        """Begin before the run, and keep it however it ends."""
+        scope = self.runs.scoped(self._scope, ctx)
+        run = await self.runs.begin(_words(ctx.prompt), run=ctx.run_id, scope=scope, parent=current_run())
+        self._run = run
+        try:
+            with run.running():
+                result = await handler()
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
+            run.stop(self._own(ctx), reason=type(stopped).__name__)
+            raise
+        except BaseException as error:
+            run.finish(self._own(ctx), error=error)
+            raise
+        run.finish(list(result.new_messages()))
+        return result
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Put the text before the prompt of this run: at the same place with the same bytes in each request."""
+        self._messages = ctx.messages
+        if self._run is None or not self._run.text:
+            return request_context
+        messages = request_context.messages
+        own = (place for place, message in enumerate(messages) if message.run_id == ctx.run_id)
+        place = next(own, 0)
+        shown = ModelRequest([UserPromptPart(self._run.text)])
+        return replace(request_context, messages=[*messages[:place], shown, *messages[place:]])
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Keep the history in sight: a crash leaves no result to read it from."""
+        self._messages = ctx.messages
+        return response
+
+    def _own(self, ctx: RunContext[Any]) -> list[ModelMessage]:
+        return [message for message in self._messages if message.run_id == ctx.run_id]
+
+
+def _words(prompt: str | Sequence[UserContent] | None) -> str:
+    if prompt is None or isinstance(prompt, str):
+        return prompt or ""
+    return "\n".join(part for part in prompt if isinstance(part, str))

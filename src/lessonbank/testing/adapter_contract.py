@@ -1,0 +1,486 @@
+"""What every adapter must do: subclass it, build an agent of the real framework with it, and run it with pytest.
+
+The agent's model is a `ScriptedAgentModel`: the subclass turns a request of its framework into a `Request`, asks
+`reply`, and turns the answer back. Everything else of the program is real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+import pytest
+
+import lessonbank
+from lessonbank.guard.scope import scope_of
+from lessonbank.protocols import Vectors
+from lessonbank.types import PARENT, Experience, Found, Lesson, Outcome, Run, Trajectory, Verdict
+
+TASK = "Count the rows of the report"
+LESSON = "Ask for the second page before you count"
+_CONTENT = "The report has a second page, and most rows stand there."
+TOOL, BROKEN, DELEGATE = "lookup", "broken", "delegate"
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """The model answers with text, and the run ends."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The model calls a tool."""
+
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Raises:
+    """The model fails."""
+
+    words: str = "the model is gone"
+
+
+@dataclass(frozen=True, slots=True)
+class HandsOff:
+    """The model hands the conversation to another agent of the program."""
+
+    to: str = "clerk"
+
+
+Reply: TypeAlias = Says | Calls | Raises | HandsOff
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model was sent: the instructions, and the messages as (role, text) in order."""
+
+    system: str
+    messages: tuple[tuple[str, str], ...]
+
+    @property
+    def words(self) -> str:
+        """All of it."""
+        return "\n".join((self.system, *(text for _, text in self.messages)))
+
+
+class ScriptedAgentModel:
+    """Answers each request by a script, found by the task that the request is about, and remembers the requests."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[Reply]], /) -> None:
+        self._scripts = {task: list(replies) for task, replies in scripts.items()}
+        self._lock = threading.Lock()
+        self.requests: dict[str, list[Request]] = {task: [] for task in scripts}
+
+    def reply(self, request: Request, /) -> Reply:
+        """What the model does next. The last task that a message of the request names is the one it is about."""
+        spoken = [text for role, text in request.messages if role == "user"]
+        task = next(task for text in reversed(spoken) for task in self._scripts if task in text)
+        with self._lock:
+            self.requests[task].append(request)
+            return self._scripts[task].pop(0)
+
+
+class Program(Protocol):
+    """An agent program of the real framework, with the adapter in it."""
+
+    async def run(self, task: str, /, *, user: str = "ana", stream: bool = False) -> str:
+        """Do a task and give the answer. What the framework raises comes out."""
+        ...
+
+    async def stop_early(self, task: str, /) -> None:
+        """Begin a task, and leave it in the middle, as a caller may."""
+        ...
+
+    def history(self) -> str:
+        """All that the framework stored of its conversations, as text."""
+        ...
+
+
+class AdapterContract:
+    """Subclass it under `@pytest.mark.anyio`, and override `program` and what is different.
+
+    The agent has two tools: `lookup(page)`, which returns `page <page>: 3 rows`, and `broken()`, which fails with
+    `the disk is full` so that the model sees an error.
+    """
+
+    channel: ClassVar[Literal["user", "system"]] = "user"
+    """Where the host puts the text: `system` for a system or developer message."""
+    cannot: ClassVar[Mapping[str, str]] = {}
+    """Checks that the host has nothing for, by the name of the method, and why."""
+    source: ClassVar[str]
+    """The name that the adapter keeps with its runs."""
+
+    def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
+        """The agent, with the adapter. `options` are those of the adapter: `deadline`, `verify`."""
+        raise NotImplementedError
+
+    def plain(self, model: ScriptedAgentModel, /) -> Program:
+        """The same agent without the adapter."""
+        raise NotImplementedError
+
+    def scope(self, user: str = "ana") -> str:
+        """The scope of a user's runs."""
+        return scope_of("acme", user)
+
+    # -- what goes in -------------------------------------------------------------------------------------------------
+
+    async def test_lessons_are_shown_once_and_only_in_the_request(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            program = self.program(bank, model)
+            assert await program.run(TASK) == "three rows"
+            requests = model.requests[TASK]
+            assert [request.words.count(LESSON) for request in requests] == [1, 1]
+            assert LESSON not in program.history()
+            if self.channel == "user":
+                assert all(LESSON not in request.system for request in requests)
+                assert all(role == "user" for r in requests for role, text in r.messages if LESSON in text)
+
+    async def test_the_prefix_of_a_request_stays_for_the_cache(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Calls(TOOL, {"page": 2}), Says("six rows")]})
+            await self.program(bank, model).run(TASK)
+            for earlier, later in zip(model.requests[TASK], model.requests[TASK][1:], strict=False):
+                assert later.system == earlier.system
+                assert later.messages[: len(earlier.messages)] == earlier.messages
+
+    async def test_the_task_is_not_changed(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Says("three rows")]})
+            await self.program(bank, model).run(TASK)
+            assert sum(text.count(TASK) for role, text in model.requests[TASK][0].messages if role == "user") == 1
+
+    async def test_users_at_the_same_time_keep_their_scopes(self, tmp_path: Path) -> None:
+        tasks = {f"{TASK} of {user}": user for user in ("ana", "ben")}
+        with self._bank(tmp_path, users=("ana",)) as bank:
+            model = ScriptedAgentModel({task: [Calls(TOOL, {"page": 1}), Says("done")] for task in tasks})
+            program = self.program(bank, model)
+            await asyncio.gather(*(program.run(task, user=user) for task, user in tasks.items()))
+            bank.drain()
+            shown = {user: LESSON in model.requests[task][0].words for task, user in tasks.items()}
+            assert shown == {"ana": True, "ben": False}
+            for task, user in tasks.items():
+                assert [run.trajectory.task for run in self._runs(bank, user)] == [task]
+
+    async def test_only_trusted_lessons_stand_where_instructions_stand(self, tmp_path: Path) -> None:
+        if self.channel == "user":
+            pytest.skip(f"{self.source}: the text stands in a user message")
+        with self._bank(tmp_path, approved=False) as bank:
+            model = ScriptedAgentModel({TASK: [Says("three rows")]})
+            await self.program(bank, model).run(TASK)
+            assert LESSON not in model.requests[TASK][0].words
+
+    # -- what is kept -------------------------------------------------------------------------------------------------
+
+    async def test_calls_results_and_errors_are_kept_in_order(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank, stream=False)
+            self._check_the_work(bank)
+
+    async def test_an_error_of_a_tool_is_kept_as_an_error(self, tmp_path: Path) -> None:
+        self._check("test_an_error_of_a_tool_is_kept_as_an_error")
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            steps = self._runs(bank)[0].trajectory.steps
+            assert [o.is_error for s in steps for o in s.observations if o.source == "tool"] == [False, True]
+
+    async def test_a_streamed_run_is_kept_like_any_other(self, tmp_path: Path) -> None:
+        self._check("test_a_streamed_run_is_kept_like_any_other")
+        with self._bank(tmp_path) as bank:
+            await self._work(bank, stream=True)
+            self._check_the_work(bank)
+
+    async def test_the_instructions_are_kept(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            assert "terse" in self._runs(bank)[0].trajectory.instructions
+
+    async def test_only_this_run_is_kept(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({"First task": [Says("<one>")], "Second task": [Says("<two>")]})
+            program = self.program(bank, model)
+            await program.run("First task")
+            await program.run("Second task")
+            bank.drain()
+            kept = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert kept.keys() == {"First task", "Second task"}
+            assert kept["Second task"].answer == "<two>"
+            assert "<one>" not in _texts(kept["Second task"])
+
+    async def test_a_crash_is_a_failed_run_with_its_error(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Raises("the model is gone")]})
+            failed = await _raised(self.program(bank, model), TASK)
+            assert failed
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert "the model is gone" in (run.trajectory.error or "")
+            assert (run.verdict.outcome, run.verdict.source) == ("failure", "framework_error")
+            assert "page 1: 3 rows" in _texts(run.trajectory)
+
+    async def test_a_run_that_is_stopped_early_is_kept_as_unfinished(self, tmp_path: Path) -> None:
+        self._check("test_a_run_that_is_stopped_early_is_kept_as_unfinished")
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            await self.program(bank, model).stop_early(TASK)
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert (run.status, run.verdict.outcome) == ("unfinished", "unknown")
+            assert run.trajectory.metadata["stopped"]
+
+    async def test_a_hand_off_is_part_of_the_run(self, tmp_path: Path) -> None:
+        self._check("test_a_hand_off_is_part_of_the_run")
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [HandsOff(), Calls(TOOL, {"page": 1}), Says("three rows")]})
+            assert await self.program(bank, model).run(TASK) == "three rows"
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert run.trajectory.answer == "three rows"
+            assert "page 1: 3 rows" in _texts(run.trajectory)
+
+    async def test_a_sub_agent_is_a_run_of_its_own(self, tmp_path: Path) -> None:
+        self._check("test_a_sub_agent_is_a_run_of_its_own")
+        part = "Look at the second page"
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(DELEGATE, {"task": part}), Says("six")], part: [Says("three")]})
+            assert await self.program(bank, model).run(TASK) == "six"
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert runs.keys() == {TASK, part}
+            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert PARENT not in runs[TASK].metadata
+
+    async def test_twenty_runs_at_once_do_not_mix(self, tmp_path: Path) -> None:
+        tasks = [f"Count the rows of report <{number:02}>" for number in range(20)]
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel(
+                {task: [Calls(TOOL, {"page": n}), Says(f"answer <{n:02}>")] for n, task in enumerate(tasks)}
+            )
+            program = self.program(bank, model)
+            answers = await asyncio.gather(*(program.run(task) for task in tasks))
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            for number, task in enumerate(tasks):
+                assert answers[number] == runs[task].answer == f"answer <{number:02}>"
+                assert f"page {number}: 3 rows" in _texts(runs[task])
+            assert len(runs) == 20
+
+    async def test_nothing_that_was_shown_is_learned_back(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            assert LESSON not in _texts(self._runs(bank)[0].trajectory)
+
+    # -- how it ended -------------------------------------------------------------------------------------------------
+
+    async def test_a_run_settles_its_receipt(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank, verify=_as_told)
+            (run,) = self._runs(bank)
+            scoped = bank.scoped(self.scope())
+            (recall,) = scoped.recalls.list()
+            assert run.recall_id == recall.id
+            assert LESSON in recall.text
+
+    async def test_what_is_told_beats_the_error_and_the_error_beats_the_judge(self, tmp_path: Path) -> None:
+        judge = _Judge()
+        with self._bank(tmp_path, judge=judge) as bank:
+            scripts = {"Told": [Raises()], "Crashed": [Raises()], "Judged": [Says("done")]}
+            program = self.program(bank, ScriptedAgentModel(scripts), verify=_as_told)
+            for task in scripts:
+                await _raised(program, task)
+            bank.drain()
+            ended = {r.trajectory.task: (r.verdict.outcome, r.verdict.source) for r in self._runs(bank)}
+            assert ended["Told"] == ("success", "ground_truth")
+            assert ended["Crashed"] == ("failure", "framework_error")
+            assert ended["Judged"] == ("success", "judge")
+            assert judge.asked == ["Judged"]
+
+    # -- memory does no harm ------------------------------------------------------------------------------------------
+
+    async def test_without_the_bank_the_run_goes_on_with_one_warning(self, tmp_path: Path) -> None:
+        retriever = _Retriever(fails=True)
+        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            assert await self.program(bank, model).run(TASK) == "three rows"
+            assert [line for line in said if "without memory" in line] == said
+            assert len(said) == 1
+
+    async def test_a_slow_bank_is_not_waited_for(self, tmp_path: Path) -> None:
+        retriever = _Retriever(waits=True)
+        with self._bank(tmp_path, retriever=retriever) as bank, _warnings() as said:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            assert await self.program(bank, model, deadline=0.05).run(TASK) == "three rows"
+            assert all(LESSON not in request.words for request in model.requests[TASK])
+            assert [line for line in said if "no answer within" in line] == said
+            assert len(said) == 1
+
+    async def test_learning_does_not_hold_up_the_run(self, tmp_path: Path) -> None:
+        judge = _Judge(waits=True)
+        with self._bank(tmp_path, judge=judge) as bank:
+            model = ScriptedAgentModel({TASK: [Says("three rows")]})
+            assert await self.program(bank, model).run(TASK) == "three rows"
+            assert not judge.has_answered
+            judge.go_on()
+            bank.drain()
+            assert self._runs(bank)[0].verdict.source == "judge"
+
+    async def test_without_the_adapter_nothing_of_it_is_left(self, tmp_path: Path) -> None:
+        script = {TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}
+        with self._bank(tmp_path) as bank:
+            before, after = ScriptedAgentModel(script), ScriptedAgentModel(script)
+            await self.plain(before).run(TASK)
+            await self.program(bank, ScriptedAgentModel(script)).run(TASK)
+            await self.plain(after).run(TASK)
+            bank.drain()
+            assert after.requests == before.requests
+            assert len(self._runs(bank)) == 1
+
+    async def test_with_an_empty_bank_a_request_is_as_it_was(self, tmp_path: Path) -> None:
+        script = {TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}
+        with self._bank(tmp_path, users=()) as bank:
+            plain, with_memory = ScriptedAgentModel(script), ScriptedAgentModel(script)
+            await self.plain(plain).run(TASK)
+            await self.program(bank, with_memory).run(TASK)
+            assert with_memory.requests == plain.requests
+
+    async def test_switched_off_it_neither_shows_nor_keeps(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with self._bank(tmp_path):
+            monkeypatch.setenv("LESSONBANK_OFF", "1")
+        with self._bank(tmp_path, users=()) as bank:
+            model = ScriptedAgentModel({TASK: [Says("three rows")]})
+            assert await self.program(bank, model).run(TASK) == "three rows"
+            monkeypatch.delenv("LESSONBANK_OFF")
+            assert LESSON not in model.requests[TASK][0].words
+        with self._bank(tmp_path, users=()) as bank:
+            assert not self._runs(bank)
+            assert not bank.scoped(self.scope()).recalls.list()
+
+    # -- what the checks share ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _bank(
+        self, path: Path, *, users: Sequence[str] = ("ana",), approved: bool = True, **parts: Any
+    ) -> Generator[lessonbank.ReasoningBank]:
+        """A bank with one lesson for each of `users`. Nothing is withheld in it."""
+        unmeasured, made = lessonbank.Evidence(holdout=None), lessonbank.Parts(**parts)
+        bank = lessonbank.connect(path / "bank.db", scope="acme", evidence=unmeasured, parts=made, embedder="lexical")
+        with bank:
+            for user in users:
+                scoped = bank.scoped(self.scope(user))
+                if approved:
+                    scoped.lessons.add(title=LESSON, content=_CONTENT, task=TASK, by="Ana")
+                else:
+                    lesson = Lesson(title=LESSON, content=_CONTENT, kind="strategy")
+                    scoped.consolidate(Experience(scope=scoped.aio.scope, task=TASK, lessons=(lesson,)))
+            yield bank
+
+    async def _work(self, bank: lessonbank.ReasoningBank, *, stream: bool = False, **options: Any) -> None:
+        script = [Calls(TOOL, {"page": 1}), Calls(BROKEN), Says("three rows")]
+        program = self.program(bank, ScriptedAgentModel({TASK: script}), **options)
+        assert await program.run(TASK, stream=stream) == "three rows"
+        bank.drain()
+
+    def _check_the_work(self, bank: lessonbank.ReasoningBank) -> None:
+        (run,) = self._runs(bank)
+        calls = [call for step in run.trajectory.steps for call in step.action.calls]
+        seen = [o for step in run.trajectory.steps for o in step.observations if o.source == "tool"]
+        assert [(call.name, call.arguments) for call in calls] == [(TOOL, {"page": 1}), (BROKEN, {})]
+        assert "page 1: 3 rows" in seen[0].text
+        assert "the disk is full" in seen[1].text
+        assert (run.trajectory.task, run.trajectory.answer) == (TASK, "three rows")
+        assert run.trajectory.metadata["source"] == self.source
+
+    def _runs(self, bank: lessonbank.ReasoningBank, user: str = "ana") -> list[Run]:
+        return list(bank.scoped(self.scope(user)).runs.list(limit=100))
+
+    def _check(self, name: str) -> None:
+        """Skip a check that the host has nothing for, and say why."""
+        if name in self.cannot:
+            pytest.skip(f"{self.source}: {self.cannot[name]}")
+
+
+class _Judge:
+    """Says success, and waits before it does so where it is told to."""
+
+    name = "patient"
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.asked: list[str] = []
+        self.has_answered, self._go = False, threading.Event()
+        if not waits:
+            self._go.set()
+
+    def go_on(self) -> None:
+        """Let it answer."""
+        self._go.set()
+
+    async def __call__(self, run: Trajectory, /) -> Verdict:
+        self.asked.append(run.task)
+        await asyncio.to_thread(self._go.wait)
+        self.has_answered = True
+        return Verdict(outcome="success", reason="it was done")
+
+
+class _Retriever:
+    """Fails, or never answers."""
+
+    name, space = "broken", None
+
+    def __init__(self, *, fails: bool = False, waits: bool = False) -> None:
+        self._fails, self._waits = fails, waits
+
+    async def index(self, experiences: Sequence[Experience], /) -> Mapping[str, Vectors]:
+        """No vectors."""
+        return {}
+
+    async def catch_up(self, *, scope: str, most: int) -> int:
+        """Nothing is left to index."""
+        return 0
+
+    async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
+        if self._fails:
+            raise OSError("the bank is gone")
+        await asyncio.Event().wait()
+        return Found()
+
+
+@contextmanager
+def _warnings() -> Generator[list[str]]:
+    """The warnings of the package, as they come."""
+    said, handler = list[str](), logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.append(record.getMessage())
+    logger = logging.getLogger("lessonbank")
+    logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
+
+
+def _as_told(run: Trajectory) -> Outcome:
+    """A check that knows about some tasks only."""
+    return "success" if run.task in {"Told", TASK} else "unknown"
+
+
+async def _raised(program: Program, task: str) -> bool:
+    try:
+        await program.run(task)
+    except Exception:  # noqa: BLE001 - whatever a framework makes of a model that fails
+        return True
+    return False
+
+
+def _texts(run: Trajectory) -> str:
+    return run.model_dump_json()

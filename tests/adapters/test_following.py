@@ -1,0 +1,150 @@
+"""What every adapter stands on, without a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lessonbank
+from lessonbank.adapters.following import FollowedRun, RunFollower, current_run, scope_of
+from lessonbank.types import PARENT
+
+SAID = [{"role": "user", "content": "Count"}, {"role": "assistant", "content": "Three"}]
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[lessonbank.ReasoningBank]:
+    with lessonbank.connect(tmp_path / "bank.db", scope="acme", evidence=lessonbank.Evidence(holdout=None)) as bank:
+        bank.lessons.add(title="Begin at page two", content="The first page is a title.", task="Count", by="Ana")
+        yield bank
+
+
+def kept(bank: lessonbank.ReasoningBank) -> list[lessonbank.Run]:
+    bank.drain()
+    return list(bank.runs.list())
+
+
+def test_a_run_that_is_finished_twice_is_one_run(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    run = follower.begin_waiting("Count", run="r1")
+    run.finish(SAID, outcome="success")
+    run.finish(SAID, outcome="failure")
+    run.stop(reason="too late")
+    (only,) = kept(bank)
+    assert (only.trajectory.id, only.verdict.outcome, only.status) == ("r1", "success", "learned")
+
+
+def test_the_recall_of_a_run_is_made_once(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    first, again = follower.begin_waiting("Count", run="r1"), follower.begin_waiting("Count", run="r1")
+    assert first is again
+    assert "Begin at page two" in first.text
+    assert len(bank.recalls.list()) == 1
+
+
+def test_an_outcome_that_is_told_later_settles_the_receipt(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    run = follower.begin_waiting("Count", run="r1")
+    run.finish(SAID)
+    follower.tell("r1", reward=1.0)
+    (only,) = kept(bank)
+    assert (only.verdict.outcome, only.verdict.source) == ("success", "ground_truth")
+    assert run.recall is not None
+    assert only.recall_id == run.recall.id
+
+
+def test_an_outcome_that_is_told_before_the_end_counts(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    run = follower.begin_waiting("Count", run="r1")
+    follower.tell("r1", outcome="failure")
+    run.finish(SAID)
+    (only,) = kept(bank)
+    assert (only.verdict.outcome, only.verdict.source) == ("failure", "ground_truth")
+
+
+def test_what_was_observed_is_the_run_where_none_is_given(bank: lessonbank.ReasoningBank) -> None:
+    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run.observe(*SAID)
+    run.finish(error=ValueError("no such page"))
+    (only,) = kept(bank)
+    assert only.trajectory.error == "ValueError: no such page"
+    assert only.trajectory.steps[-1].action.text == "Three"
+
+
+def test_messages_that_nobody_can_read_cost_the_lesson_and_not_the_run(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
+) -> None:
+    RunFollower(bank, source="mine").begin_waiting("Count").finish([object()])
+    assert not kept(bank)
+    assert "nothing was learned from this run" in caplog.text
+
+
+def test_a_list_that_the_host_goes_on_writing_into_is_kept_as_it_was(bank: lessonbank.ReasoningBank) -> None:
+    said = list(SAID)
+    run = RunFollower(bank, source="mine").begin_waiting("Count")
+    run.finish(said)
+    said.append({"role": "assistant", "content": "Four"})
+    (only,) = kept(bank)
+    assert only.trajectory.answer == "Three"
+
+
+def test_a_scope_that_cannot_be_means_no_memory(
+    bank: lessonbank.ReasoningBank, caplog: pytest.LogCaptureFixture
+) -> None:
+    follower = RunFollower(bank, source="mine")
+
+    def fails() -> str:
+        raise KeyError("user")
+
+    run = follower.begin_waiting("Count", scope=follower.scoped(fails))
+    assert run.text == ""
+    run.finish(SAID)
+    assert not kept(bank)
+    assert "scope= failed" in caplog.text
+
+
+def test_a_task_without_words_is_not_looked_up(bank: lessonbank.ReasoningBank) -> None:
+    assert RunFollower(bank, source="mine").begin_waiting(" ").text == ""
+    assert not bank.recalls.list()
+
+
+def test_a_run_inside_another_one_has_it_as_its_parent(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    with follower.begin_waiting("Count", run="outer").running():
+        part = follower.begin_waiting("Count the second", run="inner", parent=current_run())
+    assert current_run() is None
+    part.finish(SAID)
+    (only,) = kept(bank)
+    assert only.trajectory.metadata[PARENT] == "outer"
+
+
+def test_runs_that_never_end_do_not_fill_the_memory(bank: lessonbank.ReasoningBank) -> None:
+    follower = RunFollower(bank, source="mine")
+    for number in range(5000):
+        follower.begin_waiting("", run=str(number))
+    assert follower.get("0") is None
+    assert isinstance(follower.get("4999"), FollowedRun)
+
+
+@pytest.mark.anyio
+async def test_an_async_bank_is_refused(tmp_path: Path) -> None:
+    async with await lessonbank.connect_async(tmp_path / "bank.db", scope="acme") as bank:
+        with pytest.raises(lessonbank.LessonbankError, match=r"lessonbank\.connect"):
+            RunFollower(bank, source="mine")  # pyright: ignore[reportArgumentType]
+
+
+NAMES = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=3)
+
+
+@given(NAMES, NAMES)
+def test_other_ids_never_give_the_same_scope(one: list[str], other: list[str]) -> None:
+    assert (scope_of(*one) == scope_of(*other)) == (one == other)
+
+
+def test_an_empty_id_gives_no_scope() -> None:
+    with pytest.raises(lessonbank.LessonbankError, match="empty"):
+        scope_of("acme", "")
