@@ -85,14 +85,16 @@ class Sessions:
         return report
 
     def _is_learned(self, bank: ReasoningBank, note: Note) -> bool:
+        found = False
         try:
             for entry in _runs_of(note):
                 self._learn_run(bank.scoped(note.scope, writer=note.host), entry, note)
+                found = True
         except (LessonbankError, OSError) as error:
             code = error.code if isinstance(error, LessonbankError) else type(error).__name__
             log.warning("a session of %s was not learned and waits: %s", note.host, code)
             return False
-        return True
+        return found
 
     def _learn_run(self, bank: ReasoningBank, entry: Imported, note: Note) -> None:
         run, verdict, recall = entry.trajectory, entry.verdict, None
