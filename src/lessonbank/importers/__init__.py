@@ -23,6 +23,7 @@ from . import (
     messages,
     mini_swe_agent,
     neutral,
+    opencode,
     openhands,
     otel,
     qwen_code,
@@ -54,6 +55,7 @@ _ORDER: tuple[Format, ...] = (
     neutral.FORMAT,
     swe_bench.FORMAT,
     messages.FORMAT,
+    opencode.FORMAT,
 )
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
@@ -128,6 +130,8 @@ def detect(path: str | os.PathLike[str], /) -> str:
     _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
+    if _holds(lambda: opencode.is_store(place)):
+        return opencode.NAME
     found = _recognised(Source(place))
     if isinstance(found, Format):
         return found.name
@@ -136,6 +140,8 @@ def detect(path: str | os.PathLike[str], /) -> str:
 
 
 def _check_file(place: Path) -> None:
+    if _holds(lambda: opencode.is_store(place)):
+        return
     if not (place.is_file() or place.is_dir()):
         raise FormatError(f"{named(place)} {NOT_REGULAR}")
     if _holds(lambda: belongs_to_database(place)):
@@ -191,7 +197,7 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
-_CODING_AGENTS = (claude_code.FORMAT, codex.FORMAT, gemini_cli.FORMAT, qwen_code.FORMAT)
+_CODING_AGENTS = (claude_code.FORMAT, codex.FORMAT, gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT)
 
 
 def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:
