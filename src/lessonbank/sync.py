@@ -94,6 +94,7 @@ class Admin(Waiting[AsyncAdmin]):
     counts = _sync(AsyncAdmin.counts)
     export = _sync(AsyncAdmin.export)
     import_ = _sync(AsyncAdmin.import_)
+    sync = _sync(AsyncAdmin.sync)
     reindex = _sync(AsyncAdmin.reindex)
     unembedded = _sync(AsyncAdmin.unembedded)
     purge = _sync(AsyncAdmin.purge)

@@ -142,6 +142,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "recalls.get": {"id": known["recall"].id},
         "import_": {"path": folder / "export.jsonl"},
         "backup": {"path": folder / "copy.db"},
+        "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
         "narrow": {"to": "order"},
     }

@@ -20,7 +20,7 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage
+from .files import backup, export, import_, restore, salvage, sync
 from .formats import formats
 from .install import install, uninstall
 from .learn import learn
@@ -61,6 +61,7 @@ app.add_typer(hook.app, name="hook")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
+app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)

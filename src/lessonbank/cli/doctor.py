@@ -111,7 +111,7 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in counts.items()])
     if proposed := report["proposals"]:
         rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
-        show_table("\nApproved lessons that the evidence shows to harm", ("scope", "lesson", "evidence"), rows)
+        show_table("\nProposals that wait for a person (`lessons proposals`)", ("scope", "lesson", "because"), rows)
     if unlabelled := report["unlabelled"]:
         rows = [(s, f"{n} labels are missing: `runs audit` lists the runs") for s, n in unlabelled.items()]
         show_table("\nAudits that wait for a person", ("scope", "what"), rows)

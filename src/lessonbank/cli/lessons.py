@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lessonbank.errors import UsageError
-from lessonbank.types import Kind, Lesson, LessonState, Repeat
+from lessonbank.types import Kind, Lesson, LessonState, Proposal, Repeat
 
 from . import _options as options
 from ._bank import elsewhere_in, opened
@@ -90,14 +90,18 @@ def search(
 
 @app.command()
 def proposals(bank: options.Bank, scope: options.Scope, as_json: options.Json = False) -> None:
-    """List approved lessons that the evidence shows to harm: `retire` them, or `approve` them again."""
+    """List what waits for your decision.
+
+    A lesson that the evidence shows to harm: `retire` it, or `approve` it again. What somebody wrote into a file:
+    `approve` does what it proposes, `retire` rejects it.
+    """
     with opened(bank, scope) as memory:
         found = memory.lessons.proposals()
     if as_json:
         show_json([one.model_dump(mode="json") for one in found])
     else:
-        rows = [(short(one.lesson.id), one.lesson.title, one.reason) for one in found]
-        show_table(f"{len(found)} lessons of {scope} to be retired", ("id", "title", "evidence"), rows)
+        rows = [(short(one.lesson.id), _does(one), one.reason, one.lesson.title) for one in found]
+        show_table(f"{len(found)} proposals in {scope}", ("id", "to accept it", "because", "title"), rows)
 
 
 @app.command()
@@ -271,15 +275,24 @@ def _show_list(memory: ReasoningBank, found: Sequence[Lesson], limit: int, *, as
         return
     if elsewhere := "" if found else elsewhere_in(memory):
         warn(elsewhere)
-    proposed = {proposal.lesson.id for proposal in memory.lessons.proposals()}
+    proposed = {one.lesson.id: _PROPOSED[one.change] for one in memory.lessons.proposals()}
     rows = [(short(one.id), one.kind, _state(one, proposed), str(one.topic or ""), one.title) for one in found]
     show_table(f"{len(found)} lessons in {memory.scope}", ("id", "kind", "state", "topic", "title"), rows)
     warn_of_more([one.id for one in found], limit)
 
 
-def _state(lesson: Lesson, proposed: Collection[str]) -> str:
+_PROPOSED = {"add": "proposed", "edit": "edit proposed", "retire": "retirement proposed"}
+
+
+def _does(proposal: Proposal) -> str:
+    if proposal.origin == "evidence":
+        return "retire"
+    return f"approve: {proposal.change}{f' {short(proposal.of)}' if proposal.of else ''}"
+
+
+def _state(lesson: Lesson, proposed: Mapping[str, str]) -> str:
     if lesson.id in proposed:
-        return f"{lesson.state}, retirement proposed"
+        return f"{lesson.state}, {proposed[lesson.id]}"
     return "retired" if lesson.retired else lesson.state
 
 

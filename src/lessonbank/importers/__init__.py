@@ -18,8 +18,12 @@ from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from . import (
     browsergym,
     claude_code,
+    cline,
     codex,
     gemini_cli,
+    inspect_ai,
+    langfuse,
+    langsmith,
     messages,
     mini_swe_agent,
     neutral,
@@ -46,8 +50,12 @@ _ORDER: tuple[Format, ...] = (
     mini_swe_agent.FORMAT,
     swe_agent.FORMAT,
     openhands.FORMAT,
+    inspect_ai.FORMAT,
+    langfuse.FORMAT,
+    langsmith.FORMAT,
     otel.FORMAT,
     browsergym.FORMAT,
+    cline.FORMAT,
     codex.FORMAT,
     gemini_cli.FORMAT,
     qwen_code.FORMAT,
@@ -62,7 +70,7 @@ FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) f
 """Every format's name and what it is, in one line."""
 _SAMPLE = 20
 _MOST_IN_VAIN = 10_000
-_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj")
+_ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".pb", ".binpb", ".otlp")
 
 
 def read(
@@ -197,7 +205,14 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
-_CODING_AGENTS = (claude_code.FORMAT, codex.FORMAT, gemini_cli.FORMAT, opencode.FORMAT, qwen_code.FORMAT)
+_CODING_AGENTS = (
+    claude_code.FORMAT,
+    cline.FORMAT,
+    codex.FORMAT,
+    gemini_cli.FORMAT,
+    opencode.FORMAT,
+    qwen_code.FORMAT,
+)
 
 
 def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:

@@ -15,6 +15,9 @@ from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, map
 NAME = "gemini_cli"
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|Process Group PGID: [^\n]*))+\s*\Z"
+)
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
 
 
@@ -69,9 +72,14 @@ def _result(call: Data) -> Data:
     responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
     text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
     wrapped = _WRAPPER.match(text)
-    text = (wrapped.group(1) if wrapped else text).removeprefix("Output: ")
+    text = _TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
     failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
-    return {"role": "tool", "tool_call_id": words(call.get("id")), "content": text, "is_error": failed}
+    return {
+        "role": "tool",
+        "tool_call_id": words(call.get("id")),
+        "content": "" if text == "(empty)" else text,
+        "is_error": failed,
+    }
 
 
 def _run(chat: _Chat) -> Run:

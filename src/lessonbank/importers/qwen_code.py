@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +13,10 @@ from ._files import Row, Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "qwen_code"
+_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|Process Group PGID: [^\n]*))+\s*\Z"
+)
+_FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
 
 
@@ -41,7 +46,9 @@ class _Chat:
             self.spent.append(mapping(line.get("usageMetadata")))
             self.model = words(line.get("model")) or self.model
         elif kind == "tool_result":
-            self.messages += [_result(mapping(part["functionResponse"])) for part in parts if "functionResponse" in part]
+            self.messages += [
+                _result(mapping(part["functionResponse"])) for part in parts if "functionResponse" in part
+            ]
         elif kind == "user" and text.strip() and not text.startswith(_WRAPPED):
             is_users = words(line.get("provenance")) in ("", "real_user") and not line.get("subtype")
             self.messages.append({"role": "user" if is_users else "environment", "content": text})
@@ -55,10 +62,10 @@ def _call(call: Data) -> Data:
 def _result(told: Data) -> Data:
     response = mapping(told.get("response"))
     text = words(response.get("output")) or words(response.get("error"))
+    failed = "error" in response or bool(_FAILED.search(text))
     _, marked, output = text.partition("\nOutput: ")
-    code_at = text.rfind("\nExit Code: ")
-    failed = "error" in response or text[code_at : code_at + 13].rstrip().endswith(tuple("123456789"))
-    content = output if marked and text.startswith("Command: ") else text
+    output = _TRAILER.sub("", output) if marked and text.startswith("Command: ") else text
+    content = "" if output == "(empty)" else output
     return {"role": "tool", "tool_call_id": words(told.get("id")), "content": content, "is_error": failed}
 
 

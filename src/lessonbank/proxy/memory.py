@@ -67,12 +67,16 @@ class Memory:
         run = self._run(frame)
         messages = [message for part in frame["parts"] for message in part]
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
-        rules = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in ("system", "developer")]
-        source = {"messages": [*rules, *own], "system": frame["system"]}
+        rules = [message for message in before if _role(message) in ("system", "developer")]
+        source: Frame = {"messages": [*rules, *own], "system": frame["system"]}
         if frame["stopped"]:
             run.stop(source, reason=frame["stopped"])
         else:
             run.finish(source, error=frame["error"], **_told(frame))
+
+
+def _role(message: object) -> object:
+    return cast("Frame", message).get("role") if isinstance(message, dict) else None
 
 
 def open_bank(settings: Mapping[str, Any], /) -> lessonbank.ReasoningBank:

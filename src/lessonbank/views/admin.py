@@ -8,26 +8,42 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
 from anyio import to_thread
 
 from lessonbank import memories
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, named, some_days
+from lessonbank.arguments import (
+    a_call,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_path,
+    a_text,
+    maybe_id,
+    maybe_one_of,
+    maybe_text,
+    named,
+    one_of,
+    some_days,
+)
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced
 
 from . import archive
 from .audit import differences
 from .handle import Handle, log, person
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from .files import LessonFiles
 
 _PAGE = 500
 
@@ -56,14 +72,55 @@ class AsyncAdmin:
         """How much the scope holds."""
         return await self._of.store.counts(scope=self._of.scope)
 
-    async def export(self, path: str | Path, /) -> int:
+    async def export(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: ExportFormat = "jsonl",
+        budget: int = BUDGET,
+        all: bool = False,
+    ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
-        Raises UsageError, StoreUnavailable.
+        Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
+        a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
+        as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
+        that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
+        StoreUnavailable.
         """
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._of.skips("export"):
             return 0
-        return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        if format == "jsonl":
+            return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        told = await self._files.write(a_path(path), format, budget=budget, every=all)
+        left_out = sum(one.left_out for one in told)
+        _warn(*([f"{left_out} lessons do not fit the budget of {budget:,} tokens"] if left_out else []), *_notes(told))
+        return sum(one.lessons for one in told)
+
+    async def sync(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: FileFormat | None = None,
+        budget: int = BUDGET,
+        preview: bool = False,
+    ) -> tuple[Synced, ...]:
+        """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
+
+        What `export` says of `format` (without one, the file's name tells it) and `budget` holds; what each file got
+        and gave. `preview` changes nothing and says what would be. Raises UsageError, FormatError, StoreError.
+        """
+        file, budget = a_path(path), a_count(budget, "budget=")
+        known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
+        if known is None:
+            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+        if self._of.skips("sync"):
+            return ()
+        return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
@@ -75,29 +132,25 @@ class AsyncAdmin:
         who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
         is here in the same words is not kept twice: the tasks that taught it show the one that is here.
 
+        Of a file that `export` wrote for people, what somebody changed in it becomes proposals, which a person approves
+        (`lessons.proposals`). CLAUDE.md, AGENTS.md, GEMINI.md, rules (.mdc), SKILL.md, or a folder of these, without
+        markers of ours: each bullet and section becomes a lesson on probation. How many were new.
+
         Raises UsageError, FormatError, Conflict.
         """
         if self._of.skips("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
+        if await to_thread.run_sync(format_of, source) is not None:
+            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+            told = await self._files.read(source)
+            _warn(*_notes(told))
+            return sum(len(one.proposals) + len(one.added) for one in told)
         with self._of.intake.in_force():
             found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
-        if found and approved_by is not None:
-            raise UsageError(
-                f"approved_by= is for exports of a bank, and {named(source)} holds memories of {found.format}, "
-                "which nobody has trusted yet: leave it out, and approve lessons one by one"
-            )
         if found:
-            taken = [await self._admitted(one) for one in found.experiences]
-            refused = Counter(draft.rule for one in taken for draft in one.rejected)
-            if refused:
-                log.warning(
-                    "%s: the gate kept no lesson of %d memories: %s", named(source), refused.total(), dict(refused)
-                )
-            kept = [one for one in taken if one.lessons]
-            return await archive.add(
-                self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
-            )
+            _refuse_approval(approved_by, f"{named(source)} holds memories of {found.format}, which nobody trusts yet")
+            return await self._remember(found, named(source))
         return await archive.read(
             self._of.store,
             source,
@@ -105,6 +158,16 @@ class AsyncAdmin:
             writer="import",
             approved_by=approved_by,
             one_wording=self._of.one_wording,
+        )
+
+    async def _remember(self, found: memories.Memories, name: str) -> int:
+        taken = [await self._admitted(one) for one in found.experiences]
+        refused = Counter(draft.rule for one in taken for draft in one.rejected)
+        if refused:
+            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
+        kept = [one for one in taken if one.lessons]
+        return await archive.add(
+            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
         )
 
     async def _admitted(self, experience: Experience) -> Experience:
@@ -258,6 +321,12 @@ class AsyncAdmin:
         self._of.whole_file("rebuild")
         await self._of.store.rebuild()
 
+    @property
+    def _files(self) -> LessonFiles:
+        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+
+        return LessonFiles(self._of)
+
     async def _wanted(
         self, *, lesson: str | None, run: str | None, recall: str | None, metadata: Mapping[str, Json] | None, all: bool
     ) -> Erasing:
@@ -324,3 +393,19 @@ class AsyncAdmin:
             found += [recall.id for recall in page]
             after = found[-1]
         return tuple(found)
+
+
+def _refuse_approval(by: str | None, why: str) -> None:
+    if by is not None:
+        raise UsageError(
+            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
+        )
+
+
+def _notes(told: Iterable[Synced]) -> Iterator[str]:
+    return (note for one in told for note in one.notes)
+
+
+def _warn(*notes: str) -> None:
+    for note in notes:
+        log.warning("%s", note)

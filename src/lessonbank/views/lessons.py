@@ -23,7 +23,7 @@ from lessonbank.arguments import (
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.learning.topics import in_topics
-from lessonbank.protocols import LessonState
+from lessonbank.protocols import LessonState, Vectors
 from lessonbank.retrieving.trusted import task_words
 from lessonbank.types import (
     Add,
@@ -45,6 +45,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
+from .proposals import accepting, proposed
 
 _LONGEST: Final = 200
 """Characters of what names a task."""
@@ -248,21 +249,29 @@ class AsyncLessons:
         return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
-        """Approved lessons that the evidence shows to harm, with that evidence. They are shown until you decide.
+        """What a person is asked to decide: approved lessons that the evidence shows to harm, and what files propose.
 
-        `retire` takes such a lesson back. `approve` again keeps it, and ends the proposal.
+        A lesson that is shown to harm is shown until you decide: `retire` takes it back, `approve` again keeps it. What
+        somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it.
         """
-        return tuple(await self._of.ledger.proposals(scope=self._of.scope))
+        return (*await self._of.ledger.proposals(scope=self._of.scope), *await proposed(self._of))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.
 
-        Nothing else lets a lesson out of quarantine: never call this for an agent, a tool or an import. `by`: the
-        person's name. Raises UsageError, NotFound, Conflict.
+        What a file proposes is done: a lesson is added, edited or retired. Nothing else lets a lesson out of
+        quarantine: never call this for an agent, a tool or an import. `by`: the person's name. Raises UsageError,
+        NotFound, Conflict.
         """
-        return await self._of.apply(
-            _approval(a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")), by=by
-        )
+        plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
+        changes, vectors = list[Change](), dict[str, Vectors]()
+        for id in () if self._of.off else plain:
+            if found := await accepting(self._of, id, by=writer, reason=why or f"approved by {writer}"):
+                plain = tuple(one for one in plain if one != id)
+                changes += found[0]
+                vectors |= found[1]
+        vouched = [_approval(plain, writer, why)] if plain else []
+        return await self._of.apply(*vouched, *changes, by=by, vectors=vectors)
 
     async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""

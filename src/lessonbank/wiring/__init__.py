@@ -47,6 +47,8 @@ from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
 from ._models import ModelChoice as ModelChoice
+from ._models import OneModel as OneModel
+from ._models import bare_model as bare_model
 from ._models import resolve as resolve_models
 from ._repair import restore as restore
 from ._repair import salvage as salvage
