@@ -1,4 +1,4 @@
-"""How a coding agent's run ended, by what happened in it: the last sign wins, and without a sign there is no opinion."""
+"""How a coding agent's run ended, by what happened in it: the last sign wins; without a sign there is no opinion."""
 
 from __future__ import annotations
 

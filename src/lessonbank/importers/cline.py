@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from lessonbank.types import Json, Usage
 
@@ -62,7 +63,7 @@ def _read(source: Source) -> Iterator[Entry]:
         if isinstance(row, Skipped):
             yield row
         elif isinstance(row, Row):
-            yield attempt(source, row.line, NAME, lambda v=mapping(row.value): _run(v, source))
+            yield attempt(source, row.line, NAME, partial(_run, mapping(row.value), source))
 
 
 FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)

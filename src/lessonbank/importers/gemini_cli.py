@@ -16,7 +16,8 @@ NAME = "gemini_cli"
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
 _WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _TRAILER = re.compile(
-    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|Process Group PGID: [^\n]*))+\s*\Z"
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
 )
 _FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
 

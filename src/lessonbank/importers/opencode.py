@@ -6,8 +6,9 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
 from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage
@@ -74,7 +75,8 @@ def _result(part: Data) -> Data:
     state = mapping(part.get("state"))
     failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
     text = words(state.get("output")) or words(state.get("error"))
-    return {"role": "tool", "tool_call_id": words(part.get("callID")), "content": text, "is_error": failed}
+    content = "" if text == "(no output)" else text
+    return {"role": "tool", "tool_call_id": words(part.get("callID")), "content": content, "is_error": failed}
 
 
 def _json(text: object) -> Json:
@@ -89,12 +91,7 @@ def _read(source: Source) -> Iterator[Entry]:
     try:
         with closing(sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro", uri=True)) as database:
             for number, (session, parent) in enumerate(database.execute(_SESSIONS).fetchall(), 1):
-                yield attempt(
-                    source,
-                    number,
-                    NAME,
-                    lambda s=str(session), p=cast("str", parent or ""): _session(database, s, p),
-                )
+                yield attempt(source, number, NAME, partial(_session, database, str(session), str(parent or "")))
     except (sqlite3.Error, FormatError) as error:
         yield Skipped(source.path, 1, f"it is no database of opencode: {type(error).__name__}")
 

@@ -14,7 +14,8 @@ from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, map
 
 NAME = "qwen_code"
 _TRAILER = re.compile(
-    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|Process Group PGID: [^\n]*))+\s*\Z"
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
 )
 _FAILED = re.compile(r"^Exit Code: -?[1-9]", re.MULTILINE)
 _WRAPPED = ("<system-reminder>", "<qwen:")
