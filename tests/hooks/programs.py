@@ -23,6 +23,12 @@ class Program:
     """The command line for a prompt."""
     shell: Callable[[str], dict[str, Any]]
     """The model's turn that runs a shell command."""
+    log_in: Callable[[str], list[str]] | None = None
+    """A command before the first session, for the model at a URL."""
+    transcripts: str = ""
+    """Where sessions are, below the home folder, for a program that has no hook for their end."""
+    recall: str = ""
+    """The tool that finds lessons, for a program that has no hook for a prompt."""
 
 
 def _claude(home: Path, project: Path, url: str) -> dict[str, str]:
@@ -124,8 +130,26 @@ PROGRAMS = {
         lambda prompt: ["run", "--format", "json", prompt],
         lambda command: {"tool": "bash", "arguments": {"command": command, "description": "run"}},
     ),
+    "cline": Program(
+        "cline/node_modules/.bin/cline",
+        lambda home, project, url: {},
+        lambda prompt: ["--json", prompt],
+        lambda command: {"tool": "run_commands", "arguments": {"commands": [command]}},
+        log_in=lambda url: [
+            "auth",
+            "openai",
+            "--apikey",
+            "scripted",
+            "--modelid",
+            "scripted",
+            "--baseurl",
+            f"{url}/v1",
+        ],
+        transcripts=".cline/data/sessions",
+        recall="lessonbank__recall",
+    ),
     "qwen-code": Program(
-        "qwen/node_modules/.bin/qwen",
+        "qwen-code/node_modules/.bin/qwen",
         _qwen,
         lambda prompt: ["-p", prompt, "--yolo"],
         lambda command: {"tool": "run_shell_command", "arguments": {"command": command, "is_background": False}},

@@ -48,9 +48,11 @@ def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_pat
         pytest.skip(f"{host} is not installed: bash .ci/hosts {host}")
     if not namespace():
         pytest.skip("no namespace of its own can be made for a program here")
+    node = INSTALLED / "node/node_modules/.bin"
+    environment = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
     driver = [sys.executable, str(HERE / "two_sessions.py"), host, str(program), str(tmp_path / "w")]
     command = [*namespace(), "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *driver]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=420, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads((tmp_path / "w" / "result.json").read_text())
     first, second = told["sessions"]

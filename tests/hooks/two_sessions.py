@@ -63,15 +63,20 @@ def main(host: str, program: str, folder: Path) -> None:
     try:
         options = ["--bank", str(folder / "bank.db"), "--scope", "team", "--holdout", "0", "--within", "2"]
         result["install"] = lessonbank("install", host, *options)
+        if kind.log_in:
+            subprocess.run([program, *kind.log_in(model.url)], env=environment, cwd=project, timeout=120, check=True)
         steps = [kind.shell(FIX), kind.shell(TEST), {"text": "The sign was wrong; the tests pass now."}]
         session(PROMPT, steps)
-        result["learned"] = lessonbank("hook", "learn")
         bank = ["--bank", str(folder / "bank.db"), "--scope", "team", "--json"]
+        if kind.transcripts:
+            lessonbank("learn", str(home / kind.transcripts), *bank)
+        result["learned"] = lessonbank("hook", "learn")
         result["runs"] = json.loads(lessonbank("runs", "list", *bank))
         lessons = result["lessons"] = json.loads(lessonbank("lessons", "list", *bank))
         for lesson in lessons:  # a person's word: hosts that show lessons among instructions ask for it
             lessonbank("lessons", "approve", lesson["id"], *bank[:-1], "--by", "Ana")
-        session(AGAIN, [{"text": "Done."}])
+        recall = [{"tool": kind.recall, "arguments": {"task": AGAIN}}] if kind.recall else []
+        session(AGAIN, [*recall, {"text": "Done."}])
         result["status"] = json.loads(lessonbank("hook", "status", "--json"))
         result["recalls"] = json.loads(lessonbank("recalls", "list", *bank))
         lessonbank("hook", "stop")

@@ -105,8 +105,9 @@ def has_mcp() -> bool:
 
 
 def _server(wanted: Wanted) -> tuple[str, list[str]]:
-    words = ["-P", "-m", "lessonbank.cli", "mcp", "--bank", wanted.bank, "--scope", wanted.scope]
-    return sys.executable, words
+    """The command of the MCP server, with the settings of the hooks."""
+    words = ["-P", "-m", "lessonbank.cli", "mcp", "--scope", wanted.scope, "--domain", "code"]
+    return sys.executable, words + [word for name, value in wanted.options.items() for word in (f"--{name}", value)]
 
 
 def _server_entry(wanted: Wanted) -> dict[str, Json]:
