@@ -189,7 +189,9 @@ def _opencode(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     folder = home if project is None else project / ".opencode"
     plugin = (Path(__file__).parent / "opencode.js").read_text(encoding="utf-8")
     words = json.dumps(_hook("opencode", wanted, trusted=False))
-    yield OwnFile(folder / "plugin/lessonbank.js", plugin.replace("[] /* the hook's command */", words))
+    plugin = plugin.replace("[] /* the hook's command */", words)
+    plugin = plugin.replace("400 /* milliseconds */", str(round(wanted.within * 1000) + 300))  # and to start Python
+    yield OwnFile(folder / "plugin/lessonbank.js", plugin)
     if wanted.mcp:
         place = home if project is None else project
         named = place / "opencode.jsonc"

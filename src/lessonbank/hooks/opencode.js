@@ -4,7 +4,7 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 
 const COMMAND = [] /* the hook's command */
-const WITHIN = 400
+const WITHIN = 400 /* milliseconds */
 
 /** Hand an event to the hook; what it prints, or "" when it fails or takes too long. */
 function hook(event) {

@@ -8,7 +8,7 @@ from functools import partial
 
 from lessonbank.types import Json, Usage
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "cline"
@@ -62,7 +62,7 @@ def _read(source: Source) -> Iterator[Entry]:
     for row in source.rows():
         if isinstance(row, Skipped):
             yield row
-        elif isinstance(row, Row):
+        else:
             yield attempt(source, row.line, NAME, partial(_run, mapping(row.value), source))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json, Usage
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "codex"
@@ -55,7 +55,7 @@ def _message(item: Data) -> Data | None:
         return _said(words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content"))))
     if kind in _CALLS:
         told = item.get("arguments", item.get("input", item.get("action")))
-        function = {"name": words(item.get("name")) or "local_shell", "arguments": _text(told)}
+        function: Data = {"name": words(item.get("name")) or "local_shell", "arguments": _text(told)}
         call: Data = {"id": words(item.get("call_id")), "type": "function", "function": function}
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind in _RESULTS:
@@ -103,7 +103,7 @@ def _read(source: Source) -> Iterator[Entry]:
     for row in source.rows():
         if isinstance(row, Skipped):
             yield row
-        elif isinstance(row, Row):
+        else:
             session.add(mapping(row.value))
     yield attempt(source, 1, NAME, lambda: _run(session))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json, Usage
 
-from ._files import Row, Skipped, Source
+from ._files import Skipped, Source
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "gemini_cli"
@@ -65,7 +65,7 @@ def _text(content: Json) -> str:
 
 
 def _call(call: Data) -> Data:
-    function = {"name": words(call.get("name")), "arguments": json.dumps(mapping(call.get("args")))}
+    function: Data = {"name": words(call.get("name")), "arguments": json.dumps(mapping(call.get("args")))}
     return {"id": words(call.get("id")), "type": "function", "function": function}
 
 
@@ -106,7 +106,7 @@ def _read(source: Source) -> Iterator[Entry]:
     for row in source.rows():
         if isinstance(row, Skipped):
             yield row
-        elif isinstance(row, Row):
+        else:
             chat.add(mapping(row.value))
     yield attempt(source, 1, NAME, lambda: _run(chat))
 

@@ -67,7 +67,7 @@ def _turns(role: str, parts: list[Data]) -> Iterator[Json]:
 
 
 def _call(part: Data) -> Data:
-    function = {"name": words(part.get("tool")), "arguments": json.dumps(mapping(at(part, "state", "input")))}
+    function: Data = {"name": words(part.get("tool")), "arguments": json.dumps(mapping(at(part, "state", "input")))}
     return {"id": words(part.get("callID")), "type": "function", "function": function}
 
 
