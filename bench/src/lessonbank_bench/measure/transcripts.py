@@ -1,4 +1,4 @@
-"""Measures how long a folder of large coding-agent transcripts takes to be learned without a model, and how much memory.
+"""Measures how long a folder of large coding-agent transcripts takes to be learned without a model, and its memory.
 
 `python -m lessonbank_bench.measure.transcripts --megabytes 150` makes such a folder, learns it twice with the command
 line in processes of their own, and prints seconds, megabytes a second, the largest memory, and what the second time
@@ -173,7 +173,7 @@ def main() -> None:
         files = sum(1 for _ in folder.rglob("*.jsonl"))
         print(f"{files} transcripts, {size:.0f} MB, load {os.getloadavg()[0]:.1f}", flush=True)
         for time_round in ("first", "again"):
-            seconds, busy, peak, told = learned(folder, bank)
+            seconds, _, peak, told = learned(folder, bank)
             print(
                 f"{time_round}: {seconds:.1f} s, {size / seconds:.1f} MB/s, {peak:.0f} MB at most: {json.dumps(told)}"
             )
