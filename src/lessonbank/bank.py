@@ -10,6 +10,7 @@ from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
 from os import PathLike
+from time import perf_counter
 from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
@@ -155,7 +156,7 @@ class AsyncReasoningBank:
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
         Raises UsageError, StoreError.
         """
-        told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
+        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.limit, perf_counter()
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
@@ -178,7 +179,9 @@ class AsyncReasoningBank:
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
-        return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
+        return _noted(
+            kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
+        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -559,7 +562,8 @@ class AsyncReasoningBank:
 
         A writer's name is kept in the journal with every change. Names that differ only in case count as one. A name is
         a label: what the handle tells counts as told by this process, unless `key` is the writer's key
-        (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
+        (`admin.add_writer`) or a reviewer's (`admin.add_reviewer`). Raises UsageError; for a wrong key, the first call
+        that needs it raises it.
         """
         if key is not None and writer is None:
             raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
@@ -833,6 +837,7 @@ class AsyncReasoningBank:
             store=self.store,
             scope=self.scope,
             writer=self.writer,
+            key=self._key,
             retriever=self._retriever,
             ledger=self._ledger,
             intake=self._intake,

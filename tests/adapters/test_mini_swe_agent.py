@@ -55,7 +55,12 @@ class Model:
     def format_observation_messages(
         self, message: dict[str, Any], outputs: list[dict[str, Any]], template_vars: Any = None
     ) -> list[dict[str, Any]]:
-        return [{"role": "tool", "tool_call_id": "c1", "content": output["output"]} for output in outputs]
+        from minisweagent.models.utils.actions_toolcall import format_toolcall_observation_messages
+
+        actions = message["extra"]["actions"]
+        return format_toolcall_observation_messages(
+            actions=actions, outputs=outputs, observation_template="{{ output.output }}", template_vars=template_vars
+        )
 
     def get_template_vars(self, **_: Any) -> dict[str, Any]:
         return {}

@@ -91,6 +91,11 @@ class FollowedRun:
         """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
         _running.set(self.id)
 
+    @property
+    def has_observed(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._seen)
+
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
@@ -192,6 +197,10 @@ class RunFollower:
         self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
+    def start(self, task: str, /, *, run: str, scope: str | None = None, parent: str | None = None) -> FollowedRun:
+        """The run with this id, whose recall begins now. `begin` with the same id waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
+
     async def begin(
         self,
         task: str,
@@ -228,6 +237,12 @@ class RunFollower:
         if finding:
             wait_for_futures([finding], timeout=self.deadline)
         return self._decided(followed, finding)
+
+    def start(
+        self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
+    ) -> FollowedRun:
+        """`begin` without the wait: the recall is made meanwhile, and `begin` with the id of this run waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
 
     def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
         """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""

@@ -95,6 +95,8 @@ class ReasoningBankAgent:
             plain = {key: value for key, value in message.items() if key != "extra"}
             if has_acted and plain.get("role") == "user":
                 plain["role"] = "environment"
+            if plain.get("role") == "tool" and message.get("extra", {}).get("returncode"):
+                plain["is_error"] = True
             has_acted = has_acted or plain.get("role") == "assistant" or plain.get("object") == "response"
             kept.append(plain)
         return kept

@@ -20,6 +20,8 @@ from lessonbank.learning.judging import SUCCESS_AT
 from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json
 
+from ._packed import PROTOBUF, ZIP, logs, traces
+
 RECORD_LIMIT = 64 * 2**20
 """Unpacked bytes of one record: a line, a file that is one JSON value, or a log."""
 _MOST_TIMES = 250
@@ -36,7 +38,7 @@ _MARKS = (
     *((mark, "utf-32") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
     *((mark, "utf-16") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
 )
-_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj")
+_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj", ".eval", *PROTOBUF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,37 @@ class Source:
 
     def rows(self) -> Iterator[Row | Skipped]:
         """Every JSON value: one for each line, or the one value the file is."""
+        if self._is_packed:
+            yield from self._unpacked()
+            return
         if self._document is not None:
             yield self._document
             return
         for number, line in self._lines():
             yield self._row(number, line)
+
+    @cached_property
+    def _is_packed(self) -> bool:
+        if self.name.endswith(PROTOBUF):
+            return True
+        try:
+            with self._open() as file:
+                return file.read(len(ZIP)) == ZIP
+        except (EOFError, OSError, zlib.error):
+            return False
+
+    def _unpacked(self) -> Iterator[Row | Skipped]:
+        """The values of a file that is no text."""
+        number = 0
+        try:
+            if self.name.endswith(PROTOBUF):
+                yield from (Row(number, value) for number, value in enumerate(traces(self.whole()), 1))
+                return
+            with open_regular(self.path, inside=self.inside) as file:
+                for number, value in enumerate(logs(cast("BinaryIO", file), limit=RECORD_LIMIT), 1):
+                    yield Skipped(self.path, number, value) if isinstance(value, str) else Row(number, value)
+        except OSError as error:
+            yield Skipped(self.path, number + 1, f"{_UNREADABLE}: {_one_line(error)}")
 
     def whole(self) -> bytes:
         """All of the file. Raises OSError: it cannot be read, or is too large for one record."""
