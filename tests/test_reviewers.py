@@ -73,7 +73,7 @@ FREE = {
     "recalls": {"list", "search", "get", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
-        *("counts", "export", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
+        *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
         *("writers", "reviewers"),
     },
 }
