@@ -33,7 +33,7 @@ from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
 
 from . import archive
 from .audit import differences
@@ -142,16 +142,19 @@ class AsyncAdmin:
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
         await self._of.reviewed("import_", by=approved_by)
-        if await to_thread.run_sync(format_of, source) is not None:
+        format = await to_thread.run_sync(format_of, source)
+        if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
+            with self._of.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            if found is not None:
+                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                _refuse_approval(approved_by, told_by)
+                return await self._remember(found, named(source))
+        if format is not None:
             _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
             told = await self._files.read(source)
             _warn(*_notes(told))
             return sum(len(one.proposals) + len(one.added) for one in told)
-        with self._of.intake.in_force():
-            found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
-        if found:
-            _refuse_approval(approved_by, f"{named(source)} holds memories of {found.format}, which nobody trusts yet")
-            return await self._remember(found, named(source))
         return await archive.read(
             self._of.store,
             source,
@@ -378,13 +381,13 @@ class AsyncAdmin:
 
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = list[str]()
+        found = dict[str, str | None]()
         experiences = self._of.store.scan(scope=self._of.scope)
         async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
             async for one in every:
                 if not one.attempts and metadata.items() <= one.metadata.items():
-                    found += [lesson.id for lesson in one.lessons]
-        return tuple(found)
+                    found |= {lesson.id: target_of(one) for lesson in one.lessons}
+        return tuple(id for id, target in found.items() if target not in found)  # a proposal goes with its lesson
 
     async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""
