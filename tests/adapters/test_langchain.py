@@ -258,16 +258,13 @@ async def test_a_checkpoint_holds_nothing_of_the_memory_and_goes_on_without_it(b
     assert await plain.run("Say hello", config={"configurable": {"thread_id": "1"}}) == "hello"
 
 
-def test_an_agent_inside_a_chain_is_kept(bank: lessonbank.ReasoningBank) -> None:
-    memory = ReasoningBankMiddleware(bank)
-    agent = memory.follow(
-        create_agent(Scripted(script=ScriptedAgentModel({TASK: list(WORK)})), [lookup], middleware=[memory])
-    )
-    chain = RunnableLambda(asked) | agent
-    chain.invoke(TASK)
+def test_an_agent_that_crashes_inside_a_chain_is_kept(bank: lessonbank.ReasoningBank) -> None:
+    memory, llm = ReasoningBankMiddleware(bank), Scripted(script=ScriptedAgentModel({TASK: [Raises("gone")]}))
+    chain = RunnableLambda(asked) | memory.follow(create_agent(llm, [lookup], middleware=[memory]))
+    with pytest.raises(RuntimeError, match="gone"):
+        chain.invoke(TASK)
     (run,) = kept(bank)
-    assert run.trajectory.answer == "three rows"
-    assert not memory._open
+    assert run.trajectory.error == "RuntimeError: gone"
 
 
 @pytest.mark.anyio
@@ -281,10 +278,9 @@ async def test_in_a_thread_the_text_stands_before_the_message_of_this_run(bank: 
         assert [text for _, text in sent.messages[:2]] == ["Say hello", "hello"]
         assert LESSON in sent.messages[2][1]
         assert sent.messages[3] == ("user", TASK)
-    assert {run.trajectory.task: run.trajectory.answer for run in kept(bank)} == {
-        "Say hello": "hello",
-        TASK: "three rows",
-    }
+    runs = {run.trajectory.task: run.trajectory for run in kept(bank)}
+    assert {task: run.answer for task, run in runs.items()} == {"Say hello": "hello", TASK: "three rows"}
+    assert "hello" not in runs[TASK].model_dump_json()
 
 
 @pytest.mark.anyio
