@@ -116,10 +116,14 @@ class Program:
         return done.text
 
     async def stop_early(self, task: str, /) -> None:
-        async with self.agent.run(task, stream=True, function_invocation_kwargs={"user": "ana"}) as updates:
-            async for update in updates:
-                if any(part.type == "function_result" for part in update.contents):
-                    break
+        updates = self.agent.run(task, stream=True, function_invocation_kwargs={"user": "ana"})
+        async for update in updates:
+            if any(part.type == "function_result" for part in update.contents):
+                break
+        if hasattr(updates, "close"):  # before 1.21 a stream can only be dropped
+            await updates.close()
+        del updates
+        gc.collect()
 
     def history(self) -> str:
         assert all(TASK in str(session) for session in self.sessions)
