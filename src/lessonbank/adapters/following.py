@@ -28,7 +28,7 @@ from lessonbank.guard.quote import quoted
 from lessonbank.guard.scope import scope_of as scope_of
 from lessonbank.messages import trajectory_from
 from lessonbank.sync import ReasoningBank
-from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory
+from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory, Usage
 from lessonbank.types.ids import new_id
 
 log = logging.getLogger("lessonbank")
@@ -54,6 +54,7 @@ class End:
     reward: float | None = None
     error: str | None = None
     stopped: str | None = None
+    usage: Usage | None = None
     metadata: Mapping[str, Json]
 
 
@@ -86,6 +87,15 @@ class FollowedRun:
             with suppress(ValueError):  # a generator of the host may be closed in another context
                 _running.reset(token)
 
+    def enter(self) -> None:
+        """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
+        _running.set(self.id)
+
+    @property
+    def has_observed(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._seen)
+
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
@@ -99,16 +109,19 @@ class FollowedRun:
         outcome: Outcome | None = None,
         reward: float | None = None,
         error: BaseException | str | None = None,
+        usage: Usage | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> None:
         """The run is over: keep it, and learn from it in the background. Another call changes nothing.
 
         `source` is the whole run, as messages or a trajectory. `error` is what stopped it: the run counts as failed,
-        unless an outcome is told.
+        unless an outcome is told. `usage` is what the run cost, where the messages do not say it.
         """
         said = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
         told = metadata or {}
-        self._end(End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, metadata=told))
+        self._end(
+            End(source=source, answer=answer, outcome=outcome, reward=reward, error=said, usage=usage, metadata=told)
+        )
 
     def stop(self, source: object = None, /, *, reason: str, metadata: Mapping[str, Json] | None = None) -> None:
         """Somebody ended the run early: keep it as unfinished. It settles nothing and teaches nothing."""
@@ -147,7 +160,8 @@ class FollowedRun:
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
         update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
-        return without_text(run.model_copy(update=update), self.text)
+        usage = end.usage or run.usage
+        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
 
 
 class RunFollower:
@@ -182,6 +196,10 @@ class RunFollower:
         self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
         self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
+
+    def start(self, task: str, /, *, run: str, scope: str | None = None, parent: str | None = None) -> FollowedRun:
+        """The run with this id, whose recall begins now. `begin` with the same id waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
 
     async def begin(
         self,
@@ -219,6 +237,12 @@ class RunFollower:
         if finding:
             wait_for_futures([finding], timeout=self.deadline)
         return self._decided(followed, finding)
+
+    def start(
+        self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
+    ) -> FollowedRun:
+        """`begin` without the wait: the recall is made meanwhile, and `begin` with the id of this run waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
 
     def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
         """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""

@@ -211,15 +211,15 @@ class AdapterContract:
 
     async def test_only_this_run_is_kept(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:
-            model = ScriptedAgentModel({"First task": [Says("one")], "Second task": [Says("two")]})
+            model = ScriptedAgentModel({"First task": [Says("<one>")], "Second task": [Says("<two>")]})
             program = self.program(bank, model)
             await program.run("First task")
             await program.run("Second task")
             bank.drain()
             kept = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert kept.keys() == {"First task", "Second task"}
-            assert kept["Second task"].answer == "two"
-            assert "one" not in _texts(kept["Second task"])
+            assert kept["Second task"].answer == "<two>"
+            assert "<one>" not in _texts(kept["Second task"])
 
     async def test_a_crash_is_a_failed_run_with_its_error(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

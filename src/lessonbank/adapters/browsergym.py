@@ -1,0 +1,217 @@
+"""Puts a bank around a web agent of BrowserGym or AgentLab: `ReasoningBankAgent(MyAgent(), bank)`.
+
+The agent is taken as it is, so nothing of BrowserGym is imported here, and its pickled results are never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
+
+from lessonbank.agents import Verifier
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import Action, Json, Observation, Step, Trajectory
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+_PAGE: Final = 40_000
+"""Characters of a page that are kept."""
+_PAGES: Final = ("axtree_txt", "pruned_html", "dom_txt")
+"""Where an observation has the page as text, once the agent's own `obs_preprocessor` has run."""
+
+
+class ReasoningBankAgent:
+    """An agent of BrowserGym that is shown lessons, and whose episodes are kept and learned from.
+
+    It does everything that the agent does; only `get_action` is different. The text stands before the goal, in
+    `goal` and in `goal_object`, with the same bytes in each step. An agent serves one episode, as in BrowserGym.
+
+    How the episode ends is told by `watch(env)`, or by `end` where you have no hand on the environment. The reward of
+    the environment is the truth about the run. If `get_action` raises, the run has failed.
+
+    Args:
+        agent: any object with `get_action`, `obs_preprocessor` and `action_set`.
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of an episode, from its first observation: `lambda obs: scope_of("web", host_of(obs["url"]))`.
+            Without it, the scope of the bank.
+        deadline: seconds an episode waits for its lessons.
+        verify: your own check of an episode without a reward. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[Mapping[str, Any]], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.agent = agent
+        self.runs = RunFollower(bank, source="browsergym", deadline=deadline, verify=verify)
+        self.last: FollowedRun | None = None
+        """The episode: `agent.runs.tell(agent.last.id, reward=…)`."""
+        self._scope = scope
+        self._steps: list[Step] = []
+        self._done: tuple[str, str] | None = None
+        self._answer: str | None = None
+        self._instructions = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["agent"], name)
+
+    def obs_preprocessor(self, obs: dict[str, Any]) -> Any:
+        """The agent's own. The page after the last action comes by here, and is kept."""
+        seen = self.agent.obs_preprocessor(obs)
+        self._see(seen)
+        return seen
+
+    def get_action(self, obs: Any) -> tuple[Any, Any]:
+        """The agent's next action, for an observation with the text before its goal."""
+        run = self.last
+        if run is None:
+            scope = self.runs.scoped(self._scope, obs)
+            run = self.last = self.runs.begin_waiting(_goal(obs), scope=scope, parent=current_run())
+            self._steps = [Step(observation=_page(obs))]
+        self._see(obs)
+        try:
+            with run.running():
+                action, info = self.agent.get_action(_shown(obs, run.text))
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            self.stop(type(stopped).__name__)
+            raise
+        except BaseException as error:
+            run.finish(self._trajectory(), error=error)
+            raise
+        self._done = str(_told(info, "think") or ""), "(no action)" if action is None else str(action)
+        self._instructions = self._instructions or _system(_told(info, "chat_messages"))
+        return action, info
+
+    def watch(self, env: Any, /) -> Any:
+        """The environment, telling this agent how the episode ends: `env = agent.watch(gym.make(…))`."""
+        return _Watched(env, self)
+
+    def end(self, summary: Mapping[str, Any], /) -> None:
+        """The episode is over. `summary` is `summary_info.json` of BrowserGym's loop, or as much of it as you know."""
+        if self.last is None:
+            return
+        if not (summary.get("err_msg") or summary.get("terminated") or summary.get("truncated")):
+            self.stop("the episode was not ended")
+            return
+        reward, raw = summary.get("cum_reward"), summary.get("cum_raw_reward")
+        told: dict[str, Json] = {} if raw is None else {"raw_reward": float(raw)}
+        error = summary.get("err_msg")  # of the program: what a task is worth is not known then
+        rewarded = None if reward is None or error else min(1.0, max(0.0, float(reward)))
+        self.last.finish(self._trajectory(), reward=rewarded, error=error, metadata=told)
+
+    def ended_with(self, obs: Any, /) -> None:
+        """The observation after the last action, as the environment gives it."""
+        try:
+            seen = self.agent.obs_preprocessor(obs)
+        except Exception:  # noqa: BLE001 - the agent's own code, which nothing but memory asked for here
+            seen = obs
+        self._see(seen)
+
+    def stop(self, reason: str, /) -> None:
+        """Somebody ended the episode early."""
+        if self.last:
+            self.last.stop(self._trajectory(), reason=reason)
+
+    def _see(self, obs: Any) -> None:
+        """What came of the last action. The same observation comes by twice."""
+        if self._done is None:
+            return
+        (thought, action), self._done = self._done, None
+        self._steps.append(Step(thought=thought, action=Action(text=action), observation=_page(obs)))
+        self._answer = _said(obs)
+
+    def _trajectory(self) -> Trajectory:
+        steps = [*self._steps]
+        if self._done:
+            steps.append(Step(thought=self._done[0], action=self._done[1]))
+        task = self.last.task if self.last and self.last.task.strip() else "(no goal)"
+        return Trajectory(task=task, instructions=self._instructions, steps=tuple(steps), answer=self._answer)
+
+
+class _Watched:
+    """An environment that tells the agent of rewards and of the end."""
+
+    def __init__(self, env: Any, agent: ReasoningBankAgent) -> None:
+        self.env, self._agent = env, agent
+        self._reward, self._raw = 0.0, 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["env"], name)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, Any]:
+        """The environment's own, and the end of the episode where it is the last one."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._reward += float(reward)
+        self._raw += float(_fields(info).get("RAW_REWARD_GLOBAL") or 0.0)
+        if terminated or truncated:
+            self._agent.ended_with(obs)
+            told = {"cum_reward": self._reward, "cum_raw_reward": self._raw}
+            self._agent.end({**told, "terminated": terminated, "truncated": truncated})
+        return obs, reward, terminated, truncated, info
+
+    def close(self) -> None:
+        """Close the environment. An episode that is not over is unfinished."""
+        self._agent.stop("the environment was closed")
+        self.env.close()
+
+
+def _goal(obs: Any) -> str:
+    """The goal as text: images in it are left out."""
+    told = _fields(obs)
+    parts = cast("Sequence[Mapping[str, Any]]", told.get("goal_object") or ())
+    texts = [str(part["text"]) for part in parts if part.get("type") == "text"]
+    return "\n".join(texts) or str(told.get("goal") or "")
+
+
+def _fields(obs: object) -> dict[str, Any]:
+    """Some agents make something else of an observation: then there is nowhere to put a text, and no page to read."""
+    return dict(cast("Mapping[str, Any]", obs)) if isinstance(obs, Mapping) else {}
+
+
+def _shown(obs: Any, text: str) -> Any:
+    told = _fields(obs)
+    if not text or not told:
+        return obs
+    if "goal_object" in told:
+        parts, shown = told["goal_object"] or (), {"type": "text", "text": text}
+        told["goal_object"] = [shown, *parts] if isinstance(parts, list) else (shown, *parts)
+    if "goal" in told:
+        told["goal"] = f"{text}\n\n{told['goal']}"
+    return told
+
+
+def _page(obs: Any) -> Observation:
+    told = _fields(obs)
+    error = str(told.get("last_action_error") or "")
+    page = next((str(told[name]) for name in _PAGES if told.get(name)), "")
+    parts = (f"Error: {error}" if error else "", str(told.get("url") or ""), page[:_PAGE])
+    return Observation(text="\n".join(filter(None, parts)), is_error=bool(error))
+
+
+def _said(obs: Any) -> str | None:
+    """What the agent told the user last. The first message is BrowserGym's greeting."""
+    told = _fields(obs)
+    messages = cast("Sequence[Mapping[str, Any]]", told.get("chat_messages") or ())
+    said = [str(m.get("message")) for m in messages[1:] if m.get("role") in ("assistant", "infeasible")]
+    return said[-1] if said else None
+
+
+def _told(info: object, name: str) -> Any:
+    """A field of BrowserGym's `AgentInfo`, or of a dict in its place."""
+    return _fields(info).get(name, getattr(info, name, None))
+
+
+def _system(messages: object) -> str:
+    """The system message of what the agent says it sent."""
+    told = cast("Sequence[object]", messages) if isinstance(messages, list | tuple) else ()
+    said = (_fields(message) for message in told)
+    return next((str(one.get("content")) for one in said if one.get("role") == "system"), "")

@@ -1,0 +1,207 @@
+"""Puts a bank into evaluations of Inspect AI: `Task(…, solver=ReasoningBankMemory(bank).solver(react()))`."""
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUntypedBaseClass=false, reportUntypedFunctionDecorator=false
+# pyright: reportUntypedClassDecorator=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import anyio
+import anyio.to_thread
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import Json, Usage
+from lessonbank.types.ids import new_id
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from inspect_ai.hooks import Hooks, SampleEnd, SampleStart, hooks
+    from inspect_ai.log import transcript
+    from inspect_ai.model import ChatMessageUser
+    from inspect_ai.scorer import value_to_float
+    from inspect_ai.solver import chain, solver
+    from inspect_ai.util import LimitExceededError
+except ImportError as missing:
+    raise MissingExtra("the adapter of Inspect AI", extra="inspect-ai") from missing
+
+Reward: TypeAlias = "Callable[[Mapping[str, Any]], float | None]"
+"""The reward of a sample from 0 to 1, from its scores by the names of their scorers; `None`: they do not tell."""
+_waiting: Final[dict[str, list[Callable[[Mapping[str, Any]], None]]]] = {}
+"""The runs of the samples that are being evaluated: they end when their sample has its scores."""
+
+
+def first_score(scores: Mapping[str, Any], /) -> float | None:
+    """The first score, as Inspect AI makes a number of it; `None` where it is no single value."""
+    value = next((score.value for score in scores.values()), None)
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return min(1.0, max(0.0, float(value_to_float()(value))))
+
+
+class ReasoningBankMemory:
+    """Makes solvers and agents of Inspect AI that are shown lessons, and whose runs are kept and learned from.
+
+    The text is a user message before the first user message of the sample. It is taken out of the state when the
+    solver has ended, so scorers do not see it; the events of the log show each request as it was.
+
+    The scores of a sample are the truth about its run. A sample that a limit stops is a failure, unless it has a score.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from the state: `lambda state: scope_of("evals", state.metadata["user"])`. Without
+            it, the scope of the bank.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a run that no score tells about. It beats the judge.
+        reward: reads the reward from the scores.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[Any], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+        reward: Reward = first_score,
+    ) -> None:
+        self.runs = RunFollower(bank, source="inspect-ai", deadline=deadline, verify=verify)
+        self._scope, self._reward = scope, reward
+
+    def solver(self, *solvers: Any) -> Any:
+        """A solver that is `solvers` with memory: solvers, agents, or lists of them, as `Task(solver=…)` takes them."""
+        inner = chain(*solvers)
+
+        async def solve(state: Any, generate: Any) -> Any:
+            async with self._followed(state, str(state.input_text), uuid=state.uuid) as ended:
+                ended.append(await inner(state, generate))
+            return ended[-1]
+
+        # Under a name and without arguments: the log would try to write the bank down.
+        return solver(name="lessonbank")(lambda: solve)()
+
+    def agent(self, agent: Any, /) -> Any:
+        """The agent with memory, for `as_tool`, `handoff` and `run`: it keeps its name, and has runs of its own."""
+
+        @functools.wraps(agent)
+        async def execute(state: Any, *args: Any, **options: Any) -> Any:
+            asked = next((m.text for m in reversed(state.messages) if m.role == "user"), "")
+            async with self._followed(state, asked, uuid="") as ended:
+                ended.append(await agent(state, *args, **options))
+            return ended[-1]
+
+        return execute
+
+    @asynccontextmanager
+    async def _followed(self, state: Any, task: str, *, uuid: str) -> AsyncGenerator[list[Any]]:
+        scope = self.runs.scoped(self._scope, state)
+        begin = partial(self.runs.begin_waiting, task, scope=scope, parent=current_run())
+        run = await anyio.to_thread.run_sync(begin)  # Inspect AI runs on asyncio or trio
+        shown = _show(state, run.text)
+        ended = [state]
+        try:
+            with run.running():
+                yield ended
+        except LimitExceededError as limit:
+            self._finish(run, _hidden(ended[-1], shown), uuid, error=limit)
+            raise
+        except (anyio.get_cancelled_exc_class(), GeneratorExit, KeyboardInterrupt) as stopped:
+            run.stop(_source(_hidden(ended[-1], shown)), reason=type(stopped).__name__)
+            raise
+        except BaseException as error:
+            self._finish(run, _hidden(ended[-1], shown), "", error=error)
+            raise
+        self._finish(run, _hidden(ended[-1], shown), uuid)
+
+    def _finish(self, run: FollowedRun, state: Any, uuid: str, *, error: BaseException | None = None) -> None:
+        """Now, or when the sample has its scores."""
+        source, usage, where = _source(state), _usage(uuid), _where(state)
+
+        def finish(scores: Mapping[str, Any]) -> None:
+            run.finish(source, error=error, reward=self._reward(scores), usage=usage, metadata=where)
+
+        if uuid in _waiting:
+            _waiting[uuid].append(finish)
+        else:
+            run.finish(source, error=error, usage=usage, metadata=where)
+
+
+@hooks(name="lessonbank", description="Tells lessonbank how samples were scored.")
+class _Samples(Hooks):
+    """Inspect AI keeps one for the process. An error in it is a warning of Inspect AI."""
+
+    async def on_sample_start(self, data: SampleStart) -> None:
+        _waiting[data.sample_id] = []
+
+    async def on_sample_end(self, data: SampleEnd) -> None:
+        for finish in _waiting.pop(data.sample_id, ()):
+            finish(data.sample.scores or {})
+
+
+def _show(state: Any, text: str) -> str:
+    """Add the text to the messages; the id of its message, or nothing where there is no text."""
+    if not text:
+        return ""
+    before = list(state.messages)
+    place = next((n for n, message in enumerate(before) if message.role == "user"), len(before))
+    id = new_id()
+    state.messages = [*before[:place], ChatMessageUser(content=text, id=id), *before[place:]]
+    return id
+
+
+def _hidden(state: Any, shown: str) -> Any:
+    if shown:
+        state.messages = [message for message in state.messages if message.id != shown]
+    return state
+
+
+def _where(state: Any) -> dict[str, Json]:
+    sample = getattr(state, "sample_id", None)
+    return {} if sample is None else {"sample": str(sample), "epoch": int(state.epoch)}
+
+
+def _usage(uuid: str) -> Usage | None:
+    """What the calls of the sample cost so far. The runs of agents within it are not counted apart."""
+    if uuid not in _waiting:
+        return None
+    called = [event.output for event in transcript().events if event.event == "model"]
+    costs = [output.usage for output in called if output.usage]
+    return Usage(
+        requests=len(called),
+        input_tokens=sum(cost.input_tokens for cost in costs),
+        output_tokens=sum(cost.output_tokens for cost in costs),
+    )
+
+
+def _source(state: Any) -> list[object]:
+    return [_message(message) for message in state.messages]
+
+
+def _message(one: Any) -> dict[str, Any]:
+    """A message in the shape of OpenAI's chat."""
+    message: dict[str, Any] = {"role": one.role, "content": one.text}
+    if one.role == "tool":
+        told = {"tool_call_id": one.tool_call_id, "name": one.function, "is_error": one.error is not None}
+        return {**message, "content": one.error.message if one.error else one.text, **told}
+    if one.role != "assistant":
+        return message
+    parts = [] if isinstance(one.content, str) else one.content
+    thoughts = [part.reasoning for part in parts if part.type == "reasoning" and not part.redacted]
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.function, "arguments": call.arguments}}
+        for call in one.tool_calls or ()
+    ]
+    more = {"reasoning_content": "\n".join(thoughts), "tool_calls": calls}
+    return {**message, **{key: value for key, value in more.items() if value}}

@@ -1,0 +1,111 @@
+"""Puts a bank around an agent of mini-swe-agent: `ReasoningBankAgent(DefaultAgent(…), bank).run(task)`.
+
+The agent is taken as it is, so nothing of mini-swe-agent is imported here: importing it prints, reads the user's
+settings and makes a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from lessonbank.agents import Verifier
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+VARIABLE: Final = "lessonbank"
+"""The template variable of the text. A template that does not use it gets it before everything else."""
+_BEFORE: Final = f"{{% if {VARIABLE} %}}{{{{ {VARIABLE} }}}}\n\n{{% endif %}}"
+_HANDED_IN: Final = "Submitted"
+
+
+class ReasoningBankAgent:
+    """An agent of mini-swe-agent (version 2) that is shown lessons, and whose runs are kept and learned from.
+
+    It does everything that the agent does; only `run` is different. The text is a value of the instance template, so
+    it stands in the first user message, and braces in it mean nothing. Each agent does one run at a time, as before.
+
+    An exit status other than `Submitted` (a limit, too many broken replies, an exception) is an error of the
+    framework. A run that was handed in says nothing about success: the judge, `verify` or `runs.tell` does.
+
+    Args:
+        agent: a `DefaultAgent`, or any other agent of mini-swe-agent.
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from the variables that `run` gets besides the task:
+            `lambda variables: scope_of("swe", variables["repo"])`. Without it, the scope of the bank.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[Mapping[str, Any]], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.agent = agent
+        self.runs = RunFollower(bank, source="mini-swe-agent", deadline=deadline, verify=verify)
+        self.last: FollowedRun | None = None
+        """The last run: `agent.runs.tell(agent.last.id, outcome=…)`."""
+        self._scope = scope
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["agent"], name)
+
+    def run(self, task: str = "", **variables: Any) -> dict[str, Any]:
+        """Do a task, as the agent's own `run` does."""
+        scope = self.runs.scoped(self._scope, variables)
+        run = self.last = self.runs.begin_waiting(task, scope=scope, parent=current_run())
+        before = self.agent.config
+        self.agent.config = before.model_copy(update=_templates(before))
+        try:
+            with run.running():
+                told: dict[str, Any] = self.agent.run(task, **{**variables, VARIABLE: run.text})
+        except (KeyboardInterrupt, SystemExit) as stopped:
+            run.stop(self._messages(), reason=type(stopped).__name__)
+            raise
+        except BaseException as error:
+            run.finish(self._messages(), error=error, usage=self._usage())
+            raise
+        finally:
+            self.agent.config = before
+            self.agent.extra_template_vars.pop(VARIABLE, None)
+        status = str(told.get("exit_status", ""))
+        ended = None if status == _HANDED_IN else f"the agent ended with {status or 'no exit status'}"
+        answer = str(told.get("submission") or "") or None
+        run.finish(self._messages(), answer=answer, error=ended, usage=self._usage())
+        return told
+
+    def _messages(self) -> list[object]:
+        """The run without bookkeeping. What follows the agent's turn is its shell's, also where the role is `user`."""
+        kept: list[object] = []
+        has_acted = False
+        for message in self.agent.messages:
+            if message.get("role") == "exit":
+                continue
+            plain = {key: value for key, value in message.items() if key != "extra"}
+            if has_acted and plain.get("role") == "user":
+                plain["role"] = "environment"
+            if plain.get("role") == "tool" and message.get("extra", {}).get("returncode"):
+                plain["is_error"] = True
+            has_acted = has_acted or plain.get("role") == "assistant" or plain.get("object") == "response"
+            kept.append(plain)
+        return kept
+
+    def _usage(self) -> Usage:
+        return Usage(requests=self.agent.n_calls, cost=self.agent.cost)
+
+
+def _templates(config: Any) -> dict[str, str]:
+    """Our own snippet before the instance template, unless the user placed the variable."""
+    written = config.system_template + config.instance_template
+    return {} if VARIABLE in written else {"instance_template": _BEFORE + config.instance_template}
