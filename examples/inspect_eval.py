@@ -8,7 +8,7 @@ import tempfile
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
-from inspect_ai.model import Model, ModelOutput, get_model
+from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate, system_message
 
@@ -24,7 +24,9 @@ def scripted() -> Model:
 
     def answer(messages: list, *_: object) -> ModelOutput:  # type: ignore[type-arg]
         knows = any("second page" in message.text for message in messages)
-        return ModelOutput.from_content("mockllm", "6 rows" if knows else "3 rows")
+        output = ModelOutput.from_content("mockllm", "6 rows" if knows else "3 rows")
+        output.usage = ModelUsage(total_tokens=1)  # or Inspect AI fetches a tokenizer to count them
+        return output
 
     return get_model("mockllm/model", custom_outputs=answer, memoize=False)
 

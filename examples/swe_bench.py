@@ -31,9 +31,8 @@ def scripted() -> DeterministicModel:  # fixes the file at once
 
 def distil(prompt: str) -> str:
     """Writes the lesson of a run, as a model would."""
-    content = "Read the operator in calc.py before you change it."
-    lesson = {"title": "Look at the operator first", "content": content, "evidence": ["step 2"]}
-    return json.dumps({"items": [lesson]})
+    lesson = {"title": "Look at the operator", "content": "Read the operator in calc.py before you change it."}
+    return json.dumps({"items": [{**lesson, "evidence": ["step 2"]}]})
 
 
 def resolved(folder: str) -> bool:

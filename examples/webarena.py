@@ -11,8 +11,6 @@ import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import scope_of
 
-UNMEASURED = lessonbank.Evidence(holdout=None)  # leave it out in earnest
-
 
 class Shop:
     """A site with the observations of BrowserGym's. The orders stand on two pages."""
@@ -21,7 +19,7 @@ class Shop:
         self.goal, self.page = goal, "Orders, page 1 of 2: [12] link 'next'"
 
     def observation(self) -> dict[str, Any]:
-        goal = ({"type": "text", "text": self.goal},)
+        goal = [{"type": "text", "text": self.goal}]
         return {"goal_object": goal, "url": "http://shop.example/orders", "axtree_txt": self.page}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -34,14 +32,14 @@ class Scripted:
 
     def get_action(self, obs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if "14 orders" in obs["axtree_txt"]:
-            return "send_msg_to_user('14')", {"think": "Now I know."}
-        reads_on = any("second page" in part["text"] for part in obs["goal_object"])
-        return ("click('12')" if reads_on else "send_msg_to_user('10')"), {"think": "So be it."}
+            return "send_msg_to_user('14')", {}
+        reads_on = "second page" in str(obs["goal_object"])
+        return ("click('12')" if reads_on else "send_msg_to_user('10')"), {}
 
 
 def main() -> list[float]:
     rewards: list[float] = []  # before and after somebody wrote a lesson about the site
-    with lessonbank.connect(":memory:", scope="web", embedder="lexical", evidence=UNMEASURED) as bank:
+    with lessonbank.connect(":memory:", scope="web", evidence=lessonbank.Evidence(holdout=None)) as bank:
         for goal in ("How many orders are there?", "How many orders are there in all?"):
             agent = ReasoningBankAgent(Scripted(), bank, scope=lambda obs: scope_of("web", obs["url"].split("/")[2]))
             env = agent.watch(Shop(goal))
@@ -49,10 +47,10 @@ def main() -> list[float]:
             while not is_over:
                 action, _ = agent.get_action(obs)
                 obs, reward, is_over, _, _ = env.step(action)
-            rewards.append(reward)
-            if not reward:
+            if not rewards:
                 shop = bank.scoped(scope_of("web", "shop.example")).lessons
                 shop.add(title="Open the second page", content="Count there, too.", task=goal, by="Ana")
+            rewards.append(reward)
     return rewards
 
 
