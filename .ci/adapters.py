@@ -70,6 +70,19 @@ def version(python: Path, extra: str) -> str:
     return subprocess.run([str(python), "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
+def cost(host: str, python: Path) -> dict[str, str]:
+    """What a host costs besides lessonbank: megabytes on the disk, and seconds to import the adapter."""
+    base = {"lessonbank", "pip", "pytest", "numpy", "pydantic", "hypothesis", "setuptools"}
+    folder = python.parent.parent / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    own = [path for path in folder.iterdir() if not any(path.name.startswith(name) for name in base)]
+    size = sum(file.stat().st_size for path in own for file in [path, *path.rglob("*")] if file.is_file())
+    code = f"import lessonbank, time; lessonbank.connect; t = time.perf_counter(); import lessonbank.adapters.{host}"
+    runs = [f"{code}; print(time.perf_counter() - t)"] * 3
+    took = [subprocess.run([str(python), "-c", run], check=True, capture_output=True, text=True) for run in runs]
+    seconds = sorted(float(run.stdout.split()[-1]) for run in took)[1]
+    return {"test_installed, MB": f"{size / 1e6:.0f}", "test_import of the adapter, s": f"{seconds:.2f}"}
+
+
 def show(table: dict[str, dict[str, str]]) -> None:
     """Checks down, hosts across, as Markdown."""
     checks = list(dict.fromkeys(check for column in table.values() for check in column))
@@ -92,7 +105,7 @@ def main() -> int:
             continue
         for end in [asked.end] if asked.end else ["low", "high"]:
             python = installed(extra, end)
-            table[f"{extra} {version(python, extra)}"] = contract(host, python, end)
+            table[f"{extra} {version(python, extra)}"] = cost(host, python) | contract(host, python, end)
     show(table)
     return int(any(sign == SIGNS["failed"] or sign.startswith("rc") for c in table.values() for sign in c.values()))
 

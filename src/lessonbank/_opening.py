@@ -42,15 +42,21 @@ class _Bounded(io.RawIOBase):
     """The first bytes of a file, for one that grows while it is read."""
 
     def __init__(self, file: io.FileIO, size: int) -> None:
-        self._file, self._left = file, size
+        self._file, self._size = file, size
 
     def readable(self) -> bool:
         return True
 
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        if whence == io.SEEK_END:
+            return self._file.seek(max(0, self._size + offset))
+        return self._file.seek(offset, whence)
+
     def readinto(self, buffer: memoryview, /) -> int | None:  # type: ignore[override]
-        count = self._file.readinto(memoryview(buffer)[: self._left])
-        self._left -= count or 0
-        return count
+        return self._file.readinto(memoryview(buffer)[: max(0, self._size - self._file.tell())])
 
     def tell(self) -> int:
         return self._file.tell()

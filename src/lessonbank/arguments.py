@@ -258,6 +258,13 @@ def a_call(value: object, name: str, /) -> Any:
     return value
 
 
+def an_action(value: object, name: str, /) -> Any:
+    """`value`, a function or an object that can be called."""
+    if value is None:
+        raise refusal(name, "takes a function", value)
+    return a_call(value, name)
+
+
 def a_place(value: object, name: str, takes: str = "takes the path of a file", /) -> str:
     """`value` as the text of a path that a file system can have."""
     try:

@@ -10,12 +10,13 @@ from copy import copy
 from datetime import UTC, date, datetime
 from functools import partial
 from os import PathLike
+from time import perf_counter
 from typing import Any, Final, Self, TypeVar
 
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, attribute, maybe_count, several, shown
+from .arguments import a, a_flag, a_mapping, a_share, a_text, an_action, attribute, maybe_count, several, shown
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -155,7 +156,7 @@ class AsyncReasoningBank:
         If it cannot be written within 0.25 seconds, the text is given all the same, and `learn` keeps the receipt.
         Raises UsageError, StoreError.
         """
-        told, limit = a_mapping(metadata), maybe_count(limit) or self.limit
+        told, limit, begun = a_mapping(metadata), maybe_count(limit) or self.limit, perf_counter()
         task = await self._intake.task(a_text(task, "the task", blank=False))
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
@@ -178,7 +179,9 @@ class AsyncReasoningBank:
         recall = recall.model_copy(update={"metadata": told})
         kept = await self._receipts.keep(recall)
         unkept = kept.notes[len(recall.notes) :]
-        return _noted(kept, self._tell(Retrieved(recall=kept), notes=(*found.notes, *unkept)))
+        return _noted(
+            kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
+        )
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -278,17 +281,25 @@ class AsyncReasoningBank:
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(
-        self, run: Trajectory, /, *, recall: Recall | None = None, metadata: Mapping[str, Json] | None = None
+        self,
+        source: object,
+        /,
+        *,
+        task: str | None = None,
+        recall: Recall | str | None = None,
+        metadata: Mapping[str, Json] | None = None,
     ) -> None:
         """Keep a run that nobody finished: it can be looked at, teaches nothing and settles nothing.
 
-        Raises UsageError, StoreError.
+        Raises UsageError, FormatError, StoreError.
         """
-        if not self._handle.skips("keep_unfinished"):
-            receipt, _ = await self._receipts.returned(recall, scope=self.scope)
-            named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
-            told = {**a_mapping(metadata), **named, UNFINISHED: True}
-            await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
+        if self._handle.skips("keep_unfinished"):
+            return
+        receipt, _ = await self._receipts.returned(recall, scope=self.scope)
+        run = await run_from(source, task=task)
+        named: dict[str, Json] = {RECALL: receipt.id} if receipt else {}
+        told = {**a_mapping(metadata), **named, UNFINISHED: True}
+        await self.store.keep(with_metadata(await self._intake.runs([run]), told), scope=self.scope)
 
     async def judge(
         self, source: object, /, *, task: str | None = None, outcome: Outcome | None = None, reward: float | None = None
@@ -551,7 +562,8 @@ class AsyncReasoningBank:
 
         A writer's name is kept in the journal with every change. Names that differ only in case count as one. A name is
         a label: what the handle tells counts as told by this process, unless `key` is the writer's key
-        (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
+        (`admin.add_writer`) or a reviewer's (`admin.add_reviewer`). Raises UsageError; for a wrong key, the first call
+        that needs it raises it.
         """
         if key is not None and writer is None:
             raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
@@ -590,7 +602,11 @@ class AsyncReasoningBank:
         return AsyncAdmin(self._handle)
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
-        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning."""
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+
+        Raises UsageError where `work` cannot be called.
+        """
+        work = an_action(work, "work")
 
         async def logged() -> None:
             try:
@@ -821,6 +837,7 @@ class AsyncReasoningBank:
             store=self.store,
             scope=self.scope,
             writer=self.writer,
+            key=self._key,
             retriever=self._retriever,
             ledger=self._ledger,
             intake=self._intake,

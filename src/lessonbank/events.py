@@ -23,6 +23,8 @@ class Retrieved:
     """A recall was made and recorded."""
 
     recall: Recall
+    seconds: float = 0.0
+    """How long retrieving took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

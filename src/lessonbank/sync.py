@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ._portal import begin, run_sync
+from .arguments import an_action
 from .attempt import Attempt
 from .bank import AsyncReasoningBank
 from .types import Json
@@ -93,6 +94,7 @@ class Admin(Waiting[AsyncAdmin]):
     counts = _sync(AsyncAdmin.counts)
     export = _sync(AsyncAdmin.export)
     import_ = _sync(AsyncAdmin.import_)
+    sync = _sync(AsyncAdmin.sync)
     reindex = _sync(AsyncAdmin.reindex)
     unembedded = _sync(AsyncAdmin.unembedded)
     purge = _sync(AsyncAdmin.purge)
@@ -104,6 +106,9 @@ class Admin(Waiting[AsyncAdmin]):
     add_writer = _sync(AsyncAdmin.add_writer)
     remove_writer = _sync(AsyncAdmin.remove_writer)
     writers = _sync(AsyncAdmin.writers)
+    add_reviewer = _sync(AsyncAdmin.add_reviewer)
+    remove_reviewer = _sync(AsyncAdmin.remove_reviewer)
+    reviewers = _sync(AsyncAdmin.reviewers)
 
 
 class ReasoningBank(Waiting[AsyncReasoningBank]):
@@ -185,7 +190,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
-        begin(self.aio.in_background, work)
+        begin(self.aio.in_background, an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

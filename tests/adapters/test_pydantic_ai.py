@@ -101,6 +101,7 @@ def request(messages: list[ModelMessage], info: AgentInfo) -> Request:
     return Request(info.instructions or "", tuple(told))
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 class TestPydanticAI(AdapterContract):
     source = "pydantic-ai"

@@ -17,6 +17,8 @@ from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
+pytestmark = pytest.mark.full
+
 GOOD = "Read the status of the order before it is changed: a shipped order can be returned only, not cancelled."
 SUCCESS = Verdict(outcome="success")
 

@@ -17,6 +17,8 @@ from lessonbank.guard.redact._spans import Detector, Page
 from lessonbank.guard.redact._views import VIEWS, decoded, unbroken
 from lessonbank.types import Step, ToolCall, Trajectory
 
+pytestmark = pytest.mark.full
+
 DASHES = "-" * 5
 HOSTILE = (
     *PIECES,

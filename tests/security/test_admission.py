@@ -16,7 +16,7 @@ from lessonbank.guard.sanitise import canonical
 from lessonbank.testing.store_samples import MINE
 from lessonbank.types import Add, Experience, Extraction, Lesson, Run, Trajectory, Verdict
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 GATE = LessonGate()
 PROBATION, HIDDEN = "probation", "quarantined"

@@ -101,7 +101,12 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
         "days": 10_000.0,
         "name": "Ben",
         "action": "ls",
+        "work": _work,
     }
+
+
+async def _work() -> None:
+    """What may be done in the background."""
 
 
 def _methods(of: object) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -137,6 +142,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "recalls.get": {"id": known["recall"].id},
         "import_": {"path": folder / "export.jsonl"},
         "backup": {"path": folder / "copy.db"},
+        "sync": {"path": folder / "CLAUDE.md"},
         "edit": {"title": "New"},
         "narrow": {"to": "order"},
     }

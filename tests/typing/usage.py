@@ -215,6 +215,8 @@ def history_and_admin(bank: lessonbank.ReasoningBank, id: str, now: datetime) ->
     assert_type(bank.admin.counts(), Counts)
     assert_type(bank.admin.export("scope.jsonl"), int)
     assert_type(bank.admin.import_(Path("scope.jsonl"), approved_by="Ana"), int)
+    assert_type(bank.admin.export("CLAUDE.md", format="claude-md", budget=2000), int)
+    assert_type([one.proposals for one in bank.admin.sync("CLAUDE.md", preview=True)], list[tuple[Proposal, ...]])
     assert_type(bank.admin.reindex(progress=print), int)
     assert_type(bank.admin.purge(metadata={"user": "u-17"}, by="Ana", reason="asked", preview=True), Erasing)
     assert_type(bank.admin.purge(all=True, reason="the tenant left"), Erasing)

@@ -87,6 +87,10 @@ class FollowedRun:
             with suppress(ValueError):  # a generator of the host may be closed in another context
                 _running.reset(token)
 
+    def enter(self) -> None:
+        """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
+        _running.set(self.id)
+
     @property
     def has_observed(self) -> bool:
         """Whether anything was noted."""
@@ -233,6 +237,12 @@ class RunFollower:
         if finding:
             wait_for_futures([finding], timeout=self.deadline)
         return self._decided(followed, finding)
+
+    def start(
+        self, task: str, /, *, run: str | None = None, scope: str | None = None, parent: str | None = None
+    ) -> FollowedRun:
+        """`begin` without the wait: the recall is made meanwhile, and `begin` with the id of this run waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
 
     def scoped(self, ask: Callable[..., str] | None, /, *arguments: Any) -> str | None:
         """The scope that the caller's function names. If it fails, a scope that cannot be: then there is no memory."""

@@ -31,7 +31,7 @@ try:
     from inspect_ai.solver import chain, solver
     from inspect_ai.util import LimitExceededError
 except ImportError as missing:
-    raise MissingExtra("the adapter of Inspect AI", extra="inspect") from missing
+    raise MissingExtra("the adapter of Inspect AI", extra="inspect-ai") from missing
 
 Reward: TypeAlias = "Callable[[Mapping[str, Any]], float | None]"
 """The reward of a sample from 0 to 1, from its scores by the names of their scorers; `None`: they do not tell."""

@@ -14,16 +14,20 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, runs, writers
+from . import history, lessons, recalls, reviewers, runs, writers
+from . import history, hook, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage
+from .files import backup, export, import_, restore, salvage, sync
 from .formats import formats
+from .install import install, uninstall
 from .learn import learn
+from .mcp import mcp
 from .plugins import Commands
+from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
@@ -46,19 +50,26 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
+app.add_typer(reviewers.app, name="reviewers")
+app.command()(install)
+app.command()(uninstall)
+app.add_typer(hook.app, name="hook")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)
+app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
+app.command()(mcp)
 
 
 def _print_version(wanted: bool) -> None:

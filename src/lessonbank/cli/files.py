@@ -1,8 +1,9 @@
-"""`backup`, `restore`, `salvage`: copy a bank and bring it back; `export` and `import`: carry a scope to another."""
+"""Copy a bank and bring it back: `backup`, `restore`, `salvage`; carry lessons: `export`, `import`, `sync`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import unified_diff
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -10,12 +11,16 @@ import typer
 
 from lessonbank._batches import batches
 from lessonbank.arguments import named
-from lessonbank.types import FileState, Lost
+from lessonbank.errors import NotAllowed
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
+from lessonbank.types import FileState, Lost, Synced
 
 from . import _options as options
 from ._bank import is_there, opened, path_of
-from ._output import progress_console, say, show_json
+from ._output import progress_console, say, show_json, show_text
+from ._reviewing import KeyFile, Reviewer, key_of, owning
 
+Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the lessons of a file may take.")]
 _TO_A_LINE: Final = 20
 """Ids that are written to one line."""
 
@@ -39,13 +44,20 @@ def backup(
 def restore(
     backup: Annotated[Path, typer.Argument(help="A file that `lessonbank backup` wrote.")],
     bank: Annotated[str, typer.Argument(help="The bank's file. What is there is kept under another name.")],
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
     import lessonbank
 
-    with progress_console.status("checking the backup"):
-        done = lessonbank.restore(backup, path_of(bank))
+    try:
+        with progress_console.status("checking the backup"):
+            done = lessonbank.restore(backup, path_of(bank))
+    except NotAllowed:
+        if by is None:
+            raise
+        done = lessonbank.restore(backup, path_of(bank), by=by, key=key_of(by, key_file))
     lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
     if done.before:
         lines += [
@@ -94,32 +106,84 @@ def _holds(state: FileState) -> str:
 
 
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to write the JSON lines.")],
+    file: Annotated[Path, typer.Argument(help="Where to write; with --format skill, the folder of skills.")],
     bank: options.Bank,
     scope: options.Scope,
+    format: Annotated[
+        ExportFormat, typer.Option("--format", help="jsonl: everything, for `import`. The others: lessons for people.")
+    ] = "jsonl",
+    budget: Budget = BUDGET,
+    all: Annotated[bool, typer.Option("--all", help="Lessons on probation, too, marked as such.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write everything a scope holds to a file: runs, experiences, recalls, outcomes."""
+    """Write everything a scope holds to a file; or its lessons between two markers of a file for people and agents."""
     with opened(bank, scope) as memory, progress_console.status(f"exporting {scope}"):
-        written = memory.admin.export(file)
-    _report(as_json, {"records": written, "file": str(file)}, f"{written} records of {scope} are in {named(file)}")
+        written = memory.admin.export(file, format=format, budget=budget, all=all)
+    what = "records" if format == "jsonl" else "lessons"
+    _report(as_json, {what: written, "file": str(file)}, f"{written} {what} of {scope} are in {named(file)}")
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A file that `lessonbank export` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(help="What `export` wrote; or CLAUDE.md, AGENTS.md, rules, a folder of skills.")
+    ],
     bank: options.Bank,
     scope: options.Scope,
     approved_by: Annotated[
         str | None, typer.Option("--approved-by", help="Your name: you vouch for what was trusted in the file.")
     ] = None,
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
-    """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead."""
-    if not (is_there(file.expanduser()) and file.expanduser().is_file()):
+    """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead.
+
+    What somebody changed in a file of lessons becomes proposals (`lessons proposals`). What people wrote elsewhere for
+    an agent comes in on probation.
+    """
+    if not is_there(file.expanduser()):
         raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
-    with opened(bank, scope, make=True) as memory, progress_console.status("importing"):
-        added = memory.admin.import_(file, approved_by=approved_by)
+    with opened(bank, scope, make=True) as memory:
+        admin = owning(memory, by or approved_by, key_file).admin
+        with progress_console.status("importing"):
+            added = admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
+
+
+def sync(
+    files: Annotated[list[Path], typer.Argument(help="CLAUDE.md, AGENTS.md, rules, or a folder of skills.")],
+    bank: options.Bank,
+    scope: options.Scope,
+    format: Annotated[
+        FileFormat | None, typer.Option("--format", help="Where the name of the file does not tell it.")
+    ] = None,
+    budget: Budget = BUDGET,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Without, you only see what would be done.")] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Read what somebody changed in files of lessons, as proposals, and write the lessons of now to them."""
+    with opened(bank, scope) as memory, progress_console.status("comparing"):
+        told = [one for file in files for one in memory.admin.sync(file, format=format, budget=budget, preview=not yes)]
+    if as_json:
+        show_json([one.model_dump(mode="json") for one in told])
+        return
+    for one in told:
+        _show_synced(one, done=yes)
+    if not yes:
+        say("nothing was changed: --yes does this")
+
+
+def _show_synced(told: Synced, *, done: bool) -> None:
+    same = "as it was" if told.before == told.after else "written" if done else "would change"
+    left_out = f", {told.left_out} do not fit the budget" if told.left_out else ""
+    say(f"{named(told.path)}: {told.lessons} lessons{left_out}, {same}")
+    for one in told.proposals:
+        say(f"  {'proposed' if done else 'would be proposed'}: {one.change} {one.lesson.title!r}")
+    for note in told.notes:
+        say(f"  {note}")
+    if not done:
+        before, after = told.before.splitlines(), told.after.splitlines()
+        show_text("\n".join(unified_diff(before, after, "now", "then", lineterm="", n=1)))
 
 
 def _report(as_json: bool, value: dict[str, object], *sentences: str) -> None:

@@ -12,7 +12,7 @@ from ._characters import plain
 
 LONGEST: Final = 100
 """Characters that a name may have."""
-OWN: Final = frozenset({"import", "ledger"})
+OWN: Final = frozenset({"file", "import", "ledger"})
 """Who the bank itself names in its journal. Nobody else may use these names."""
 _ALPHABETS: Final = ("LATIN", "CYRILLIC", "GREEK")
 _LOOKALIKES: Final = str.maketrans("авеѕіјкмнорсԁтухһԛԝαβεικνορτυχ", "abesijkmhopcdtyxhqwabeikvoptyx")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
-import json
 import os
 import zlib
 from collections.abc import Iterator
@@ -18,12 +17,13 @@ from typing import Any, BinaryIO, cast
 from lessonbank._opening import open_regular
 from lessonbank._replacing import belongs_to_database
 from lessonbank.learning.judging import SUCCESS_AT
+from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json
+
+from ._packed import PROTOBUF, ZIP, logs, traces
 
 RECORD_LIMIT = 64 * 2**20
 """Unpacked bytes of one record: a line, a file that is one JSON value, or a log."""
-_MOST_VALUES = 4_000_000
-"""Brackets and commas of a record: each may become an object that takes fifty times the room of its text."""
 _MOST_TIMES = 250
 """How many times its packed size a file may have. Repetitive logs reach 50, an archive bomb 1,000."""
 _PASSED_OVER = 256 * 2**20
@@ -38,7 +38,7 @@ _MARKS = (
     *((mark, "utf-32") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
     *((mark, "utf-16") for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
 )
-_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj")
+_SUFFIXES = (".gz", ".json", ".jsonl", ".ndjson", ".traj", ".eval", *PROTOBUF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,37 @@ class Source:
 
     def rows(self) -> Iterator[Row | Skipped]:
         """Every JSON value: one for each line, or the one value the file is."""
+        if self._is_packed:
+            yield from self._unpacked()
+            return
         if self._document is not None:
             yield self._document
             return
         for number, line in self._lines():
             yield self._row(number, line)
+
+    @cached_property
+    def _is_packed(self) -> bool:
+        if self.name.endswith(PROTOBUF):
+            return True
+        try:
+            with self._open() as file:
+                return file.read(len(ZIP)) == ZIP
+        except (EOFError, OSError, zlib.error):
+            return False
+
+    def _unpacked(self) -> Iterator[Row | Skipped]:
+        """The values of a file that is no text."""
+        number = 0
+        try:
+            if self.name.endswith(PROTOBUF):
+                yield from (Row(number, value) for number, value in enumerate(traces(self.whole()), 1))
+                return
+            with open_regular(self.path, inside=self.inside) as file:
+                for number, value in enumerate(logs(cast("BinaryIO", file), limit=RECORD_LIMIT), 1):
+                    yield Skipped(self.path, number, value) if isinstance(value, str) else Row(number, value)
+        except OSError as error:
+            yield Skipped(self.path, number + 1, f"{_UNREADABLE}: {_one_line(error)}")
 
     def whole(self) -> bytes:
         """All of the file. Raises OSError: it cannot be read, or is too large for one record."""
@@ -214,25 +240,6 @@ def _finish_line(file: BinaryIO, line: bytes) -> None:
             return
         if left < 0:
             raise OSError(f"a line is longer than {_PASSED_OVER >> 20} MB")
-
-
-def parse(raw: bytes | str, /) -> Json:
-    """The JSON value in `raw`; bytes that are no UTF-8 are replaced.
-
-    Raises:
-        ValueError: no JSON, nested too deep, too many values, or a number of thousands of digits.
-    """
-    text = raw.decode("utf-8-sig", "replace") if isinstance(raw, bytes) else raw
-    if len(text) > _MOST_VALUES and sum(map(text.count, ",[{")) > _MOST_VALUES:
-        raise ValueError(f"more than {_MOST_VALUES:,} values in one record")
-    try:
-        return cast("Json", json.loads(text))
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-    except json.JSONDecodeError:
-        raise
-    except ValueError:
-        raise ValueError("a number of thousands of digits") from None
 
 
 def _one_line(error: Exception) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.errors import FormatError
+from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source, parse
+from ._conversation import Conversation
+from ._files import Skipped, Source
+from ._openinference import as_gen_ai
 from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
 
 NAME = "otel"
@@ -47,8 +48,7 @@ class _Thread:
 
     run_id: str
     line: int
-    messages: list[Json] = field(default_factory=list[Json])
-    known: Counter[str] = field(default_factory=Counter[str])
+    talk: Conversation = field(default_factory=Conversation)
     calls: set[str] = field(default_factory=set[str])
     spent: list[Data] = field(default_factory=list[Data])
     conversation: str = ""
@@ -84,7 +84,7 @@ def _span(row: Data) -> _Span:
     context = {**mapping(row.get("context")), **row}
     status = mapping(row.get("status"))
     code = words(status.get("code", status.get("status_code")))
-    attributes = _attributes(row.get("attributes"))
+    attributes = as_gen_ai(_attributes(row.get("attributes")))
     failed = code in ("2", "ERROR", "STATUS_CODE_ERROR")
     error = words(status.get("message", status.get("description"))) or words(attributes.get("error.type")) or "error"
     return _Span(
@@ -172,35 +172,16 @@ def _told_by_events(events: list[Data]) -> tuple[list[Json], list[Json]]:
     return sent, back
 
 
-def _key(message: Json) -> str:
-    """Tells messages apart; a reply loses its finish reason when it is sent back as history."""
-    return json.dumps({k: v for k, v in mapping(message).items() if k not in ("finish_reason", "name")}, sort_keys=True)
-
-
 def _add_request(thread: _Thread, span: _Span) -> None:
     """Each request repeats the history; only what is new, or there more often than before, is appended."""
     sent, back = _told(span.attributes)
     if not sent and not back:
         sent, back = _told_by_events(span.events)
-    present: Counter[str] = Counter()
-    for message in sent:
-        key = _key(message)
-        present[key] += 1
-        if present[key] > thread.known[key]:
-            _append(thread, message)
-    for message in back:
-        _append(thread, message)
+    for message in thread.talk.add_request(sent, back):
+        for part in (*listing(at(message, "parts")), *listing(at(message, "tool_calls"))):
+            thread.calls.add(words(at(part, "id")))
     thread.spent.append(span.attributes)
     thread.conversation = thread.conversation or words(span.attributes.get("gen_ai.conversation.id"))
-
-
-def _append(thread: _Thread, message: Json) -> None:
-    if not isinstance(message, dict):
-        return
-    thread.known[_key(message)] += 1
-    thread.messages.append(message)
-    for part in (*listing(message.get("parts")), *listing(message.get("tool_calls"))):
-        thread.calls.add(words(at(part, "id")))
 
 
 def _add_tool(thread: _Thread, span: _Span, answered: set[str]) -> None:
@@ -211,11 +192,11 @@ def _add_tool(thread: _Thread, span: _Span, answered: set[str]) -> None:
     name = words(span.attributes.get("gen_ai.tool.name")) or "tool"
     if call_id not in thread.calls:
         arguments = span.attributes.get("gen_ai.tool.call.arguments")
-        thread.messages.append(
+        thread.talk.messages.append(
             {"role": "assistant", "tool_calls": [{"id": call_id, "name": name, "arguments": arguments}]}
         )
     result = _decoded(span.attributes.get("gen_ai.tool.call.result")) or span.error
-    thread.messages.append(
+    thread.talk.messages.append(
         {"role": "tool", "tool_call_id": call_id, "name": name, "content": result, "is_error": bool(span.error)}
     )
 
@@ -265,7 +246,7 @@ def _threads(spans: list[_Span], line: int) -> Iterator[_Thread]:
             _add_request(thread, span)
     for agent, thread in threads.items():
         thread.error = by_id[agent].error if agent else next((s.error for s in spans if not s.parent), "")
-        if thread.messages:
+        if thread.talk.messages:
             yield thread
 
 
@@ -275,11 +256,11 @@ def _said(span: _Span) -> tuple[list[Json], list[Json]]:
 
 
 def _run(thread: _Thread) -> Run:
-    if not any(at(message, "role") == "user" for message in thread.messages):
+    if not any(at(message, "role") == "user" for message in thread.talk.messages):
         raise FormatError("the trace holds no user message: was the recording of content switched off?")
     models = (words(one.get("gen_ai.response.model") or one.get("gen_ai.request.model")) for one in thread.spent)
     return Run(
-        messages=thread.messages,
+        messages=thread.talk.messages,
         source="otel",
         run_id=thread.run_id,
         task_id=thread.conversation,

@@ -97,6 +97,8 @@ def _first_text(part: Data) -> str:
 
 def kind_of(part: Data, /) -> str:
     """What a content part says it is, in one spelling; `""` when it does not say."""
+    if part.get("thought") is True:  # Gemini marks a part that is text
+        return "thought"
     kind = part.get("part_kind", part.get("type", part.get("kind")))
     return kind.replace("-", "_") if isinstance(kind, str) else _implied_kind(part)
 
@@ -181,7 +183,7 @@ def result_of(value: Data, /) -> Turn:
         text=_result_text(raw),
         name=first_string(inner, "name", "tool_name", "toolName"),
         call_id=first_string(value, *_ID_KEYS) or first_string(inner, *_ID_KEYS),
-        is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw),
+        is_error=_failed(value) or _failed(inner) or "error_code" in _data_of(raw) or _says_error(inner),
     )
 
 
@@ -196,6 +198,11 @@ def _failed(value: Data) -> bool:
     if value.get("is_error") is True or value.get("status") == "error" or kind_of(value) == "retry_prompt":
         return True
     return bool(value.get("error")) or value.get("outcome") in ("failed", "denied", "interrupted", "retried")
+
+
+def _says_error(inner: Data) -> bool:
+    """Gemini's tools return their error under `error` in the response."""
+    return bool(_data_of(inner.get("response")).get("error"))
 
 
 def first_string(data: Data, /, *keys: str) -> str | None:

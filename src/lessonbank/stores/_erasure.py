@@ -25,6 +25,7 @@ from lessonbank.types import (
     Settle,
     Settlement,
     Trust,
+    target_of,
 )
 from lessonbank.types.ids import digest
 from lessonbank.types.repeats import repeats_of, without_repeats_of
@@ -35,7 +36,8 @@ class Erasing:
     """The ids that go, and the records without them. `read` the journal until it finds no more.
 
     Of a run: the lessons drawn from it, alone or with others; the experiences that hold no other run's attempt;
-    whatever was merged from these. Of a lesson: whatever was merged from it.
+    whatever was merged from these. Of a lesson: whatever was merged from it, the proposals to change it, and its
+    experience where no run taught it and no other lesson is left.
     """
 
     def __init__(self, what: Erasure, id: str, /) -> None:
@@ -82,10 +84,12 @@ class Erasing:
             self._tried.add(experience.id)
         if tried - {self.trajectory}:
             self._shared.add(experience.id)
-        if not self.lessons.isdisjoint(sources):
+        if not self.lessons.isdisjoint((*sources, target_of(experience))):
             self.experiences.add(experience.id)
         self.lessons.update(i.id for i in experience.lessons if self.trajectory in i.provenance.trajectory_ids)
         self.found |= self.trajectory in tried or any(i.id == self.lesson for i in experience.lessons)
+        if not experience.attempts and experience.lessons and self.lessons.issuperset(i.id for i in experience.lessons):
+            self.experiences.add(experience.id)  # no run taught it: its task is an example for the lesson, or its words
         if experience.id in self.experiences:
             self.lessons.update(lesson.id for lesson in experience.lessons)
 

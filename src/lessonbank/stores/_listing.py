@@ -14,6 +14,7 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
 from lessonbank.text.bm25 import words
 from lessonbank.types import (
+    NOT_JUDGED,
     RECALL,
     UNFINISHED,
     Experience,
@@ -140,7 +141,7 @@ def run_of(run: Trajectory, holder: Experience | None, /, *, pending: bool) -> R
     recall_id = holder.metadata.get(RECALL) if holder else None
     return Run(
         trajectory=run,
-        verdict=verdict or Verdict(outcome="unknown", reason="not judged yet"),
+        verdict=verdict or Verdict(outcome="unknown", reason=NOT_JUDGED),
         status=_status(run, pending=pending),
         recall_id=recall_id if isinstance(recall_id, str) else None,
         metadata=run.metadata,

@@ -1,5 +1,7 @@
 """The records that flow through the loop and outlive the process."""
 
+from .changes import EDITS as EDITS
+from .changes import RETIRES as RETIRES
 from .changes import Add as Add
 from .changes import Audit as Audit
 from .changes import Change as Change
@@ -19,7 +21,9 @@ from .changes import Restore as Restore
 from .changes import Retire as Retire
 from .changes import Rollback as Rollback
 from .changes import Settle as Settle
+from .changes import Synced as Synced
 from .changes import Trust as Trust
+from .changes import target_of as target_of
 from .lessons import Experience as Experience
 from .lessons import Extraction as Extraction
 from .lessons import Found as Found
@@ -45,6 +49,7 @@ from .repairs import Restored as Restored
 from .repairs import Salvaged as Salvaged
 from .repeats import Repeat as Repeat
 from .runs import MODEL as MODEL
+from .runs import NOT_JUDGED as NOT_JUDGED
 from .runs import PARENT as PARENT
 from .runs import RECALL as RECALL
 from .runs import SECONDS as SECONDS

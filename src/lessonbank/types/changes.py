@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -168,11 +168,50 @@ class Forgotten(Record):
 
 
 class Proposal(Record):
-    """A lesson that a person approved and that the evidence shows to harm. Only a person retires it."""
+    """What a person is asked to decide. Nothing of it is in force before.
+
+    The evidence proposes to retire a lesson that a person approved: `retire` it, or `approve` it again. A file that
+    somebody edited proposes to `add`, `edit` or `retire` a lesson: `approve` does so, `retire` rejects the proposal.
+    """
 
     lesson: Lesson
+    """The lesson to be retired; or, from a file, the proposal itself: a lesson in quarantine, in the words proposed."""
     reason: str
-    """The evidence, in one sentence."""
+    """The evidence, or where it was read, in one sentence."""
+    change: Literal["add", "edit", "retire"] = "retire"
+    origin: Literal["evidence", "file"] = "evidence"
+    of: str | None = None
+    """From a file: the id of the lesson that would be edited or retired."""
+
+
+EDITS: Final = "edits"
+"""The key of a proposal's metadata that names the lesson it would edit. It is erased with that lesson."""
+RETIRES: Final = "retires"
+"""The same for a lesson that it would retire."""
+
+
+def target_of(experience: Experience, /) -> str | None:
+    """The id of the lesson that a proposal would edit or retire."""
+    named = (experience.metadata.get(key) for key in (EDITS, RETIRES))
+    return next((id for id in named if isinstance(id, str)), None)
+
+
+class Synced(Record):
+    """What a file of lessons and the bank gave each other, or would give (`preview`)."""
+
+    path: str
+    lessons: int = 0
+    """Lessons in the file."""
+    left_out: int = 0
+    """Lessons that may be shown and did not fit the budget."""
+    proposals: tuple[Proposal, ...] = ()
+    """What somebody had changed in the file, and nobody had proposed before."""
+    added: tuple[Lesson, ...] = ()
+    """Lessons that came in on probation, from a file that people wrote themselves."""
+    before: str = ""
+    after: str = ""
+    """The text of the file."""
+    notes: tuple[str, ...] = ()
 
 
 Change = Annotated[

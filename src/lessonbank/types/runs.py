@@ -23,6 +23,8 @@ UNFINISHED = "unfinished"
 """The metadata key that says (`true`) that an attempt ended without an outcome: the run is kept and not learned."""
 SUBMITTED = "lessonbank_submitted"
 """The metadata key of what was said when a run was submitted, until it is learned."""
+NOT_JUDGED = "not judged yet"
+"""The reason of the verdict that a kept run has until somebody or something judged it."""
 Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]

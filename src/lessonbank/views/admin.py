@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, cast
+from functools import partial
+from typing import TYPE_CHECKING, cast, get_args
 
-from lessonbank.arguments import a_call, a_flag, a_mapping, a_path, a_text, maybe_id, maybe_text, some_days
+from anyio import to_thread
+
+from lessonbank import memories
+from lessonbank.arguments import (
+    a_call,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_path,
+    a_text,
+    maybe_id,
+    maybe_one_of,
+    maybe_text,
+    named,
+    one_of,
+    some_days,
+)
 from lessonbank.errors import StoreError, UsageError
+from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat, format_of
 from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Forgotten, Json, Record
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
 
 from . import archive
 from .audit import differences
-from .handle import Handle, person
+from .handle import Handle, log, person
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from .files import LessonFiles
 
 _PAGE = 500
 
@@ -51,35 +72,117 @@ class AsyncAdmin:
         """How much the scope holds."""
         return await self._of.store.counts(scope=self._of.scope)
 
-    async def export(self, path: str | Path, /) -> int:
+    async def export(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: ExportFormat = "jsonl",
+        budget: int = BUDGET,
+        all: bool = False,
+    ) -> int:
         """Write the scope as JSON lines, whole or not at all; how many records. `import_` reads it back losslessly.
 
-        Raises UsageError, StoreUnavailable.
+        Another `format` writes lessons for people and coding agents, and how many: between two markers of a file, or of
+        a file per topic in a folder (`skill`). The rest of a file stays as it is. The best lessons come first, as many
+        as `budget` tokens take, trusted and approved ones only; with `all`, those on probation, too, and marked. A file
+        that somebody edited since is refused: `import_` or `sync` reads the edits. Raises UsageError, FormatError,
+        StoreUnavailable.
         """
+        format = one_of(format, "format=", (*get_args(FileFormat), "jsonl"))
+        budget, all = a_count(budget, "budget="), a_flag(all, "all=")
         if self._of.skips("export"):
             return 0
-        return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        if format == "jsonl":
+            return await archive.write(self._of.store, a_path(path), scope=self._of.scope)
+        told = await self._files.write(a_path(path), format, budget=budget, every=all)
+        left_out = sum(one.left_out for one in told)
+        _warn(*([f"{left_out} lessons do not fit the budget of {budget:,} tokens"] if left_out else []), *_notes(told))
+        return sum(one.lessons for one in told)
+
+    async def sync(
+        self,
+        path: str | Path,
+        /,
+        *,
+        format: FileFormat | None = None,
+        budget: int = BUDGET,
+        preview: bool = False,
+    ) -> tuple[Synced, ...]:
+        """Read what somebody changed between the markers of a file, as proposals, and write the lessons of now.
+
+        What `export` says of `format` (without one, the file's name tells it) and `budget` holds; what each file got
+        and gave. `preview` changes nothing and says what would be. Raises UsageError, FormatError, StoreError.
+        """
+        file, budget = a_path(path), a_count(budget, "budget=")
+        known = maybe_one_of(format, "format=", get_args(FileFormat)) or await to_thread.run_sync(format_of, file)
+        if known is None:
+            raise UsageError(f"the name of {named(file)} tells no format: give format=, such as 'claude-md' or 'skill'")
+        if self._of.skips("sync"):
+            return ()
+        return tuple(await self._files.sync(file, known, budget=budget, preview=a_flag(preview, "preview=")))
 
     async def import_(self, path: str | Path, /, *, approved_by: str | None = None) -> int:
         """Add what an export holds and this scope does not have yet, all of it or nothing; how many records were new.
+
+        Files in which other programs keep memories are read, too (`lessonbank.memories.FORMATS`): each memory becomes
+        an experience whose metadata say where it comes from, and passes the same gate as what was learned here.
 
         Lessons keep their origin and come in on probation, whatever the file says. `approved_by`: the name of a person
         who vouches for those that were trusted where the file was written. Unless the profile is `paper`, a lesson that
         is here in the same words is not kept twice: the tasks that taught it show the one that is here.
 
-        Raises UsageError, FormatError, Conflict.
+        Of a file that `export` wrote for people, what somebody changed in it becomes proposals, which a person approves
+        (`lessons.proposals`). CLAUDE.md, AGENTS.md, GEMINI.md, rules (.mdc), SKILL.md, or a folder of these, without
+        markers of ours: each bullet and section becomes a lesson on probation. How many were new.
+
+        Raises UsageError, NotAllowed, FormatError, Conflict.
         """
         if self._of.skips("import_"):
             return 0
-        source = a_path(path)
+        source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
+        await self._of.reviewed("import_", by=approved_by)
+        format = await to_thread.run_sync(format_of, source)
+        if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
+            with self._of.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            if found is not None:
+                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                _refuse_approval(approved_by, told_by)
+                return await self._remember(found, named(source))
+        if format is not None:
+            _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
+            told = await self._files.read(source)
+            _warn(*_notes(told))
+            return sum(len(one.proposals) + len(one.added) for one in told)
         return await archive.read(
             self._of.store,
             source,
             scope=self._of.scope,
             writer="import",
-            approved_by=maybe_text(approved_by, "approved_by="),
+            approved_by=approved_by,
             one_wording=self._of.one_wording,
         )
+
+    async def _remember(self, found: memories.Memories, name: str) -> int:
+        taken = [await self._admitted(one) for one in found.experiences]
+        refused = Counter(draft.rule for one in taken for draft in one.rejected)
+        if refused:
+            log.warning("%s: the gate kept no lesson of %d memories: %s", name, refused.total(), dict(refused))
+        kept = [one for one in taken if one.lessons]
+        return await archive.add(
+            self._of.store, kept, scope=self._of.scope, writer="import", one_wording=self._of.one_wording
+        )
+
+    async def _admitted(self, experience: Experience) -> Experience:
+        """What the gate leaves of memories that another program kept: redacted, in form, and only what are lessons."""
+        drawn = await self._of.intake.lessons(Extraction(lessons=experience.lessons), (), shown=())
+        told = {
+            "task": await self._of.intake.task(experience.task),
+            "lessons": drawn.lessons,
+            "rejected": drawn.rejected,
+        }
+        return experience.model_copy(update=told)
 
     async def reindex(self, *, progress: Callable[[int], None] | None = None) -> int:
         """Embed whatever has no vector in the present space, as after a change of embedder; how many were done.
@@ -118,7 +221,8 @@ class AsyncAdmin:
         """Erase a lesson, a run, a recall, everything with some metadata, or the whole scope; what was erased.
 
         A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
-        journal. `preview` erases nothing and says what would go. Raises UsageError, NotFound, StoreUnavailable.
+        journal. `preview` erases nothing and says what would go.
+        Raises UsageError, NotAllowed, NotFound, StoreUnavailable.
         """
         if self._of.skips("purge"):
             return Erasing()
@@ -135,6 +239,7 @@ class AsyncAdmin:
             await self._check_there(wanted)
         if preview or wanted.empty:
             return wanted
+        await self._of.reviewed("purge", by=by)
         if wanted.whole_scope:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
@@ -160,26 +265,54 @@ class AsyncAdmin:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
 
         What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
-        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`), NotAllowed.
         """
-        self._of.whole_file("add_writer")
-        name = checked_name(name, what="name=")
-        return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
+        return await self._key_for("writer", name, "add_writer")
 
     async def remove_writer(self, name: str, /) -> None:
         """End the key of a writer. What it told stays.
 
-        Raises UsageError (no such writer, or a handle made by `scoped()`).
+        Raises UsageError (no such writer, or a handle made by `scoped()`), NotAllowed.
         """
-        name = a_text(name, "remove_writer")
-        self._of.whole_file("remove_writer")
-        if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
-            raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
+        await self._end_key("writer", name, "remove_writer")
 
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
         self._of.whole_file("writers")
-        return await identity.writers(self._of.store)
+        return await identity.holders(self._of.store, "writer")
+
+    async def add_reviewer(self, name: str, /) -> str:
+        """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
+        read. A new key ends the earlier one of that name.
+
+        From the first reviewer on, these ask for the key of one: `lessons.add`, `edit`, `narrow`, `approve`, `restore`
+        and `split`; `retire` and `quarantine` of an approved lesson; `runs.correct`; `history.rollback`; `import_` and
+        `purge`; to add or remove writers and reviewers; and `lessonbank.restore`. Raises UsageError (no name; a handle
+        made by `scoped()` of a bank without reviewers), NotAllowed.
+        """
+        return await self._key_for("reviewer", name, "add_reviewer")
+
+    async def remove_reviewer(self, name: str, /) -> None:
+        """End the key of a reviewer. What that person decided stays. Without any reviewer nothing asks for a key.
+
+        Raises UsageError (no such reviewer), NotAllowed.
+        """
+        await self._end_key("reviewer", name, "remove_reviewer")
+
+    async def reviewers(self) -> tuple[str, ...]:
+        """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
+        return await identity.holders(self._of.store, "reviewer")
+
+    async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
+        await self._of.by_owner(call)
+        name = checked_name(name, what="name=")
+        return "" if self._of.skips(call) else await identity.add_key(self._of.store, role, name)
+
+    async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
+        await self._of.by_owner(call)
+        name = a_text(name, call)
+        if not self._of.skips(call) and not await identity.end_key(self._of.store, role, name):
+            raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
@@ -222,6 +355,12 @@ class AsyncAdmin:
         self._of.whole_file("rebuild")
         await self._of.store.rebuild()
 
+    @property
+    def _files(self) -> LessonFiles:
+        from .files import LessonFiles  # noqa: PLC0415 - few banks need files, and a parser of Markdown comes with them
+
+        return LessonFiles(self._of)
+
     async def _wanted(
         self, *, lesson: str | None, run: str | None, recall: str | None, metadata: Mapping[str, Json] | None, all: bool
     ) -> Erasing:
@@ -237,7 +376,18 @@ class AsyncAdmin:
             )
             return one.model_copy(update={"lessons": await self._drawn_from(one.runs)}) if run else one
         runs, recalls = await self._runs_with(metadata), await self._recalls_with(metadata)
-        return Erasing(lessons=await self._drawn_from(runs), runs=runs, recalls=recalls)
+        lessons = (*await self._drawn_from(runs), *await self._without_runs(metadata))
+        return Erasing(lessons=lessons, runs=runs, recalls=recalls)
+
+    async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
+        """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
+        found = dict[str, str | None]()
+        experiences = self._of.store.scan(scope=self._of.scope)
+        async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
+            async for one in every:
+                if not one.attempts and metadata.items() <= one.metadata.items():
+                    found |= {lesson.id: target_of(one) for lesson in one.lessons}
+        return tuple(id for id, target in found.items() if target not in found)  # a proposal goes with its lesson
 
     async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""
@@ -277,3 +427,19 @@ class AsyncAdmin:
             found += [recall.id for recall in page]
             after = found[-1]
         return tuple(found)
+
+
+def _refuse_approval(by: str | None, why: str) -> None:
+    if by is not None:
+        raise UsageError(
+            f"approved_by= is for exports of a bank, and {why}: leave it out, and approve lessons one by one"
+        )
+
+
+def _notes(told: Iterable[Synced]) -> Iterator[str]:
+    return (note for one in told for note in one.notes)
+
+
+def _warn(*notes: str) -> None:
+    for note in notes:
+        log.warning("%s", note)

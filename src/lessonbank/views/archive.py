@@ -18,7 +18,7 @@ import anyio
 from anyio import to_thread
 from pydantic import ValidationError
 
-from lessonbank._batches import async_batches
+from lessonbank._batches import async_batches, batches
 from lessonbank._concurrency import if_there
 from lessonbank._opening import open_regular
 from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
@@ -117,6 +117,17 @@ async def read(
     return await store.import_records(
         portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
     )
+
+
+async def add(store: Store, experiences: Sequence[Experience], /, *, scope: str, writer: str, one_wording: bool) -> int:
+    """Add experiences of another program that `scope` does not have, on probation and all or none; how many were new.
+
+    Raises:
+        Conflict: a lesson belongs to another experience here; nothing was imported.
+    """
+    doubted = [_on_probation(experience, scope) for experience in experiences]
+    portions = lambda: (Imported(experiences=some) for some in batches(doubted, size=_ADDED))  # noqa: E731
+    return await store.import_records(portions, scope=scope, writer=writer, one_wording=one_wording)
 
 
 def _portions(records: Callable[[], Iterator[tuple[Record, int]]], path: Path, scope: str) -> Iterator[Imported]:

@@ -60,10 +60,11 @@ def resolve(model: Model | None, /) -> Roles:
 def _one(choice: OneModel, model: Model) -> LanguageModel:
     from lessonbank.models.wrappers import standard
 
-    return standard(_bare(choice, model.base_url, model.api_key), seconds=model.timeout)
+    return standard(bare_model(choice, model.base_url, model.api_key), seconds=model.timeout)
 
 
-def _bare(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:
+def bare_model(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:
+    """What a choice names, without a time limit or retries. Raises UsageError, MissingExtra."""
     if is_a(choice, str):
         choice = str.__str__(choice)  # a plain one, whatever a subclass does
         from lessonbank.models.pydantic_ai import PydanticAIModel

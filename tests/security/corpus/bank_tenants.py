@@ -158,6 +158,11 @@ async def _import(t: BankTenant, chance: random.Random) -> Any:
     return await t.handle.admin.import_(t.folder / f"{t.mark}.jsonl")
 
 
+async def _sync(t: BankTenant, chance: random.Random) -> Any:
+    (told,) = await t.handle.admin.sync(t.folder / f"{t.mark}.md")
+    return told.lessons
+
+
 async def _backup(t: BankTenant, chance: random.Random) -> Any:
     return await t.bank.admin.backup(t.folder / f"{t.mark}.backup")
 
@@ -276,6 +281,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "admin.counts": lambda t, c: t.handle.admin.counts(),
     "admin.export": _export,
     "admin.import_": _import,
+    "admin.sync": _sync,
     "admin.reindex": lambda t, c: t.handle.admin.reindex(),
     "admin.purge": _purge,
     "admin.forget": lambda t, c: t.handle.admin.forget(days=c.choice((1e-10, 1.0))),

@@ -113,7 +113,8 @@ _COMMON_FORMS = re.compile(
 )
 
 _NAMED_AFTER = re.compile(
-    r"(?i)\b(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
+    r"(?i)\b(?=[cdeghimnpstuм])"  # what one of the words begins with: most words are passed over at once
+    r"(?:(?P<sure>name is|name['’]s|name:|named|call me|signed|sincerely|heiße|m['’]appelle|me llamo|nombre es"
     r"|mi chiamo|nome é|меня зовут)|i am|i['’]m|this is|it['’]s|customer|passenger|patient|client|guest|member|user"
     r"|employee|student|mr|mrs|ms|dr),?\.?\s+(?=[^\W\d_])"
 )

@@ -113,8 +113,12 @@ def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
         "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
         "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
         "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
-        "vague": lambda i: "it is about nothing in particular" if is_vague(i.title, i.content, task=task) else "",
+        "vague": lambda i: _about_nothing(i, task) if runs else "",  # what is kept elsewhere, somebody found good
     }
+
+
+def _about_nothing(lesson: Lesson, task: str) -> str:
+    return "it is about nothing in particular" if is_vague(lesson.title, lesson.content, task=task) else ""
 
 
 def _quotes(lesson: Lesson) -> bool:

@@ -35,6 +35,8 @@ _INSTRUCTIONS: Final = 100_000
 _LEAVES: Final = 20_000
 _DEPTH: Final = 40
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*(?![^\W_])|{DENSE.pattern}|(?:(?!{DENSE.pattern})[^\W_])+")
+_ASCII_TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?![0-9A-Za-z])|[0-9A-Za-z]+", re.ASCII)
+"""The same for a text of ASCII, several times as fast."""
 _DIGIT = re.compile(r"\d")
 _PAIR = re.compile(
     r"""["']([^\W\d]\w{0,40})["']\s{0,4}:\s{0,4}(?:"([^"\n]{1,300})"|'([^'\n]{1,300})'|(-?\d[\d.]{0,30}))"""
@@ -238,7 +240,7 @@ class RunValues:
     def _take_result(self, seen: Observation, source: Source, step: int, *, parts: bool) -> None:
         data = parsed(seen.text)
         text = _ends(seen.text)
-        for token in set(_TOKEN.findall(text.lower())):
+        for token in set(_pattern_for(text).findall(text.lower())):
             self.words.setdefault(token, (step, source))
         if data is not None:
             for _ in self._take_leaves(data, source, step):
@@ -346,7 +348,7 @@ def is_command_field(name: str, /) -> bool:
 def tokens(text: str, /) -> list[tuple[str, int, int]]:
     """The words of `text` without case, accents and signs, each with its place."""
     read: list[tuple[str, int, int]] = []
-    for found in _TOKEN.finditer(text):
+    for found in _pattern_for(text).finditer(text):
         word = found[0]
         if word[0].isdigit() and not word.isdigit():
             word = _number(word) if "." in word or "," in word else word.casefold()
@@ -357,6 +359,10 @@ def tokens(text: str, /) -> list[tuple[str, int, int]]:
             word = bare.casefold() or word
         read.append((word, *found.span()))
     return read
+
+
+def _pattern_for(text: str) -> re.Pattern[str]:
+    return _ASCII_TOKEN if text.isascii() else _TOKEN
 
 
 def words_of(*texts: str) -> str:

@@ -109,7 +109,7 @@ class Shown:
     def see(self, page: str, /) -> None:
         """Take in what came back."""
         self.page = page
-        self.earlier.update(t for t in _TOKEN.findall(page[:_READ]) if len(t) > 2 and _HAS_DIGIT.search(t))
+        self.earlier.update(t for t in set(_TOKEN.findall(page[:_READ])) if len(t) > 2 and _HAS_DIGIT.search(t))
 
     def control(self, name: str, /) -> str:
         """What the page calls the control `name`: `[a12] button 'Save', clickable` makes `a12` the button 'Save'."""

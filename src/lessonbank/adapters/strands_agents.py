@@ -1,0 +1,155 @@
+"""Puts a bank into Strands: `Agent(…, plugins=[ReasoningBankPlugin(bank)])`."""
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from strands import Agent
+    from strands.hooks import AfterInvocationEvent, BeforeInvocationEvent, HookOrder, MessageAddedEvent
+    from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelContext, InvokeModelStage
+    from strands.plugins import Plugin
+except ImportError as missing:
+    raise MissingExtra("the adapter of Strands", extra="strands-agents") from missing
+
+_PAUSED: Final = ("interrupt", "checkpoint")
+"""Reasons to stop after which the same run goes on."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A run that is not over, and the messages that it added."""
+
+    run: FollowedRun
+    messages: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
+
+
+class ReasoningBankPlugin(Plugin):
+    """Shows lessons in the requests of each run of an agent, and learns from each run.
+
+    The text is the first block of the prompt's own message, and only in the request: the messages of the agent, its
+    session and its system prompt do not change. One plugin serves any number of agents.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from its first event:
+            `lambda event: scope_of("acme", event.invocation_state["user"])`. Without it, the scope of the bank. If it
+            fails, the run has no memory. An agent that runs as a tool of another one has the scope of that run.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[BeforeInvocationEvent], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        super().__init__()
+        self.runs = RunFollower(bank, source="strands", deadline=deadline, verify=verify)
+        self._scope = scope
+        self._open = WeakKeyDictionary[object, _Open]()
+
+    @property
+    def name(self) -> str:
+        """What Strands calls this plugin."""
+        return "lessonbank"
+
+    def init_agent(self, agent: Agent) -> None:
+        """Register with an agent. Strands calls this."""
+        agent.add_hook(self._begin, BeforeInvocationEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._note, MessageAddedEvent)
+        agent.add_hook(self._end, AfterInvocationEvent)
+        agent.add_middleware(InvokeModelStage.Input, self._show)
+        agent.add_middleware(ExecuteToolStage, self._inside)
+
+    async def _begin(self, event: BeforeInvocationEvent) -> None:
+        added = event.messages or []
+        paused = self._open.get(event.agent)
+        if paused and not added:  # the answers to an interrupt are no messages
+            return
+        if paused:
+            _stop(paused, event.agent, "interrupt")
+        parent = self.runs.get(current_run() or "")
+        scope = parent.scope if parent else self.runs.scoped(self._scope, event)
+        task = _task([*event.agent.messages, *added])
+        self._open[event.agent] = _Open(await self.runs.begin(task, scope=scope, parent=current_run()))
+
+    def _note(self, event: MessageAddedEvent) -> None:
+        if open := self._open.get(event.agent):
+            open.messages.append(event.message)
+
+    def _show(self, context: InvokeModelContext) -> InvokeModelContext:
+        """Put the text before the words of the prompt: at the same place with the same bytes in each request."""
+        open = self._open.get(context.agent)
+        if open is None or not open.run.text:
+            return context
+        messages = list(context.messages)
+        place = _place(messages, next(filter(_asks, open.messages), None))
+        if place is not None:
+            asked = messages[place]
+            messages[place] = {**asked, "content": [{"text": open.run.text}, *asked["content"]]}
+        return context.replace(messages=messages)
+
+    async def _inside(self, context: ExecuteToolContext, go_on: Any) -> AsyncGenerator[Any]:
+        """Let an agent that begins inside a tool know its parent."""
+        open = self._open.get(context.agent)
+        with open.run.running() if open else nullcontext():
+            async for event in go_on(context):
+                yield event
+
+    def _end(self, event: AfterInvocationEvent) -> None:
+        open, ended = self._open.get(event.agent), event.result
+        if open is None or (ended and ended.stop_reason in _PAUSED):
+            return
+        del self._open[event.agent]
+        error = None if ended else sys.exception()  # Strands calls this while the error passes by
+        if ended and ended.stop_reason == "cancelled":
+            _stop(open, event.agent, "cancelled")
+        elif ended or isinstance(error, Exception):
+            open.run.finish(_source(open, event.agent), error=error)
+        else:
+            _stop(open, event.agent, type(error).__name__ if error else "cancelled")
+
+
+def _stop(open: _Open, agent: Agent, reason: str) -> None:
+    open.run.stop(_source(open, agent), reason=reason)
+
+
+def _source(open: _Open, agent: Agent) -> object:
+    return {"system": agent.system_prompt, "messages": open.messages} if open.messages else []
+
+
+def _asks(message: Mapping[str, Any]) -> bool:
+    """Whether a message is a prompt: what answers a tool call begins with its result, and must."""
+    return message["role"] == "user" and not any("toolResult" in block for block in message["content"])
+
+
+def _task(messages: Sequence[Mapping[str, Any]]) -> str:
+    prompt = next(filter(_asks, reversed(messages)), None)
+    return "\n".join(block["text"] for block in prompt["content"] if "text" in block) if prompt else ""
+
+
+def _place(messages: Sequence[Mapping[str, Any]], prompt: Mapping[str, Any] | None) -> int | None:
+    """Where the prompt of this run stands in a request, if its history was not cut behind it."""
+    found = (at for at, said in enumerate(messages) if prompt and said["content"] == prompt["content"] and _asks(said))
+    return max(found, default=None)

@@ -1,0 +1,112 @@
+"""`mcp`: the bank as tools of any agent that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import anyio
+import typer
+
+from . import _options as options
+from ._output import progress_console, say
+
+KEY = "LESSONBANK_MCP_KEY"
+_Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="With --http: a name the server is called by, as NAME:PORT or NAME:*."),
+]
+_Origins = Annotated[
+    list[str] | None, typer.Option("--allow-origin", help="With --http: a web page's origin that may call.")
+]
+
+
+def mcp(
+    bank: options.Bank,
+    scope: options.Scope,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    timeout: options.Timeout = 120.0,
+    embedder: options.Embedder = None,
+    domain: options.Domain = "general",
+    trust: Annotated[
+        str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
+    ] = "open",
+    holdout: Annotated[
+        float | None,
+        typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never."),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, and not over stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option("--host", help="With --http: the address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http; 0: any free one.")] = 8765,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key-file",
+            envvar="LESSONBANK_MCP_KEY_FILE",
+            help=f"With --http: a file with `KEY SCOPE` on each line. Without: the key in {KEY}, for --scope.",
+        ),
+    ] = None,
+    allow_host: _Hosts = None,
+    allow_origin: _Origins = None,
+) -> None:
+    """Serve the bank to an agent as tools: recall, record and why. The agent approves, edits and erases nothing.
+
+    An MCP client starts this command and speaks with it over stdin and stdout. --model decides how runs ended and
+    draws lessons; without, runs wait until somebody tells (`lessonbank runs correct`).
+    """
+    from lessonbank import Evidence, Learning
+    from lessonbank.mcp import serve_stdio
+
+    settings: dict[str, Any] = {
+        "scope": scope,
+        "model": options.model_of(model, base_url, timeout),
+        "embedder": embedder,
+        "learning": Learning(domain=domain),  # type: ignore[arg-type]
+        "safety": trust,
+        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
+    }
+    if not http:
+        _run(partial(serve_stdio, bank, **settings))
+        return
+    from lessonbank.mcp.http import Keys, serve_http
+
+    keys = Keys.read(key_file, scope=scope) if key_file else Keys(_from_environment(scope))
+    _run(
+        partial(
+            serve_http,
+            bank,
+            keys=keys,
+            host=host,
+            port=port,
+            allowed_hosts=allow_host or (),
+            allowed_origins=allow_origin or (),
+            ready=_say_where,
+            **settings,
+        )
+    )
+
+
+def _from_environment(scope: str) -> dict[str, str]:
+    key = os.environ.get(KEY, "").strip()
+    return {key: scope} if key else {}
+
+
+def _run(serve: Callable[[], Awaitable[None]]) -> None:
+    """A failure is raised as itself, not as the group of the tasks it ended."""
+    try:
+        anyio.run(serve)
+    except BaseExceptionGroup as group:
+        raise _first(group) from None
+
+
+def _first(error: BaseException) -> BaseException:
+    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
+    return _first(inner[0]) if inner else error
+
+
+def _say_where(address: str) -> None:
+    say(f"lessonbank serves MCP on {address}", to=progress_console)

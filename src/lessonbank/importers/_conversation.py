@@ -1,0 +1,50 @@
+"""Puts a conversation together from requests to a model, each of which repeats what was said before it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lessonbank.types import Json
+
+from ._reading import mapping, words
+
+_ROLES = {"ai": "assistant", "model": "assistant", "human": "user", "developer": "system"}
+_SAID = ("content", "parts", "tool_calls", "function_call", "tool_call_id")
+"""What makes two messages the same. A reply loses its finish reason, its cost and its id when it becomes history."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The messages of one agent, each as often as a single request or the replies have it."""
+
+    messages: list[Json] = field(default_factory=list[Json])
+    _known: Counter[str] = field(default_factory=Counter[str])
+
+    def add_request(self, sent: Sequence[Json], back: Sequence[Json], /) -> list[Json]:
+        """Append what a request and its reply have that is new, or there more often than before; what that is."""
+        present, new = Counter[str](), list[Json]()
+        for message in sent:
+            key = _key(message)
+            present[key] += 1
+            if present[key] > self._known[key]:
+                new.append(message)
+        new = list[Json](filter(mapping, (*new, *back)))
+        for message in new:
+            self._known[_key(message)] += 1
+        self.messages += new
+        return new
+
+
+def _key(message: Json) -> str:
+    row = mapping(message)
+    inner = mapping(row.get("kwargs")) or mapping(row.get("data")) or row
+    path = row.get("id")
+    kind = words(inner.get("role")) or words(row.get("type") if "data" in row else inner.get("type"))
+    if not kind and isinstance(path, list) and path:
+        kind = words(path[-1])
+    role = kind.lower().removesuffix("chunk").removesuffix("message")
+    said = {name: inner[name] for name in _SAID if inner.get(name)}
+    return json.dumps([_ROLES.get(role, role), said], sort_keys=True)

@@ -1,0 +1,82 @@
+"""Reads span attributes of the OpenInference conventions (package 0.1.42) as those of OpenTelemetry's GenAI ones."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lessonbank.types import Json
+
+from ._reading import Data, at, listing, mapping, words
+
+KIND: Final = "openinference.span.kind"
+_OPERATIONS = {"LLM": "chat", "AGENT": "invoke_agent", "TOOL": "execute_tool"}
+_MOST: Final = 100_000
+"""Attributes of a span that are read."""
+_DEEP: Final = 16
+
+
+def as_gen_ai(attributes: Data, /) -> Data:
+    """`attributes` with what they say under the names of the GenAI conventions; others as they are."""
+    kind = words(attributes.get(KIND) or at(attributes, "openinference", "span", "kind")).upper()
+    if not kind:
+        return attributes
+    tree = _tree(attributes)
+    told: Data = {
+        "gen_ai.operation.name": _OPERATIONS.get(kind, kind.lower()),
+        "gen_ai.request.model": at(tree, "llm", "model_name"),
+        "gen_ai.conversation.id": at(tree, "session", "id"),
+        "gen_ai.usage.input_tokens": at(tree, "llm", "token_count", "prompt"),
+        "gen_ai.usage.output_tokens": at(tree, "llm", "token_count", "completion"),
+    }
+    if kind == "LLM":
+        told["gen_ai.input.messages"] = _messages(at(tree, "llm", "input_messages"))
+        told["gen_ai.output.messages"] = _messages(at(tree, "llm", "output_messages"))
+    if kind == "TOOL":
+        told["gen_ai.tool.name"] = at(tree, "tool", "name")
+        told["gen_ai.tool.call.id"] = at(tree, "tool", "id") or at(tree, "tool_call", "id")
+        told["gen_ai.tool.call.arguments"] = at(tree, "input", "value") or at(tree, "tool", "parameters")
+        told["gen_ai.tool.call.result"] = at(tree, "output", "value")
+    return {**attributes, **{name: value for name, value in told.items() if value is not None}}
+
+
+def _messages(value: Json) -> Json:
+    return [_message(mapping(at(one, "message")) or mapping(one)) for one in _list(value)]
+
+
+def _message(row: Data) -> Json:
+    parts = [words(at(one, "message_content", "text")) for one in _list(row.get("contents"))]
+    message: Data = {"role": row.get("role"), "content": row.get("content") or "\n".join(filter(None, parts))}
+    calls: list[Json] = []
+    for one in _list(row.get("tool_calls")):
+        call = mapping(at(one, "tool_call")) or mapping(one)
+        calls.append({"id": call.get("id"), "type": "function", "function": call.get("function")})
+    if calls:
+        message["tool_calls"] = calls
+    for name in ("tool_call_id", "name"):
+        if row.get(name):
+            message[name] = row[name]
+    return message
+
+
+def _tree(attributes: Data) -> Data:
+    """`llm.input_messages.0.message.role` as nested objects; those that are nested already stay."""
+    tree: Data = {}
+    for name, value in list(attributes.items())[:_MOST]:
+        here, path = tree, name.split(".")[:_DEEP]
+        for part in path[:-1]:
+            below = here.get(part)
+            if not isinstance(below, dict):
+                below = here[part] = {}
+            here = below
+        last = here.get(path[-1])
+        if not (isinstance(last, dict) and not isinstance(value, dict)):
+            here[path[-1]] = value
+    return tree
+
+
+def _list(value: Json) -> list[Json]:
+    """A list, also one that was written as an object with the keys `0`, `1` and so on."""
+    if not isinstance(value, dict):
+        return listing(value)
+    numbered = [(int(key), one) for key, one in value.items() if key.isascii() and key.isdigit() and len(key) < 7]
+    return [one for _, one in sorted(numbered, key=lambda pair: pair[0])]

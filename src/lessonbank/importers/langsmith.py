@@ -1,0 +1,56 @@
+"""Reads LangSmith runs in its run data format: JSON, or JSON lines, as its API and its clients give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lessonbank.types import Json, Usage
+
+from ._files import Source
+from ._reading import Data, Entry, Format, at, count, listing, mapping, words
+from ._traces import Step, decoded, runs
+
+NAME = "langsmith"
+
+
+def _matches(value: Json, name: str) -> bool:
+    first = value[0] if isinstance(value, list) and value else value
+    return bool(_rows(first))
+
+
+def _rows(value: Json) -> list[Data]:
+    row = mapping(value)
+    rows = value if isinstance(value, list) else listing(row.get("runs")) or [value]
+    return [one for one in map(mapping, rows) if isinstance(one.get("run_type"), str) and "inputs" in one]
+
+
+def _steps(value: Json) -> Iterable[Step]:
+    for row in _rows(value):
+        yield _step(row)
+        yield from (step for child in listing(row.get("child_runs")) for step in _steps(child))
+
+
+def _step(row: Data) -> Step:
+    model = at(row, "extra", "metadata", "ls_model_name") or at(row, "extra", "invocation_params", "model")
+    return Step(
+        trace=words(row.get("trace_id")) or words(row.get("id")),
+        start=words(row.get("dotted_order")) or words(row.get("start_time")),
+        is_call=row.get("run_type") == "llm",
+        is_root=not row.get("parent_run_id"),
+        sent=decoded(row.get("inputs")),
+        back=decoded(row.get("outputs")),
+        model=words(model),
+        usage=Usage(
+            requests=1,
+            input_tokens=count(row.get("prompt_tokens")),
+            output_tokens=count(row.get("completion_tokens")),
+        ),
+        error=words(row.get("error"))[:10_000],
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    yield from runs(source, format=NAME, name=NAME, steps_of=_steps)
+
+
+FORMAT = Format(NAME, "LangSmith runs: JSON, or one run per line", _matches, _read)

@@ -1,0 +1,82 @@
+"""Reads the stores of the PyPI package `reasoning-bank` 0.1.1: its SQLite file, and the JSON lines it exports."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json
+
+from ._memory import Format, Memory, fields_of, memory
+
+_TABLE: Final = "memory_items"
+_FIELDS: Final = ("title", "description", "content", "source", "task_signature")
+_LONGEST: Final = 2**20
+"""Bytes of a field that SQLite may hand out."""
+_STEPS: Final = 10_000_000
+"""Steps of SQLite's machine for one file: a damaged page may lead in a circle."""
+
+
+def _read(value: Json) -> Sequence[Memory] | None:
+    row = fields_of(value, *_FIELDS)
+    if row is None:
+        return None
+    return [
+        memory(
+            row["content"],
+            title=row["title"],
+            when=row["description"],
+            task=row["task_signature"],
+            kind="guardrail" if row["source"] == "failure" else "strategy",
+        )
+    ]
+
+
+def rows_of(path: Path, /, *, most: int) -> Iterator[Json]:
+    """At most `most` rows of the table of memories; none where the database has no such table.
+
+    Nothing of the file is run: it is opened to be read, past its log, no extension is loaded, and of SQL only the
+    columns of one plain table may be read. A view, a virtual table or a computed column under its name is refused.
+
+    Raises:
+        FormatError: the database is damaged, or would run something.
+    """
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            database.text_factory = _text
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.execute("PRAGMA cell_size_check = ON")
+            database.set_authorizer(_allowed)
+            database.set_progress_handler(lambda: 1, _STEPS)
+            found = database.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchone()
+            if found is None:
+                return
+            if found[0] != "table" or "VIRTUAL" in str(found[1]).upper():
+                raise FormatError(f"its {_TABLE} is a {found[0]} that would run something when it is read")
+            row = None
+            for row in database.execute(f"SELECT {', '.join(_FIELDS)} FROM {_TABLE} LIMIT ?", (most,)):
+                yield {name: told if isinstance(told, str) else None for name, told in zip(_FIELDS, row, strict=True)}
+            if row is None:
+                raise FormatError("it holds no memory")
+    except (sqlite3.Error, UnicodeError) as error:  # SQLite's own sentences may quote bytes that are no text
+        raise FormatError(f"SQLite cannot read it: {error}") from error
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _allowed(action: int, first: str | None, *_: object) -> int:
+    """What SQLite may do: read the list of tables and the one table. No function, no pragma, no view's own select."""
+    readable = action == sqlite3.SQLITE_READ and first in (_TABLE, "sqlite_master")
+    return sqlite3.SQLITE_OK if readable or action == sqlite3.SQLITE_SELECT else sqlite3.SQLITE_DENY
+
+
+FORMAT = Format(
+    "reasoning_bank_pypi", "stores of the PyPI package `reasoning-bank`: SQLite, JSON lines", of_value=_read
+)

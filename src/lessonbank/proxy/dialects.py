@@ -1,0 +1,223 @@
+"""Reads requests of the three APIs in the words they share: who speaks, what is said, where a text can be added."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from lessonbank.messages import first_request
+
+from .json_text import Span, fields, whole, with_inserted
+
+Dialect: TypeAlias = Literal["chat", "responses", "messages"]
+Speaker: TypeAlias = Literal["user", "agent", "tool", "rules"]
+_PATHS: Final[tuple[tuple[re.Pattern[str], Dialect], ...]] = (
+    (re.compile(r"(.*/)?chat/completions"), "chat"),
+    (re.compile(r"(.*/)?responses"), "responses"),
+    (re.compile(r"(.*/)?v1/messages|/messages"), "messages"),  # not /threads/…/messages, which is another API
+)
+_ROLES: Final[dict[str, Speaker]] = {
+    "user": "user",
+    "assistant": "agent",
+    "tool": "tool",
+    "function": "tool",
+    "system": "rules",
+    "developer": "rules",
+}
+_CALLS = ("function_call", "custom_tool_call")
+_TEXTS = ("text", "input_text", "output_text")
+_USERS = ("user", "safety_identifier", "prompt_cache_key")
+_METADATA = ("user_id", "session_id", "conversation_id", "thread_id")
+_PART: Final[dict[Dialect, str]] = {"chat": "text", "responses": "input_text", "messages": "text"}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message: who speaks, the text, the task if it is one, and what makes it this message and no other."""
+
+    speaker: Speaker
+    text: str
+    task: str
+    mark: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request as far as memory needs it. `said` has an entry for each of `messages`; `None`: of no concern."""
+
+    dialect: Dialect
+    body: str
+    messages: list[Span]
+    said: list[Said | None]
+    listed: str
+    """The list of messages as JSON, as the client wrote it."""
+    system: str
+    """The instructions beside the messages, as JSON."""
+    rules: str
+    """All instructions: two conversations can begin alike and differ here."""
+    hint: str
+    """What the body says of its user or session: it tells conversations apart, and never whose memory it is."""
+    previous: str | None
+    conversation: str | None
+
+    @property
+    def last(self) -> int | None:
+        """Where the last message stands that is no instruction."""
+        return next((i for i, said in reversed(list(enumerate(self.said))) if said and said.speaker != "rules"), None)
+
+    @property
+    def turn(self) -> int | None:
+        """Where the user's turn stands that this request is to answer; `None` while the agent works with its tools."""
+        last = self.last
+        said = None if last is None else self.said[last]
+        return last if said and said.speaker == "user" else None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the server keeps what came before, so that it is not in this request."""
+        return bool(self.previous or self.conversation)
+
+
+def dialect_of(path: str, /) -> Dialect | None:
+    """Which API a path belongs to; `None` for what passes through."""
+    return next((dialect for form, dialect in _PATHS if form.fullmatch(path)), None)
+
+
+def asks(said: Said | None, /) -> bool:
+    """Whether a turn asks for something: one that only greets is no task."""
+    return bool(said and said.task.strip()) and first_request((said.task, "?")) == said.task if said else False
+
+
+def read_request(dialect: Dialect, raw: bytes, /) -> Request | None:
+    """The request in `raw`; `None` for one that memory has nothing to do with.
+
+    Raises:
+        ValueError, RecursionError: no JSON that every reader reads alike.
+    """
+    body = raw.decode("utf-8")
+    key = "input" if dialect == "responses" else "messages"
+    found = whole(body, parts=(key,))
+    value = {name: span.value for name, span in found.items()}
+    if key not in found or _is_left_alone(value):
+        return None
+    messages, listed = _messages(body, found[key])
+    is_text = isinstance(found[key].value, str)
+    said = [_said({"role": "user", "content": s.value} if is_text else s.value) for s in messages]
+    if not any(said):
+        return None
+    system = found.get("instructions" if dialect == "responses" else "system")
+    beside = body[system.start : system.end] if system else "null"
+    return Request(
+        dialect=dialect,
+        body=body,
+        messages=messages,
+        said=said,
+        listed=listed,
+        system=beside,
+        rules="\n".join([beside, *[each.text for each in said if each and each.speaker == "rules"]]),
+        hint=_hint(value),
+        previous=_name(value.get("previous_response_id")),
+        conversation=_name(value.get("conversation")),
+    )
+
+
+def with_text(request: Request, index: int, text: str, /) -> bytes:
+    """The request's body with `text` at the end of one of its messages; every other byte is the client's."""
+    span, body = request.messages[index], request.body
+    content = fields(body, span.start)["content"] if isinstance(span.value, dict) else span
+    part = json.dumps({"type": _PART[request.dialect], "text": text})
+    if not isinstance(content.value, str):
+        edits = ((content.end - 1, f", {part}" if content.value else part),)
+    elif request.dialect == "messages":  # clients write one text now as a string, now as a list: this is both
+        edits = ((content.start, '[{"type": "text", "text": '), (content.end, f"}}, {part}]"))
+    else:  # servers that are only compatible may read nothing but strings
+        edits = ((content.end - 1, json.dumps(f"\n\n{text}")[1:-1]),)
+    return with_inserted(body, *edits).encode()
+
+
+def mark_of(message: object, /) -> str | None:
+    """What makes a message of the agent the same when its client sends it back; `None` for one it need not send."""
+    said = _said(message)
+    return said.mark if said and said.speaker == "agent" else None
+
+
+def _is_left_alone(value: Mapping[str, Any]) -> bool:
+    """Several answers to one request, or an answer that is fetched later: no conversation can be followed."""
+    return value.get("n", 1) not in (1, None) or bool(value.get("background"))
+
+
+def _messages(body: str, span: Span) -> tuple[list[Span], str]:
+    if isinstance(span.value, list):
+        return cast("list[Span]", span.value), body[span.start : span.end]
+    if not isinstance(span.value, str):
+        raise ValueError("the messages are neither a list nor a text")
+    return [span], f'[{{"role": "user", "content": {body[span.start : span.end]}}}]'
+
+
+def _hint(value: Mapping[str, Any]) -> str:
+    metadata = value.get("metadata")
+    named = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+    found = [value.get(key) for key in _USERS] + [named.get(key) for key in _METADATA]
+    return json.dumps([each if isinstance(each, str) else None for each in found])
+
+
+def _name(value: object) -> str | None:
+    inner = cast("dict[str, object]", value).get("id") if isinstance(value, dict) else value
+    return inner if isinstance(inner, str) and inner else None
+
+
+def _said(message: object) -> Said | None:
+    if not isinstance(message, dict):
+        return None
+    told = cast("dict[str, Any]", message)
+    kind, role = str(told.get("type")), told.get("role")
+    if isinstance(role, str):
+        return _message(told, _ROLES.get(role))
+    if kind in _CALLS:
+        return Said("agent", "", "", _mark("agent", "", [_call(told)], []))
+    if kind.endswith("_output"):
+        text = json.dumps(told.get("output"), sort_keys=True)
+        return Said("tool", "", "", _mark("tool", text, [str(told.get("call_id"))], []))
+    return None
+
+
+def _message(message: dict[str, Any], speaker: Speaker | None) -> Said | None:
+    if speaker is None:
+        return None
+    content = message.get("content")
+    parts = cast("list[object]", content) if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts: list[str] = []
+    names = [_call(call) for call in _dicts(message.get("tool_calls"))]
+    names += [str(message["tool_call_id"])] if "tool_call_id" in message else []
+    others: list[object] = []
+    for part in _dicts(parts):
+        if part.get("type") in _TEXTS:
+            texts.append(str(part.get("text") or ""))
+        elif part.get("type") == "tool_use":
+            names.append(_call(part))
+        elif part.get("type") == "tool_result":
+            speaker = "tool"
+            names.append(str(part.get("tool_use_id")))
+        elif speaker != "agent":  # what an agent thought, a client may leave out
+            others.append({key: value for key, value in part.items() if key != "cache_control"})
+    text = "\n".join(texts).strip()
+    task = next((each for each in reversed(texts) if each.strip()), "")
+    return Said(speaker, text, task, _mark(speaker, text, names, others))
+
+
+def _mark(speaker: str, text: str, names: list[str], others: list[object]) -> str:
+    return json.dumps([speaker, text, names, others], sort_keys=True)
+
+
+def _call(call: dict[str, Any]) -> str:
+    """What names a call: its id, and for servers that give none what it says."""
+    name = call.get("call_id") or call.get("id")
+    return name if isinstance(name, str) else json.dumps(call, sort_keys=True)
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    listed = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", each) for each in listed if isinstance(each, dict)]

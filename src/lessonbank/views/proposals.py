@@ -1,0 +1,93 @@
+"""What an edited file proposes: lessons in quarantine that a person lets in, or that say how to change another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import Conflict
+from lessonbank.guard import one_line
+from lessonbank.protocols import Vectors
+from lessonbank.types import EDITS, Change, Edit, Lesson, Proposal, Replace, Retire, Trust, target_of
+from lessonbank.types.ids import digest
+
+from .handle import Handle
+
+FILE: Final = "file"
+"""Who wrote what came from a file, and how; and the key under which an experience names that file."""
+WAS: Final = "was"
+"""The key that keeps the digest of the text that somebody saw and changed."""
+_PAGE: Final = 500
+
+
+async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
+    """What files propose and nobody decided yet, newest first."""
+    return tuple([one async for lesson in _waiting(of) if (one := await _proposal(of, lesson))])
+
+
+async def _waiting(of: Handle) -> AsyncIterator[Lesson]:
+    after: str | None = None
+    while page := await of.store.list_lessons(
+        scope=of.scope, writer=FILE, state="quarantined", limit=_PAGE, after=after
+    ):
+        for lesson in page:
+            yield lesson
+        after = page[-1].id
+
+
+async def _proposal(of: Handle, lesson: Lesson) -> Proposal | None:
+    """`None` where the lesson that it speaks of is gone, or retired."""
+    owner = await of.store.owner(lesson.id, scope=of.scope)
+    why = f"read in {one_line(str(owner.metadata.get(FILE, 'a file')), limit=100)}"
+    why += f"; {lesson.risk}" if lesson.risk else ""
+    id = target_of(owner)
+    if id is None:
+        return Proposal(lesson=lesson, reason=why, change="add", origin="file")
+    target = await _target(of, id)
+    change = "edit" if EDITS in owner.metadata else "retire"
+    gone = target is None or target.retired
+    return None if gone else Proposal(lesson=lesson, reason=why, change=change, origin="file", of=id)
+
+
+async def _target(of: Handle, id: str) -> Lesson | None:
+    owner = await if_there(of.store.owner(id, scope=of.scope))
+    return owner and next(lesson for lesson in owner.lessons if lesson.id == id)
+
+
+async def accepting(
+    of: Handle, id: str, /, *, by: str, reason: str
+) -> tuple[Sequence[Change], dict[str, Vectors]] | None:
+    """What makes of a proposal what it proposes, with the vectors of new words; `None` for every other lesson.
+
+    Raises NotFound, Conflict (it was rejected, or the lesson is another one by now).
+    """
+    owner = await of.store.owner(id, scope=of.scope)
+    target, lesson = target_of(owner), next(one for one in owner.lessons if one.id == id)
+    if target is None:
+        return None
+    if lesson.retired:
+        raise Conflict(f"the proposal {id!r} was rejected: restore it first")
+    others = tuple(one for one in owner.lessons if one.id != id)
+    done = Replace(experience=owner.model_copy(update={"lessons": others}), reason=reason)
+    if EDITS not in owner.metadata:
+        return (done, Retire(lesson_ids=(target,), reason=reason)), {}
+    changed = await of.store.owner(target, scope=of.scope)
+    now = next(one for one in changed.lessons if one.id == target)
+    if now.retired or owner.metadata.get(WAS) != digest(now.text):
+        what = "is retired" if now.retired else "was edited"
+        raise Conflict(f"the lesson {target!r} {what} since: reject the proposal with retire, or edit that lesson")
+    worded = now.model_copy(update=lesson.model_dump(include={"title", "description", "content"}))
+    vectors, _ = await of.index([changed.model_copy(update={"lessons": (worded,)})])
+    # Its text is what that person vouches for.
+    vouched = Trust(lesson_ids=(target,), state="active", by="person", reason=reason)
+    edit = Edit(
+        lesson_id=target,
+        title=worded.title,
+        description=worded.description,
+        content=worded.content,
+        only=now.only,
+        by=by,
+        reason=reason,
+    )
+    return (done, edit, vouched), {key: vector for key, vector in vectors.items() if key == target}

@@ -1,0 +1,250 @@
+"""The command `lessonbank mcp` as a process of its own, over stdio and over HTTP, with the SDK's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank import Evidence
+from lessonbank.testing import ModelServer
+
+pytest.importorskip("mcp.server.mcpserver", reason="needs `pip install 'lessonbank[mcp]'`")
+
+import httpx2
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+TASK = "Ship a parcel abroad"
+STEPS = [{"did": "look up the parcel"}, {"did": "print the label", "saw": "error: customs form missing"}]
+COMMAND = (
+    "-m",
+    "lessonbank.cli",
+    "mcp",
+    "--bank",
+    "bank.db",
+    "--embedder",
+    "lexical",
+    "--holdout",
+    "0",
+    "--scope",
+    "t",
+)
+KEYS = {scope: f"key-of-{scope}-{'0123456789' * 3}" for scope in ("t", "acme/sales")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for scope, title in (("t", "Customs form first"), ("acme/sales", "Ask for the size first")):
+        with lessonbank.connect(tmp_path / "bank.db", scope=scope, embedder="lexical") as bank:
+            bank.lessons.add(title=title, content="Do this before the rest.", task=TASK, by="Ana")
+    return tmp_path
+
+
+def told(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, result.content
+    assert result.structured_content is not None
+    return result.structured_content
+
+
+def kept(folder: Path, scope: str = "t") -> lessonbank.ReasoningBank:
+    return lessonbank.connect(folder / "bank.db", scope=scope, embedder="lexical", evidence=Evidence(holdout=None))
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_over_stdio_recalls_and_records(folder: Path, mode: str) -> None:
+    parameters = StdioServerParameters(command=sys.executable, args=list(COMMAND), cwd=folder, env={**os.environ})
+    async with Client(stdio_client(parameters), mode=mode) as client:
+        found = told(await client.call_tool("recall", {"task": TASK}))
+        record = {"task": TASK, "steps": STEPS, "recall_id": found["recall_id"]}
+        run = told(await client.call_tool("record", record))["run_id"]
+    with kept(folder) as bank:
+        assert bank.runs.get(run).trajectory.steps[1].observations[0].text == STEPS[1]["saw"]
+
+
+class RawClient:
+    """Writes lines to a server's stdin and reads its stdout, whatever is in them."""
+
+    def __init__(self, folder: Path, *words: str, **env: str) -> None:
+        pipe, environment = subprocess.PIPE, {**os.environ, **env}
+        command = [sys.executable, *COMMAND, *words]
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
+        )
+        self.others = list[dict[str, Any]]()
+        hello = {"protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "old", "version": "1"}}
+        self.greeting = self.request("initialize", **hello)
+        self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+
+    def send(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def request(self, method: str, **params: Any) -> dict[str, Any]:
+        """The answer; every line on stdout has to be a message of the protocol."""
+        id = len(self.others)
+        self.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.others.append(message := json.loads(line))
+            assert message["jsonrpc"] == "2.0"
+            if message.get("id") == id:
+                return message
+        raise AssertionError("the server left")
+
+    def leave(self) -> str:
+        """What the server wrote to stderr until it left because its client did."""
+        _, errors = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0, errors
+        return errors
+
+
+def test_stdout_holds_the_protocol_alone_and_what_cannot_be_read_harms_nothing(folder: Path) -> None:
+    client = RawClient(folder)
+    assert client.greeting["result"]["protocolVersion"] == "2024-11-05"
+    assert client.greeting["result"]["instructions"]
+    client.send("this is no JSON \x1b[2J")
+    client.send("[" * 100_000)
+    assert client.request("tools/call", name="recall", arguments={"task": "x" * 3_000_000})["result"]["isError"]
+    assert "error" in client.request("no/such/method")
+    assert not client.request("tools/call", name="recall", arguments={"task": TASK})["result"]["isError"]
+    assert "Traceback" not in client.leave()
+
+
+def a_failure(request: dict[str, Any]) -> str:
+    """The verdict of a judge, who repeats the code that it was given."""
+    check = str(request["messages"][-1]["content"]).partition('"check": "')[2][:8]
+    return json.dumps({"check": check, "reason": "The form is missing.", "outcome": "failure", "confidence": 0.9})
+
+
+def test_what_was_recorded_is_judged_and_learned_before_the_server_leaves(folder: Path) -> None:
+    with ModelServer(a_failure, a_failure, default="[]") as server:
+        client = RawClient(folder, "--model", "openai:any", "--base-url", server.base_url, OPENAI_API_KEY="none")
+        record = {"task": TASK, "steps": STEPS, "outcome": "success"}
+        told = client.request("tools/call", name="record", arguments=record)["result"]["structuredContent"]
+        client.leave()
+    with kept(folder) as bank:
+        verdict = bank.runs.get(told["run_id"]).verdict
+        assert (verdict.outcome, verdict.source) == ("failure", "judge")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--scope", "a//b"), "scope"),
+        (("--trust", "blind"), "trust"),
+        (("--http",), "needs a key"),
+        (("--http", "--key-file", "nowhere"), "cannot be read"),
+        (("--http", "--host", "0.0.0.0", "--key-file", "keys"), "--allow-host"),
+        (("--http", "--key-file", "short"), "at least 16 characters"),
+    ],
+)
+def test_a_launch_that_cannot_be_meant_ends_with_one_sentence(folder: Path, words: tuple[str, ...], says: str) -> None:
+    (folder / "keys").write_text(KEYS["t"])
+    (folder / "short").write_text("secret\n")
+    ended = subprocess.run([sys.executable, *COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert not ended.stdout
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+@contextmanager
+def serving(folder: Path, *words: str, **env: str) -> Generator[str]:
+    """The address of a server over HTTP, which ends with the block."""
+    (folder / "keys").write_text("# who may call\n" + "".join(f"{key} {scope}\n" for scope, key in KEYS.items()))
+    command = [sys.executable, *COMMAND, "--http", "--port", "0", *words]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}) as process:
+        try:
+            assert process.stderr
+            line = process.stderr.readline()
+            assert "serves MCP on http://127.0.0.1:" in line
+            yield line.split()[-1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=30)
+
+
+@asynccontextmanager
+async def calling(address: str, key: str, mode: str = "auto", **headers: str) -> AsyncGenerator[Client]:
+    async with (
+        httpx2.AsyncClient(headers={"authorization": f"Bearer {key}", **headers}) as http,
+        Client(streamable_http_client(address, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_over_http_each_key_opens_its_own_scope_and_no_other(folder: Path, mode: str) -> None:
+    with serving(folder, "--key-file", "keys") as address:
+        async with (
+            calling(address, KEYS["t"], mode) as one,
+            calling(address, KEYS["acme/sales"], mode) as other,
+        ):
+            calls = [client.call_tool("recall", {"task": TASK, "scope": "t"}) for client in (one, other) * 5]
+            titles = [[lesson["title"] for lesson in told(found)["lessons"]] for found in await asyncio.gather(*calls)]
+            assert titles == [["Customs form first"], ["Ask for the size first"]] * 5
+            listed = [await client.read_resource("lessonbank://lessons") for client in (one, other)]
+            assert "Customs" in str(listed[0].contents)
+            assert "Customs" not in str(listed[1].contents)
+            foreign = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+            settled = await other.call_tool("record", {"task": TASK, "steps": STEPS, "recall_id": foreign})
+            assert settled.is_error
+            assert "[not_found]" in str(settled.content)
+
+
+async def test_over_http_the_recall_of_one_session_is_not_settled_by_another_of_the_same_key(folder: Path) -> None:
+    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
+        async with calling(address, KEYS["t"], "legacy") as one, calling(address, KEYS["t"], "legacy") as other:
+            found = told(await one.call_tool("recall", {"task": TASK}))["recall_id"]
+            strange = told(await other.call_tool("record", {"task": TASK, "steps": STEPS, "answer": "mine"}))
+            own = told(await one.call_tool("record", {"task": TASK, "steps": STEPS}))
+    assert strange["recall_id"] == ""
+    assert own["recall_id"] == found
+
+
+async def test_over_http_nobody_without_a_key_and_no_foreign_name_gets_in(folder: Path) -> None:
+    with serving(folder, LESSONBANK_MCP_KEY=KEYS["t"]) as address:
+        for bad in ("", "0" * 40, KEYS["acme/sales"], KEYS["t"][:-1]):
+            with pytest.raises((MCPError, httpx2.HTTPStatusError, ExceptionGroup)):
+                async with calling(address, bad) as client:
+                    await client.call_tool("recall", {"task": TASK})
+        key = {"authorization": f"Bearer {KEYS['t']}", "accept": "application/json, text/event-stream"}
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+        async with httpx2.AsyncClient(headers=key) as http:
+            assert (await http.post(address, json=body, headers={"authorization": ""})).status_code == 401
+            assert (await http.post(address, json=body, headers={"host": "evil.example:80"})).status_code == 421
+            assert (await http.post(address, json=body, headers={"origin": "https://evil.example"})).status_code == 403
+            assert (await http.post(address, content=b"x" * 5_000_000)).status_code == 413
+
+
+async def test_a_server_that_is_killed_loses_no_run_that_it_acknowledged(folder: Path) -> None:
+    words = [*COMMAND, "--http", "--port", "0"]
+    environment = {**os.environ, "LESSONBANK_MCP_KEY": KEYS["t"]}
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=folder, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stderr
+        address = process.stderr.readline().split()[-1]
+        run = ""
+        with suppress(httpx2.HTTPError, MCPError, ExceptionGroup):
+            async with calling(address, KEYS["t"]) as client:
+                run = told(await client.call_tool("record", {"task": TASK, "steps": STEPS}))["run_id"]
+                process.kill()
+        process.wait(timeout=30)
+    with kept(folder) as bank:
+        assert bank.runs.get(run).status == "pending"

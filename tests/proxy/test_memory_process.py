@@ -1,0 +1,268 @@
+"""The memory of a proxy is a process of its own: dead, hanging or failing, it leaves a plain proxy behind."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import httpx2
+import pytest
+from running_proxy import PATIENCE, Running, running
+from scripted_upstream import Call, Got, Reply, Upstream, chat
+
+import lessonbank
+from lessonbank.errors import LessonbankError
+from lessonbank.testing.model_server import ModelServer
+
+pytestmark = pytest.mark.full
+
+CHAT = "/v1/chat/completions"
+TASK = {"role": "user", "content": "Publish release 1.4"}
+SCOPE = "acme/x"
+HINT = "Update the changelog first."
+
+
+def opened(bank: Path) -> lessonbank.ReasoningBank:
+    return lessonbank.connect(bank, scope=SCOPE, embedder="lexical", evidence=lessonbank.Evidence(holdout=None))
+
+
+def with_lesson(folder: Path) -> None:
+    with opened(folder / "bank.db") as bank:
+        bank.lessons.add(title="A hint", content=HINT, task="Publish release 1.4", by="Ana")
+
+
+def ask(proxy: Running, *messages: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """One request; the message that comes back."""
+    named = {f"x-lessonbank-{name}": value for name, value in headers.items()}
+    body = {"model": "m", "messages": messages}
+    reply = httpx2.post(proxy.url + CHAT, json=body, headers=named, timeout=PATIENCE)
+    return reply.json().get("choices", [{}])[0].get("message", {})
+
+
+def tell(proxy: Running, **told: Any) -> dict[str, Any]:
+    told = {"wait": True, **told}
+    return httpx2.post(f"{proxy.url}/lessonbank/outcome", json=told, timeout=PATIENCE).json()
+
+
+def shown(got: Got) -> str:
+    return json.dumps(got.body["messages"])
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait for something that another process does."""
+    pause, end = threading.Event(), monotonic() + PATIENCE
+    while not condition():
+        assert monotonic() < end
+        pause.wait(0.02)
+
+
+def test_a_killed_memory_leaves_a_plain_proxy_and_comes_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with_lesson(tmp_path)
+    with (
+        Upstream(chat("", Call("make", "{}", "c1"))) as upstream,
+        running(upstream.url, tmp_path, scope=SCOPE) as proxy,
+    ):
+        message = ask(proxy, TASK)
+        assert HINT in shown(upstream.got[-1])
+        memory = proxy.serving.memory_pid()
+        assert memory
+        os.kill(memory, signal.SIGKILL)
+        until(lambda: proxy.serving.memory_pid() != memory)
+        assert httpx2.get(f"{proxy.url}/lessonbank/status").json() == {"memory": "down"}
+        ask(proxy, TASK, message, {"role": "tool", "tool_call_id": "c1", "content": "ok"})
+        assert HINT in shown(upstream.got[-1]), "a conversation under way keeps its text"
+        began = monotonic()
+        ask(proxy, {"role": "user", "content": "Publish release 1.5"})
+        assert shown(upstream.got[-1]) == json.dumps([{"role": "user", "content": "Publish release 1.5"}])
+        assert monotonic() - began < 5
+        until(proxy.serving.memory_pid)
+        ask(proxy, {"role": "user", "content": "Publish release 1.6"})
+        assert HINT in shown(upstream.got[-1])
+    assert [r.message for r in caplog.records if "unexpectedly" in r.message] != []
+
+
+def test_a_memory_that_hangs_delays_one_request_by_the_deadline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_lesson(tmp_path)
+    options: dict[str, Any] = {"scope": SCOPE, "deadline": 1.0}
+    with Upstream(chat("Done.")) as upstream, running(upstream.url, tmp_path, **options) as proxy:
+        memory = proxy.serving.memory_pid()
+        assert memory
+        os.kill(memory, signal.SIGSTOP)
+        try:
+            took: list[float] = []
+            for number in range(4):
+                began = monotonic()
+                ask(proxy, {"role": "user", "content": f"Publish release 1.{number}"})
+                took.append(monotonic() - began)
+        finally:
+            os.kill(memory, signal.SIGCONT)
+        assert not any("Update" in shown(got) for got in upstream.got)
+        assert took[0] >= 1
+        assert sum(took[1:]) < 1
+    assert len([r for r in caplog.records if "did not answer" in r.message]) == 1
+
+
+def test_the_proxy_holds_no_database_and_no_model_library() -> None:
+    code = (
+        "import sys, lessonbank.proxy.server\n"
+        "held = {'sqlite3', 'numpy', 'pydantic_ai', 'openai', 'anthropic'} & set(sys.modules)\n"
+        "print(sorted(held))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None\n"
+        "sys.argv = ['lessonbank', 'proxy', '--bank', 'b.db', '--scope', 's', '--upstream', 'http://x']\n"
+        "from lessonbank.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "pip install 'lessonbank[proxy]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_bank_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bank.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(LessonbankError, match=r"bank\.db"), running("http://127.0.0.1:9", tmp_path, scope=SCOPE):
+        pass
+
+
+def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+    with Upstream() as upstream:
+        port = int(upstream.url.rpartition(":")[2])
+        with (
+            pytest.raises(LessonbankError, match="choose another --port"),
+            running(upstream.url, tmp_path, scope=SCOPE, port=port),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("address", ["ftp://x", "api.openai.com", "https://user:pw@x", "https://x?key=1", "http://"])
+def test_an_upstream_that_is_no_address_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(LessonbankError, match="without a key or a query"), running(address, tmp_path, scope=SCOPE):
+        pass
+
+
+def test_the_end_of_the_proxy_keeps_the_runs_that_came_to_an_answer(tmp_path: Path) -> None:
+    secret = "-".join(("sk", "of", "a", "user", "0123456789"))
+
+    def answer(got: Got) -> Reply:
+        return chat("Published.") if "1.4" in shown(got) else chat("", Call("make", "{}", "c"))
+
+    with Upstream(answer) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
+        for task in ("Publish release 1.4", "Publish release 1.5"):
+            headers = {"authorization": f"Bearer {secret}", "x-api-key": secret}
+            body = {"model": "m", "messages": [{"role": "user", "content": task}]}
+            httpx2.post(proxy.url + CHAT, json=body, headers=headers, timeout=PATIENCE)
+    with opened(proxy.bank) as bank:
+        runs = {run.trajectory.task: run for run in bank.runs.list()}
+        assert runs["Publish release 1.4"].trajectory.answer == "Published."
+        assert runs["Publish release 1.4"].trajectory.metadata["source"] == "proxy"
+        assert runs["Publish release 1.4"].recall_id
+        assert runs["Publish release 1.5"].trajectory.metadata["stopped"]
+    assert not any(secret.encode() in file.read_bytes() for file in tmp_path.iterdir())
+
+
+def test_an_answer_to_which_nothing_is_said_ends_the_run_and_the_judge_decides(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def judge(body: dict[str, Any]) -> str:
+        asked.set()
+        return "Thoughts: it is published.\nStatus: success"
+
+    with ModelServer(judge, default="no lesson") as model, Upstream(chat("Published.")) as upstream:
+        named = {"name": "judge", "base_url": model.base_url, "timeout": 60.0}
+        with running(upstream.url, tmp_path, scope=SCOPE, idle=0.05, memory={"model": named}) as proxy:
+            ask(proxy, TASK)
+            assert asked.wait(PATIENCE)
+    assert "Published." in json.dumps(model.requests[0].body)
+
+
+def test_an_outcome_comes_with_the_next_request_and_can_be_corrected_later(tmp_path: Path) -> None:
+    numbers = iter(range(100))
+
+    def answer(_: Got) -> Reply:
+        return chat("Published.", id=f"r{next(numbers)}")
+
+    with Upstream(answer) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
+        message = ask(proxy, TASK, conversation="one")
+        follow = {"role": "user", "content": "Now publish release 1.5"}
+        ask(proxy, TASK, message, follow, conversation="one", outcome="failure")
+        assert tell(proxy, conversation="one", reward=1.0)["learned"] is True
+        ask(proxy, {"role": "user", "content": "Publish release 1.6"}, outcome="nonsense")
+        first = tell(proxy, response="r2", outcome="failure")
+        assert tell(proxy, response="r2", outcome="success") == first
+        for wrong in ({}, {"outcome": "good"}, {"reward": 7}, {"response": "r2"}, {"response": 3, "reward": 1}):
+            assert "error" in tell(proxy, **wrong)
+        with opened(proxy.bank) as bank:
+            found = {run.trajectory.task: run.verdict.outcome for run in bank.runs.list() if run.verdict}
+    assert found == {
+        "Publish release 1.4": "failure",
+        "Now publish release 1.5": "success",
+        "Publish release 1.6": "success",
+    }
+
+
+def test_an_error_after_which_the_client_gives_up_fails_the_run(tmp_path: Path) -> None:
+    failed = threading.Event()
+
+    def answer(got: Got) -> Reply:
+        if len(got.body["messages"]) == 1:
+            return chat("", Call("make", "{}", "c1"))
+        failed.set()
+        return Reply(b'{"error": {"message": "no"}}', status=500)
+
+    with Upstream(answer) as upstream, running(upstream.url, tmp_path, scope=SCOPE) as proxy:
+        message = ask(proxy, TASK)
+        ask(proxy, TASK, message, {"role": "tool", "tool_call_id": "c1", "content": "ok"})
+        assert failed.is_set()
+    with opened(proxy.bank) as bank:
+        (run,) = bank.runs.list()
+    assert run.trajectory.error == "the model's server answered 500"
+    assert run.verdict
+    assert (run.verdict.outcome, run.verdict.source) == ("failure", "framework_error")
+
+
+def test_logs_repeat_neither_keys_nor_what_was_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, logger="lessonbank")
+    secret = "-".join(("sk", "of", "a", "user", "0123456789"))
+    with running("http://127.0.0.1:9", tmp_path, scope=SCOPE) as proxy:
+        body = {"model": "m", "messages": [{"role": "user", "content": "a private matter"}]}
+        httpx2.post(proxy.url + CHAT, json=body, headers={"authorization": f"Bearer {secret}"}, timeout=PATIENCE)
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "could not be reached" in said
+    assert secret not in said
+    assert "private" not in said
+
+
+def test_the_command_serves_until_it_is_interrupted_and_keeps_what_happened(tmp_path: Path) -> None:
+    with_lesson(tmp_path)
+    with Upstream(chat("Published.")) as upstream:
+        command = [sys.executable, "-m", "lessonbank.cli", "proxy", "--upstream", upstream.url, "--port", "0"]
+        command += ["--bank", str(tmp_path / "bank.db"), "--scope", SCOPE, "--embedder", "lexical", "--holdout", "0"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr
+            line = process.stderr.readline()
+            url = next(word for word in line.split() if word.startswith("http://127.0.0.1"))
+            body = {"model": "m", "messages": [TASK]}
+            assert httpx2.post(url + CHAT, json=body, timeout=PATIENCE).status_code == 200
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 130
+            assert process.stderr.read() == ""
+    assert HINT in shown(upstream.got[0])
+    with opened(tmp_path / "bank.db") as bank:
+        assert [run.trajectory.answer for run in bank.runs.list()] == ["Published."]
