@@ -201,7 +201,7 @@ def test_the_client_loads_the_standard_library_only() -> None:
 
 
 def test_an_answer_takes_less_than_150_milliseconds(hooks: Hooks, resident: Resident) -> None:
-    """Of computing, on both sides: what a busy machine adds is not the hook's, which gives up when it takes too long."""
+    """Of computing, on both sides. What a busy machine adds is not the hook's, which gives up in time."""
 
     def spent() -> float:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
