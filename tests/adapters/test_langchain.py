@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from examples_of import load
 
 pytest.importorskip("langchain.agents", reason="langchain is not installed: pip install -e '.[langchain]'")
 
@@ -394,3 +395,8 @@ async def test_an_outcome_is_told_with_the_id_of_the_run(bank: lessonbank.Reason
     assert (run.trajectory.id, run.verdict.source, run.verdict.outcome) == (str(id), "ground_truth", "success")
     assert not memory._open
     assert not memory._graphs._parents
+
+
+def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    (shown,) = load("langchain_agent").main()
+    assert "make changelog" in shown

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from examples_of import load
 
 pytest.importorskip("agents.testing", reason="openai-agents is not installed: pip install -e '.[openai-agents]'")
 
@@ -23,7 +24,7 @@ from agents import (
     set_tracing_disabled,
 )
 from agents.items import ModelResponse
-from agents.run_config import CallModelData, ModelInputData
+from agents.run_config import CallModelData, ModelInputData, ToolErrorFormatterArgs
 from agents.testing import assistant_message, function_call
 from agents.testing.model import ModelCall, ModelStep, ScriptedModel
 
@@ -87,10 +88,14 @@ def lookup(page: int) -> str:
     return f"page {page}: 3 rows"
 
 
-@function_tool(failure_error_function=lambda _, error: str(error))
+@function_tool
 def broken() -> str:
     """Fail."""
     raise OSError("the disk is full")
+
+
+def explained(failed: ToolErrorFormatterArgs[Any]) -> str:
+    return f"{failed.default_message} {failed.error}"
 
 
 class Program:
@@ -106,7 +111,8 @@ class Program:
 
     async def run(self, task: str, /, *, user: str = "ana", stream: bool = False, **options: Any) -> str:
         with closing(SQLiteSession(task)) as session:
-            options = {"context": Context(user), "session": session, **options}
+            config = RunConfig(tool_error_formatter=explained)
+            options = {"context": Context(user), "session": session, "run_config": config, **options}
             if stream:
                 result = self.runner.run_streamed(self.agent, task, **options)
                 async for _ in result.stream_events():
@@ -391,3 +397,9 @@ async def test_a_scope_that_fails_means_a_run_without_memory(bank: lessonbank.Re
     assert await Program(model, ReasoningBankRunner(bank, scope=lambda context: context.tenant)).run(TASK)
     assert LESSON not in model.requests[TASK][0].words
     assert not kept(bank)
+
+
+@pytest.mark.anyio
+async def test_what_one_run_of_the_example_taught_stands_in_the_next() -> None:
+    (shown,) = await load("openai_agents_agent").main()
+    assert "make changelog" in shown

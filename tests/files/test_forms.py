@@ -103,7 +103,17 @@ BEGIN, END = b"<!-- lessonbank:begin -->\n", b"<!-- lessonbank:end -->\n"
 
 
 @pytest.mark.parametrize(
-    "broken", [BEGIN, END, END + BEGIN, BEGIN + END + BEGIN, BEGIN + BEGIN + END, BEGIN + END + BEGIN + END]
+    "broken",
+    [
+        BEGIN,
+        END,
+        END + BEGIN,
+        BEGIN + END + BEGIN,
+        BEGIN + BEGIN + END,
+        BEGIN + END + BEGIN + END,
+        b"x" + BEGIN + END,
+        BEGIN + b"- x " + END,
+    ],
 )
 def test_markers_that_are_no_pair_are_refused(broken: bytes) -> None:
     with pytest.raises(FormatError, match="not one begin and one end"):

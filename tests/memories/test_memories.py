@@ -281,6 +281,14 @@ def cut(path: Path) -> None:
             ),
             "SQLite cannot read it",
         ),
+        (
+            of_sql(
+                "CREATE TABLE memory_items (title TEXT, description TEXT, content AS (upper(title)), source TEXT,"
+                " task_signature TEXT)",
+                "INSERT INTO memory_items (title, description, source, task_signature) VALUES ('t', 'd', 'manual', '')",
+            ),
+            "SQLite cannot read it: not authorized",
+        ),
         (of_sql("CREATE TABLE memory_items (title TEXT)"), "SQLite cannot read it"),
         (of_sql(f"CREATE TABLE memory_items ({COLUMNS})"), "it holds no memory"),
         (of_sql("CREATE TABLE other (a TEXT)"), "is a bank, or a part of one"),

@@ -216,6 +216,7 @@ def test_a_run_ends_when_nothing_follows_an_answer_and_the_next_turn_begins_anot
     (first_run,) = desk.all.due(desk.now)
     assert json.loads(f"[{','.join(first_run.parts)}]") == [[s.value for s in second.messages], [said("Done.")]]
     assert (first_run.begins, first_run.error, first_run.stopped) == (0, None, None)
+    assert (first_run.seconds, first_run.usage) == (59, (2, 0, 0))
     assert desk.all.due(10_000) == []
 
     third = request(*[s.value for s in second.messages], said("Done."), {"role": "user", "content": "Refund order 8"})
@@ -298,6 +299,9 @@ def test_a_history_that_the_server_keeps_is_put_together() -> None:
     output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
     second = ask([output], previous_response_id="r1")
     assert desk.send(second) == (found, "", None)  # the server has it already
+    again = ask("Cancel the order", previous_response_id="r1")
+    assert desk.send(again)[1] == ""
+    desk.reply(found, again, None)
     assert desk.send(ask([output], previous_response_id="unknown"))[0] is None
     desk.all.answered(found, second, Answer([said("Done.")], "r2"), hint="", now=0)
     (ended,) = desk.all.due(100)

@@ -123,6 +123,18 @@ def test_the_proxy_holds_no_database_and_no_model_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None\n"
+        "sys.argv = ['lessonbank', 'proxy', '--bank', 'b.db', '--scope', 's', '--upstream', 'http://x']\n"
+        "from lessonbank.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "pip install 'lessonbank[proxy]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_bank_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "bank.db").write_bytes(b"no database" * 1000)
     with pytest.raises(LessonbankError, match=r"bank\.db"), running("http://127.0.0.1:9", tmp_path, scope=SCOPE):

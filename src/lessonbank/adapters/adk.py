@@ -63,9 +63,7 @@ def _never_raises(
         try:
             await callback(self, *args, **kwargs)
         except Exception as problem:  # noqa: BLE001 - memory never breaks a run
-            log.warning(
-                "%s of the memory failed: %s", callback.__name__, f"{type(problem).__name__}: {quoted(problem)}"
-            )
+            log.warning("the memory failed in %s: %s: %s", callback.__name__, type(problem).__name__, quoted(problem))
 
     return guarded
 
@@ -292,7 +290,7 @@ def _messages(events: Iterable[Event]) -> list[dict[str, Any]]:
 
 def _message(event: Event, content: Content) -> dict[str, Any]:
     role = content.role or ("user" if event.author == "user" else "model")
-    message: dict[str, Any] = {"role": role, "parts": content.parts}
+    message: dict[str, Any] = {"role": role, "parts": [_part(part) for part in content.parts or ()]}
     if used := event.usage_metadata:
         counts: dict[str, Json] = {
             "input_tokens": used.prompt_token_count or 0,
@@ -300,6 +298,17 @@ def _message(event: Event, content: Content) -> dict[str, Any]:
         }
         message["usage_metadata"] = counts
     return message
+
+
+def _part(part: Part) -> object:
+    """What a tool returned as it said it: ADK puts a result that is no mapping under `result`, and an error likewise."""
+    answer = part.function_response
+    told = answer.response if answer else None
+    if not answer or not told or told.keys() not in ({"result"}, {"error"}):
+        return part
+    failed = "error" in told
+    said = f"error: {told['error']}" if failed else told["result"]
+    return {"function_response": {"id": answer.id, "name": answer.name, "response": said, "error": failed}}
 
 
 def _words(content: Content | None) -> str:

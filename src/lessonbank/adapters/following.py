@@ -91,6 +91,11 @@ class FollowedRun:
         """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
         _running.set(self.id)
 
+    @property
+    def has_observed(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._seen)
+
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)
@@ -191,6 +196,10 @@ class RunFollower:
         self.deadline = a_number(deadline, "deadline=", "takes seconds", above=0)
         self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
+
+    def start(self, task: str, /, *, run: str, scope: str | None = None, parent: str | None = None) -> FollowedRun:
+        """The run with this id, whose recall begins now. `begin` with the same id waits for it."""
+        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
 
     async def begin(
         self,

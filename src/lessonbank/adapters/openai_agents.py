@@ -268,7 +268,8 @@ class _Record:
 
     def messages(self, items: Sequence[Any]) -> list[Any]:
         """The items, after the instructions of the agents."""
-        return [*({"role": "system", "content": text} for text in self._instructions if text), *items]
+        told = ({"role": "system", "content": text} for text in self._instructions if text)
+        return [*told, *({**item, "is_error": True} if _is_failure(item) else item for item in items)]
 
 
 class _Hooks(RunHooks[Any]):
@@ -333,6 +334,12 @@ def _text(item: Any) -> str:
     content: Any = _content(item)
     parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
     return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _is_failure(item: Any) -> bool:
+    """Whether a tool failed: the SDK tells the model so in its own words, and notes it nowhere."""
+    output = item.get("output") if isinstance(item, dict) else None
+    return isinstance(output, str) and output.startswith("An error occurred while running the tool")
 
 
 def _said(items: Sequence[RunItem], responses: Sequence[ModelResponse]) -> list[Any]:

@@ -14,6 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
+from . import history, lessons, recalls, reviewers, runs, writers
 from . import history, hook, lessons, recalls, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
@@ -55,6 +56,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
+app.add_typer(reviewers.app, name="reviewers")
 app.command()(install)
 app.command()(uninstall)
 app.add_typer(hook.app, name="hook")

@@ -39,6 +39,9 @@ class Ended:
     parts: list[str]
     begins: int
     system: str
+    seconds: float
+    usage: tuple[int, int, int]
+    """Answers, tokens read, tokens written."""
     error: str | None = None
     stopped: str | None = None
 
@@ -65,6 +68,8 @@ class Conversation:
     parts: list[str] = field(default_factory=list[str])
     length: int = 0
     system: str = "null"
+    usage: tuple[int, int, int] = (0, 0, 0)
+    began: float = 0.0
     last: float = 0.0
     keys: list[Key] = field(default_factory=list[Key])
     recalling: Lock = field(default_factory=Lock)
@@ -94,6 +99,7 @@ class Conversation:
         if not self.run:
             turn = request.turn if request.turn is not None else 0
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
+            self.began, self.usage = now, (0, 0, 0)
             self.begins = (self.length if request.is_partial else 0) + turn
 
     def note(self, request: Request, answer: Answer, /) -> None:
@@ -103,6 +109,8 @@ class Conversation:
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
         self.system = request.system if request.system != "null" else self.system
+        answers, read, written = self.usage
+        self.usage = answers + bool(answer.messages), read + answer.tokens[0], written + answer.tokens[1]
 
 
 class Conversations:
@@ -165,6 +173,8 @@ class Conversations:
             parts=conversation.parts,
             begins=conversation.begins,
             system=conversation.system,
+            seconds=round(max(0.0, conversation.last - conversation.began), 3),
+            usage=conversation.usage,
             error=error if error and not stopped else None,
             stopped=stopped,
         )

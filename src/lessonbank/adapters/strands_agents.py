@@ -1,7 +1,6 @@
 """Puts a bank into Strands: `Agent(…, plugins=[ReasoningBankPlugin(bank)])`."""
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
 # pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
-# pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ try:
     from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelContext, InvokeModelStage
     from strands.plugins import Plugin
 except ImportError as missing:
-    raise MissingExtra("the adapter of Strands", extra="strands") from missing
+    raise MissingExtra("the adapter of Strands", extra="strands-agents") from missing
 
 _PAUSED: Final = ("interrupt", "checkpoint")
 """Reasons to stop after which the same run goes on."""

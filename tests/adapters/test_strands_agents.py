@@ -23,7 +23,7 @@ from strands.models.model import Model
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
 
-from lessonbank.adapters.strands import ReasoningBankPlugin
+from lessonbank.adapters.strands_agents import ReasoningBankPlugin
 
 pytestmark = pytest.mark.full
 
