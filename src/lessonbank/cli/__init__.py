@@ -14,8 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, reviewers, runs, writers
-from . import history, hook, lessons, recalls, runs, writers
+from . import history, hook, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
