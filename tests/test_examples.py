@@ -29,7 +29,6 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 
 
 def test_every_example_has_its_test() -> None:
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "lessons_as_files", "notebook", "offline", "openai_loop"]
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
 

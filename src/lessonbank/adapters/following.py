@@ -197,10 +197,6 @@ class RunFollower:
         self._trusted, self._limit, self._verify = trusted, limit, verify and called(verify)
         self._runs, self._lock = OrderedDict[str, tuple[FollowedRun, Future[Recall] | None]](), threading.Lock()
 
-    def start(self, task: str, /, *, run: str, scope: str | None = None, parent: str | None = None) -> FollowedRun:
-        """The run with this id, whose recall begins now. `begin` with the same id waits for it."""
-        return self._begun(task, run=run, scope=scope, parent=parent, metadata=None)[0]
-
     async def begin(
         self,
         task: str,
