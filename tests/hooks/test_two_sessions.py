@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,9 @@ def namespace() -> tuple[str, ...]:
 
 
 def texts(value: Any) -> list[str]:
-    """Every text in a request."""
+    """Every text in a request, as the model reads it: some programs write `<` as `&lt;`."""
     if isinstance(value, str):
-        return [value]
+        return [unescape(value)]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for part in inner for text in texts(part)]
 

@@ -38,7 +38,7 @@ def install(
     ] = False,
     within: Annotated[
         float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
-    ] = 0.12,
+    ] = 0.14,
     show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
 ) -> None:
     """Give a coding agent the lessons of its earlier sessions.

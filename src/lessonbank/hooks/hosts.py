@@ -206,7 +206,8 @@ def _cline(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     if project is not None:
         raise UsageError("Cline has no settings for one project: leave --project out")
     file = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
-    yield Member(file, ("mcpServers", _NAME), _server_entry(wanted))
+    entry: dict[str, Json] = {**_server_entry(wanted), "timeout": 60}  # else Cline leaves a server out after 3 s
+    yield Member(file, ("mcpServers", _NAME), entry)
 
 
 HOSTS: Final = {

@@ -146,7 +146,7 @@ def main() -> None:
 def _serve(options: dict[str, str], lock: IO[str]) -> None:
     folder = Path(client.spool_folder(options["key"]))
     client.write_private(str(folder / "options"), dict(options))
-    logging.getLogger().addHandler(RotatingFileHandler(folder / "log", maxBytes=100_000, backupCount=1))
+    log.addHandler(RotatingFileHandler(folder / "log", maxBytes=100_000, backupCount=1))
     Path(options["bank"]).expanduser().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with open_bank(options) as bank, socket.socket(socket.AF_UNIX) as listener:
         bank.lessons.search("warm")  # the first search loads what searching needs

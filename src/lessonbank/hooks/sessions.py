@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from lessonbank import Evidence, Learning, connect, importers
-from lessonbank.errors import LessonbankError
+from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.importers import Imported
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Trajectory
@@ -184,9 +184,17 @@ def learn_now(place: Installed, /) -> Report:
 
 
 def open_bank(options: Mapping[str, str], /) -> ReasoningBank:
-    """The bank of an installed hook, with its settings. Raises LessonbankError."""
+    """The bank of an installed hook, with its settings.
+
+    Raises:
+        LessonbankError: it cannot be opened, or memory is switched off: then a note must not be taken for learned.
+    """
     evidence = Evidence()
     if "holdout" in options:
         evidence = Evidence(holdout=float(options["holdout"]) or None)
     learning = Learning(domain="code")
-    return connect(options["bank"], scope="coding", model=options.get("model"), evidence=evidence, learning=learning)
+    bank = connect(options["bank"], scope="coding", model=options.get("model"), evidence=evidence, learning=learning)
+    if "off" in bank.settings:
+        bank.close()
+        raise UsageError("memory is switched off: unset LESSONBANK_OFF to learn from sessions")
+    return bank
