@@ -334,6 +334,17 @@ class TestClaudeAgent(AdapterContract):
             pass
         bank.drain()
 
+    async def test_another_version_of_the_host_costs_the_memory_and_not_the_run(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def differs(*_: Any) -> Any:
+            raise AttributeError("no such field")
+
+        with self._bank(tmp_path) as bank:
+            monkeypatch.setattr("lessonbank.adapters.claude_agent._plain", differs)
+            await self._play(bank, Host(prompted(TASK, "p1"), said(text("3"), "m1"), ended()))
+            assert "the memory failed in" in caplog.text
+
     def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
         assert "cat: notes: No such file" in asyncio.run(load("claude_agent").main())
 

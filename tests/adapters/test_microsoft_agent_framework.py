@@ -233,6 +233,17 @@ class TestMicrosoftAgentFramework(AdapterContract):
             assert "the model is gone" in (run.trajectory.error or "")
             assert "page 1: 3 rows" in run.trajectory.model_dump_json()
 
+    async def test_another_version_of_the_host_costs_the_memory_and_not_the_run(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def differs(*_: Any) -> Any:
+            raise AttributeError("no such field")
+
+        with self._bank(tmp_path) as bank:
+            monkeypatch.setattr("lessonbank.adapters.microsoft_agent_framework._plain", differs)
+            await self.program(bank, ScriptedAgentModel({TASK: [Says("three rows")]})).run(TASK)
+            assert "the memory failed in" in caplog.text
+
     def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
         (shown,) = asyncio.run(load("microsoft_agent_framework").main())
         assert "make changelog" in shown

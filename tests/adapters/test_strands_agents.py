@@ -285,6 +285,17 @@ class TestStrands(AdapterContract):
             bank.drain()
             assert {run.trajectory.answer for run in self._runs(bank)} == {"handed over", "six rows"}
 
+    async def test_another_version_of_the_host_costs_the_memory_and_not_the_run(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def differs(*_: Any) -> Any:
+            raise AttributeError("no such field")
+
+        with self._bank(tmp_path) as bank:
+            monkeypatch.setattr("lessonbank.adapters.strands_agents._place", differs)
+            await self.program(bank, ScriptedAgentModel({TASK: [Says("three rows")]})).run(TASK)
+            assert "the memory failed in" in caplog.text
+
     def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
         (shown,) = load("strands_agent").main()
         assert "make changelog" in shown

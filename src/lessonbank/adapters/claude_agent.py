@@ -17,7 +17,7 @@ from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from claude_agent_sdk import (
@@ -210,6 +210,10 @@ class Session:
 
     def note(self, message: Message) -> None:
         """Take a message in."""
+        with harmless(type(message).__name__):
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
         if isinstance(message, AssistantMessage | UserMessage):
             self._said(message)
         elif isinstance(message, TaskNotificationMessage):
@@ -229,7 +233,8 @@ class Session:
     def close(self, reason: str) -> None:
         """Nothing comes any more."""
         for turn in self._all():
-            self._finish(turn) if turn.result else turn.run.stop(self._source(turn), reason=reason)
+            with harmless("the end of a run"):
+                self._finish(turn) if turn.result else turn.run.stop(self._source(turn), reason=reason)
 
     def _all(self) -> list[_Open]:
         found = [*self._parts.values(), *self._turns]

@@ -44,6 +44,15 @@ def current_run() -> str | None:
     return _running.get()
 
 
+@contextmanager
+def harmless(where: str) -> Generator[None]:
+    """Inside, what fails is a warning: memory never breaks a run, whatever another version of a host does."""
+    try:
+        yield
+    except Exception as problem:  # noqa: BLE001 - as the first line says
+        log.warning("the memory failed in %s: %s", where, _told(problem))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """How a run ended, as its program told it."""

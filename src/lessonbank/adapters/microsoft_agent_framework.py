@@ -16,7 +16,7 @@ from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from agent_framework import (
@@ -57,18 +57,21 @@ class _Open:
         self.messages = [*self.messages, *response.messages]
 
     def finish(self, response: AgentResponse[Any]) -> None:
-        told: Any = response.usage_details or {}
-        counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
-        self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
+        with harmless("the end of a run"):
+            told: Any = response.usage_details or {}
+            counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
+            self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, _STOPPED):
             self.stop(type(error).__name__)
-        else:
+            return
+        with harmless("the end of a run"):
             self.run.finish(self.source(), error=error)
 
     def stop(self, reason: str = "nobody read the stream to its end") -> None:
-        self.run.stop(self.source(), reason=reason)
+        with harmless("the end of a run"):
+            self.run.stop(self.source(), reason=reason)
 
 
 class ReasoningBankMiddleware(AgentMiddleware):
@@ -104,23 +107,33 @@ class ReasoningBankMiddleware(AgentMiddleware):
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Begin before the agent works, and keep the run however it ends."""
-        parent = self.runs.get(current_run() or "")
-        scope = parent.scope if parent else self.runs.scoped(self._scope, context)
-        run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
-        open = _Open(run, list(context.messages), list(context.messages))
-        context.client_kwargs["middleware"] = [*(context.client_kwargs.get("middleware") or ()), _Requests(open)]
+        open = await self._begun(context)
+        if open is None:
+            await call_next()
+            return
         try:
-            with run.running():
+            with open.run.running():
                 await call_next()
         except BaseException as error:
             open.fail(error)
             raise
         if isinstance(context.result, ResponseStream):
-            _follow(context.result, open)
+            with harmless("a stream"):
+                _follow(context.result, open)
         elif context.result:
             open.finish(context.result)
         else:
             open.stop("another middleware ended it")
+
+    async def _begun(self, context: AgentContext) -> _Open | None:
+        with harmless("the beginning of a run"):
+            parent = self.runs.get(current_run() or "")
+            scope = parent.scope if parent else self.runs.scoped(self._scope, context)
+            run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
+            open = _Open(run, list(context.messages), list(context.messages))
+            context.client_kwargs["middleware"] = [*(context.client_kwargs.get("middleware") or ()), _Requests(open)]
+            return open
+        return None
 
 
 class _Requests(ChatMiddleware):
@@ -130,18 +143,23 @@ class _Requests(ChatMiddleware):
         self._open = open
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        open = self._open
-        place = _place(context.messages, open.asked) if open.asked else None
-        if place is not None:
-            open.messages, open.requests = context.messages[place:], open.requests + 1
-            open.instructions = str((context.options or {}).get("instructions") or "")
-            if open.run.text:
-                shown = Message("user", [open.run.text])
-                context.messages = [*context.messages[:place], shown, *context.messages[place:]]
-        context.stream_result_hooks.append(open.add)
+        with harmless("a request"):
+            self._show(context)
         await call_next()
         if isinstance(context.result, ChatResponse):
-            open.add(context.result)
+            self._open.add(context.result)
+
+    def _show(self, context: ChatContext) -> None:
+        open = self._open
+        context.stream_result_hooks.append(open.add)
+        place = _place(context.messages, open.asked) if open.asked else None
+        if place is None:
+            return
+        open.messages, open.requests = context.messages[place:], open.requests + 1
+        open.instructions = str((context.options or {}).get("instructions") or "")
+        if open.run.text:
+            shown = Message("user", [open.run.text])
+            context.messages = [*context.messages[:place], shown, *context.messages[place:]]
 
 
 def _follow(stream: ResponseStream[Any, Any], open: _Open) -> None:

@@ -16,7 +16,7 @@ from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
 
 try:
     from strands import Agent
@@ -77,11 +77,20 @@ class ReasoningBankPlugin(Plugin):
 
     def init_agent(self, agent: Agent) -> None:
         """Register with an agent. Strands calls this."""
-        agent.add_hook(self._begin, BeforeInvocationEvent, order=HookOrder.SDK_LAST)
+        agent.add_hook(self._before, BeforeInvocationEvent, order=HookOrder.SDK_LAST)
         agent.add_hook(self._note, MessageAddedEvent)
-        agent.add_hook(self._end, AfterInvocationEvent)
+        agent.add_hook(self._after, AfterInvocationEvent)
         agent.add_middleware(InvokeModelStage.Input, self._show)
         agent.add_middleware(ExecuteToolStage, self._inside)
+
+    async def _before(self, event: BeforeInvocationEvent) -> None:
+        with harmless("the beginning of a run"):
+            await self._begin(event)
+
+    def _after(self, event: AfterInvocationEvent) -> None:
+        error = sys.exception()  # Strands calls this while the error of the run passes by
+        with harmless("the end of a run"):
+            self._end(event, error)
 
     async def _begin(self, event: BeforeInvocationEvent) -> None:
         added = event.messages or []
@@ -105,10 +114,11 @@ class ReasoningBankPlugin(Plugin):
         if open is None or not open.run.text:
             return context
         messages = list(context.messages)
-        place = _place(messages, next(filter(_asks, open.messages), None))
-        if place is not None:
-            asked = messages[place]
-            messages[place] = {**asked, "content": [{"text": open.run.text}, *asked["content"]]}
+        with harmless("a request"):
+            place = _place(messages, next(filter(_asks, open.messages), None))
+            if place is not None:
+                asked = messages[place]
+                messages[place] = {**asked, "content": [{"text": open.run.text}, *asked["content"]]}
         return context.replace(messages=messages)
 
     async def _inside(self, context: ExecuteToolContext, go_on: Any) -> AsyncGenerator[Any]:
@@ -118,16 +128,15 @@ class ReasoningBankPlugin(Plugin):
             async for event in go_on(context):
                 yield event
 
-    def _end(self, event: AfterInvocationEvent) -> None:
+    def _end(self, event: AfterInvocationEvent, error: BaseException | None) -> None:
         open, ended = self._open.get(event.agent), event.result
         if open is None or (ended and ended.stop_reason in _PAUSED):
             return
         del self._open[event.agent]
-        error = None if ended else sys.exception()  # Strands calls this while the error passes by
         if ended and ended.stop_reason == "cancelled":
             _stop(open, event.agent, "cancelled")
         elif ended or isinstance(error, Exception):
-            open.run.finish(_source(open, event.agent), error=error, usage=_usage(event.agent))
+            open.run.finish(_source(open, event.agent), error=None if ended else error, usage=_usage(event.agent))
         else:
             _stop(open, event.agent, type(error).__name__ if error else "cancelled")
 
