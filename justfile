@@ -48,6 +48,11 @@ release *args:
     {{bin}}/pip install -q -e bench
     LESSONBANK_SOAK=20 {{bin}}/pytest -m 'not models' tests bench/tests {{args}}
 
+# two sessions of each of the six coding agents, the real programs, offline (needs npm and namespaces)
+test-hosts:
+    bash .ci/hosts all
+    {{bin}}/pytest -n 0 -m full tests/hooks
+
 # build both distributions, check them, install the wheel alone and with each extra
 release-check:
     bash .ci/release-check

@@ -1,6 +1,6 @@
 """An agent of Strands with a memory: one plugin more. Offline, with a scripted model.
 
-Install `lessonbank[strands]`, then: python examples/strands_agent.py
+Install `lessonbank[strands-agents]`, then: python examples/strands_agent.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from strands import Agent, tool
 from strands.models.model import Model
 
 import lessonbank
-from lessonbank.adapters.strands import ReasoningBankPlugin
+from lessonbank.adapters.strands_agents import ReasoningBankPlugin
 
 CALLS = ["make release", "make changelog", "make release"]
 

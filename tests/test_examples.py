@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from examples_of import load
+from examples_of import load, main_loop
 
 import lessonbank
 from lessonbank.testing.fakes import ScriptedModel
@@ -31,10 +31,16 @@ def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
 def test_every_example_has_its_test() -> None:
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.rglob("test_*.py"))
     assert not [p.stem for p in EXAMPLES if not re.search(rf'\bload\("{p.stem}"\)', tests)]
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "mcp_client", "notebook", "offline", "openai_loop"]
-    assert [p.stem for p in EXAMPLES] == [*known, "scale_a_task", "trial"]
-    known = ["anthropic_loop", "does_it_help", "ground_truth", "notebook", "offline", "openai_loop"]
-    assert [p.stem for p in EXAMPLES] == [*known, "proxy_client", "scale_a_task", "trial"]
+
+
+@pytest.mark.full
+def test_an_edit_of_a_file_is_a_proposal_that_a_person_approves(capsys: pytest.CaptureFixture[str]) -> None:
+    text = load("lessons_as_files").main()
+    assert text.startswith("# Our shop\n\nUse tabs.\n")
+    assert "Ask politely why" in text
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("edit: Ask politely why")
+    assert said[1] == "1 lesson in AGENTS.md, 0 new proposals"
 
 
 @pytest.mark.full
@@ -181,7 +187,8 @@ def test_a_crash_inside_the_anthropic_loop_is_a_failed_attempt(tmp_path: Path) -
 
 
 def test_what_one_run_of_a_pydantic_ai_agent_taught_stands_in_the_next() -> None:
-    (shown,) = load("pydantic_ai_agent").main()
+    with main_loop():
+        (shown,) = load("pydantic_ai_agent").main()
     assert "make changelog" in shown
 
 

@@ -562,7 +562,8 @@ class AsyncReasoningBank:
 
         A writer's name is kept in the journal with every change. Names that differ only in case count as one. A name is
         a label: what the handle tells counts as told by this process, unless `key` is the writer's key
-        (`admin.add_writer`). Raises UsageError; for a wrong key, the first call that learns raises it.
+        (`admin.add_writer`) or a reviewer's (`admin.add_reviewer`). Raises UsageError; for a wrong key, the first call
+        that needs it raises it.
         """
         if key is not None and writer is None:
             raise UsageError("key= belongs to a writer: give scoped(writer=name, key=…) with the key of that writer")
@@ -836,6 +837,7 @@ class AsyncReasoningBank:
             store=self.store,
             scope=self.scope,
             writer=self.writer,
+            key=self._key,
             retriever=self._retriever,
             ledger=self._ledger,
             intake=self._intake,

@@ -2,6 +2,7 @@
 
 LessonbankError
 ├─ UsageError                fix the call
+│  ├─ NotAllowed             the bank has reviewers, and the call has no key of one
 │  ├─ MissingExtra           install the named extra
 │  ├─ PromptError            a prompt file has a missing, unused or malformed slot
 │  └─ FormatError            a file or message list is in no known format
@@ -60,6 +61,12 @@ class UsageError(LessonbankError):
     """The call is wrong: the message says what to change."""
 
     code = "usage"
+
+
+class NotAllowed(UsageError):  # noqa: N818
+    """Only a reviewer of the bank may do this, with a key. Nothing was changed."""
+
+    code = "not_allowed"
 
 
 class MissingExtra(UsageError):  # noqa: N818 - reads as what it is

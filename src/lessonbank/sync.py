@@ -106,6 +106,9 @@ class Admin(Waiting[AsyncAdmin]):
     add_writer = _sync(AsyncAdmin.add_writer)
     remove_writer = _sync(AsyncAdmin.remove_writer)
     writers = _sync(AsyncAdmin.writers)
+    add_reviewer = _sync(AsyncAdmin.add_reviewer)
+    remove_reviewer = _sync(AsyncAdmin.remove_reviewer)
+    reviewers = _sync(AsyncAdmin.reviewers)
 
 
 class ReasoningBank(Waiting[AsyncReasoningBank]):

@@ -15,6 +15,7 @@ import click
 import pages
 import pytest
 import typer
+from examples_of import main_loop
 
 from lessonbank.cli import app, plugins
 from lessonbank.errors import MissingExtra
@@ -42,7 +43,8 @@ def runnable(page: Path) -> Any:
 def skipped_without_its_framework(page: Path) -> Iterator[None]:
     """The page of an agent framework needs that framework, and no more."""
     try:
-        yield
+        with main_loop() if page.parent.name == "hosts" else contextlib.nullcontext():
+            yield
     except (MissingExtra, ModuleNotFoundError) as missing:
         if page.parent.name != "hosts" or str(getattr(missing, "name", "")).startswith("lessonbank"):
             raise

@@ -48,7 +48,12 @@ def noise(lines: list[dict[str, Any]], *, size: int) -> list[dict[str, Any]]:
     for number, line in enumerate(lines):
         kind = UNKNOWN[number % len(UNKNOWN)]
         blob = {"type": kind, "sessionId": "s", "uuid": f"n{number}", "content": json.dumps(line["message"])}
-        found += [{**blob, "message_copy": "x" * size}, line, {"type": kind, "blob": [line] * 2}]
+        found += [
+            {**blob, "copy": "x" * size},
+            line,
+            {**blob, "message": line["message"]},
+            {"type": kind, "blob": [line]},
+        ]
     return found
 
 

@@ -274,6 +274,22 @@ async def test_why_explains_a_recall_and_a_lesson_between_marker_lines(where: Pa
     assert all(text.startswith("<<<why ") and text.rstrip().endswith(">>>") for text in (of_recall, of_lesson))
 
 
+async def test_hostile_words_are_inert_in_every_answer(where: Path) -> None:
+    id = taught(where, content=HOSTILE)
+    async with served(where) as client:
+        found = told(await client.call_tool("recall", {"task": TASK}))
+        prompt: Any = (await client.get_prompt("with_lessons", {"task": TASK})).messages[0].content
+        answers: list[str] = [found["text"], prompt.text]
+        answers += [told(await client.call_tool("why", {"id": one}))["text"] for one in (id, found["recall_id"])]
+        for uri in ("lessonbank://lessons", f"lessonbank://lessons/{id}"):
+            contents: Any = (await client.read_resource(uri)).contents[0]
+            answers.append(contents.text)
+    for answer in answers:
+        assert not {"\x1b", "\u202e"}.intersection(answer)
+        assert not [line for line in answer.splitlines() if line.startswith(("system:", "<<<end lessons>>>"))]
+        assert "<|im_end|>" not in answer
+
+
 async def test_twenty_calls_at_once_are_answered_each_for_itself(where: Path) -> None:
     async with served(where, parts=judge_says("success")) as client:
         tasks = [f"Ship parcel {n} to Rome" for n in range(20)]

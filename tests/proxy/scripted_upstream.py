@@ -133,6 +133,9 @@ def _read(source: BaseHTTPRequestHandler) -> bytes:
 # -- what the three APIs answer ---------------------------------------------------------------------------------------
 
 
+USED = {"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13}
+
+
 @dataclass(frozen=True)
 class Call:
     name: str
@@ -147,7 +150,8 @@ def chat(text: str = "", *calls: Call, stream: bool = False, id: str = "chatcmpl
     if not stream:
         message = {"role": "assistant", "content": text or None, **({"tool_calls": listed} if calls else {})}
         choice = {"index": 0, "message": message, "finish_reason": finish}
-        return Reply(json.dumps(head | {"object": "chat.completion", "choices": [choice]}, indent=1).encode())
+        told = {"object": "chat.completion", "choices": [choice], "usage": USED}
+        return Reply(json.dumps(head | told, indent=1).encode())
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}, *({"content": p} for p in _cut(text))]
     for number, call in enumerate(listed):
         deltas.append({"tool_calls": [{"index": number, **call, "function": {**call["function"], "arguments": ""}}]})
@@ -158,14 +162,15 @@ def chat(text: str = "", *calls: Call, stream: bool = False, id: str = "chatcmpl
     events = [
         b"data: " + json.dumps(head | {"object": "chat.completion.chunk", "choices": [c]}).encode() for c in chunks
     ]
-    return _stream([*events, b"data: [DONE]"])
+    last = head | {"object": "chat.completion.chunk", "choices": [], "usage": USED}
+    return _stream([*events, b"data: " + json.dumps(last).encode(), b"data: [DONE]"])
 
 
 def messages(text: str = "", *calls: Call, stream: bool = False, id: str = "msg_1") -> Reply:
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     parts += [{"type": "tool_use", "id": c.id, "name": c.name, "input": json.loads(c.arguments)} for c in calls]
     stop = "tool_use" if calls else "end_turn"
-    usage = {"input_tokens": 1, "output_tokens": 1}
+    usage = {"input_tokens": 6, "output_tokens": 3, "cache_read_input_tokens": 4}
     head = {"id": id, "type": "message", "role": "assistant", "model": "m", "stop_sequence": None, "usage": usage}
     if not stream:
         return Reply(json.dumps({**head, "content": parts, "stop_reason": stop}).encode())
@@ -189,8 +194,10 @@ def responses(text: str = "", *calls: Call, stream: bool = False, id: str = "res
     for c in calls:
         output.append({"type": "function_call", "id": f"fc_{c.id}", "call_id": c.id, "name": c.name})
         output[-1] |= {"arguments": c.arguments, "status": "completed"}
+    usage = {"input_tokens": 10, "output_tokens": 3, "total_tokens": 13}
+    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
     head = {"id": id, "object": "response", "created_at": 0, "model": "m", "parallel_tool_calls": True, "tools": []}
-    whole = {**head, "status": "completed", "output": output, "tool_choice": "auto"}
+    whole = {**head, "status": "completed", "output": output, "tool_choice": "auto", "usage": usage}
     if not stream:
         return Reply(json.dumps(whole).encode())
     told: list[dict[str, Any]] = [{"type": "response.created", "response": {**whole, "output": []}}]

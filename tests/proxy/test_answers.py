@@ -25,6 +25,7 @@ def test_a_stream_says_what_the_whole_body_says(dialect: Dialect, calls: tuple[C
     assert first.error is second.error is None
     assert first.waits == second.waits == bool(calls)
     assert first.id == second.id
+    assert first.tokens == second.tokens == (10, 3)
     assert [mark_of(m) for m in first.messages] == [mark_of(m) for m in second.messages]
     assert "a b" in str(second.messages) or not calls
 

@@ -216,6 +216,7 @@ def test_a_run_ends_when_nothing_follows_an_answer_and_the_next_turn_begins_anot
     (first_run,) = desk.all.due(desk.now)
     assert json.loads(f"[{','.join(first_run.parts)}]") == [[s.value for s in second.messages], [said("Done.")]]
     assert (first_run.begins, first_run.error, first_run.stopped) == (0, None, None)
+    assert (first_run.seconds, first_run.usage) == (59, (2, 0, 0))
     assert desk.all.due(10_000) == []
 
     third = request(*[s.value for s in second.messages], said("Done."), {"role": "user", "content": "Refund order 8"})
@@ -272,6 +273,21 @@ def test_tools_may_work_long_and_what_never_comes_back_is_unfinished() -> None:
     assert ended.stopped
 
 
+def test_what_comes_after_the_told_end_of_a_run_is_no_other_run() -> None:
+    desk = Desk()
+    asked = request(ASK)
+    found, *_ = desk.send(asked)
+    desk.reply(found, asked, said("", "c1"))
+    assert found
+    ended = desk.all.end(found, told=True)
+    assert ended
+    assert (ended.run, ended.stopped) == (found.last_run, None)
+    follow = request(ASK, said("", "c1"), {"role": "tool", "tool_call_id": "c1", "content": "x"})
+    assert desk.send(follow)[1] == "lesson 1"
+    desk.reply(found, follow, said("Done."))
+    assert desk.all.close() == []
+
+
 def test_the_end_of_the_proxy_ends_every_run() -> None:
     desk = Desk()
     for number, answer in enumerate((said("Done."), said("", "c1"))):
@@ -298,6 +314,9 @@ def test_a_history_that_the_server_keeps_is_put_together() -> None:
     output = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
     second = ask([output], previous_response_id="r1")
     assert desk.send(second) == (found, "", None)  # the server has it already
+    again = ask("Cancel the order", previous_response_id="r1")
+    assert desk.send(again)[1] == ""
+    desk.reply(found, again, None)
     assert desk.send(ask([output], previous_response_id="unknown"))[0] is None
     desk.all.answered(found, second, Answer([said("Done.")], "r2"), hint="", now=0)
     (ended,) = desk.all.due(100)

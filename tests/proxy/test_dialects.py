@@ -9,6 +9,8 @@ import pytest
 
 from lessonbank.proxy.dialects import Dialect, Request, asks, dialect_of, mark_of, read_request, with_text
 
+FORMS: list[dict[str, Any]] = [{}, {"cache_control": {"type": "ephemeral"}}, {"source": {"data": "another"}}]
+
 
 def read(dialect: Dialect, **body: Any) -> Request:
     found = read_request(dialect, json.dumps(body).encode())
@@ -97,6 +99,9 @@ def test_a_message_is_the_same_as_text_and_as_parts_and_whatever_is_cached() -> 
     forms: list[Any] = ["do it", [{"type": "text", "text": "do it"}], [part]]
     marks = {read("messages", messages=[{"role": "user", "content": form}]).said[0] for form in forms}
     assert len({said.mark for said in marks if said}) == 1
+    image = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
+    pictures = [read("messages", messages=[{"role": "user", "content": [{**image, **more}]}]).said[0] for more in FORMS]
+    assert len({said.mark for said in pictures if said}) == 2
 
 
 def test_an_answer_is_the_same_when_the_client_sends_it_back() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from examples_of import load
 from running_proxy import Recording, running
 from scripted_upstream import Call, Got, Reply, Upstream, chat
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "proxy_client.py"
 
 
 def agent(got: Got) -> Reply:
@@ -31,11 +29,7 @@ def agent(got: Got) -> Reply:
 
 @pytest.mark.full
 def test_the_second_conversation_needs_a_step_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = importlib.util.spec_from_file_location("example_proxy_client", EXAMPLE)
-    assert spec
-    assert spec.loader
-    example: Any = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example: Any = load("proxy_client")
     with Upstream(agent) as upstream, running(upstream.url, tmp_path, scope="acme/code") as proxy, Recording() as pipe:
         client = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="a key", http_client=httpx2.Client(transport=pipe))
         for version in ("1.4", "1.5"):

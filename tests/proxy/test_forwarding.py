@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from itertools import repeat
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -21,7 +22,7 @@ import lessonbank
 
 pytestmark = pytest.mark.full
 
-ASK = {"model": "m", "messages": [{"role": "user", "content": "Publish release 1.4"}]}
+ASK: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Publish release 1.4"}]}
 CHAT = "/v1/chat/completions"
 
 
@@ -103,6 +104,7 @@ def test_a_body_that_is_too_large_for_memory_passes_in_one_stream(upstream: Upst
     upstream.replies = [chat("Done.")]
     body = json.dumps({**ASK, "padding": "x" * 3_000_000}).encode()
     with running(upstream.url, tmp_path, scope="a/b", most=100_000) as proxy:
+        add_lesson(Tenant(proxy, "", "a/b"), "Publish release 1.4", "Update the changelog first.")
         for content in (body, iter([body[:1000], body[1000:]])):
             assert httpx2.post(proxy.url + CHAT, content=content, timeout=PATIENCE).json()["choices"]
     assert [got.raw == body for got in upstream.got] == [True, True]
@@ -122,6 +124,28 @@ def test_events_are_forwarded_as_they_arrive(tenant: Tenant, upstream: Upstream)
         assert next(chunks) == b"data: {}\n\n"
         arrived.set()
         assert b"".join(chunks) == b"data: [DONE]\n\n"
+
+
+def test_a_client_may_go_on_after_the_last_event_before_the_stream_ends(tenant: Tenant, upstream: Upstream) -> None:
+    add_lesson(tenant, "Publish release 1.4", "Update the changelog first.")
+    ended = threading.Event()
+    events = b"".join(chat("", Call("make", "{}", "c1"), stream=True).parts or ())
+
+    def parts() -> Any:
+        yield events
+        assert ended.wait(PATIENCE)
+        yield b"\n"
+
+    upstream.replies = [Reply(parts=parts(), headers={"content-type": "text/event-stream"}), chat("Done.")]
+    with httpx2.stream("POST", tenant.proxy.url + CHAT, json=ASK, headers=tenant.headers, timeout=PATIENCE) as reply:
+        chunks = reply.iter_raw()
+        assert next(chunks) == events
+        called = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "make", "arguments": "{}"}}]}
+        result = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
+        tenant.post(CHAT, json={**ASK, "messages": [*ASK["messages"], called, result]})
+        ended.set()
+        assert list(chunks) == [b"\n"]
+    assert "Update the changelog first." in upstream.got[1].body["messages"][0]["content"]
 
 
 @pytest.mark.parametrize("path", [CHAT, "/v1/other"])
@@ -187,6 +211,19 @@ def test_a_connection_is_kept_for_the_next_request(tenant: Tenant, upstream: Ups
     connection.close()
 
 
+def test_a_small_response_does_not_wait_for_an_acknowledgement(tenant: Tenant, upstream: Upstream) -> None:
+    upstream.replies = [Reply(b"{}")]
+    connection = HTTPConnection("127.0.0.1", int(tenant.proxy.url.rpartition(":")[2]), timeout=PATIENCE)
+    took: list[float] = []
+    for _ in range(60):
+        began = monotonic()
+        connection.request("POST", "/v1/models", b"{}", tenant.headers)
+        connection.getresponse().read()
+        took.append(monotonic() - began)
+    connection.close()
+    assert min(took[30:]) < 0.035, "what waits for the acknowledgement of its headers takes 40 ms"
+
+
 def test_headers_of_one_connection_stay_on_it_and_ours_stay_here(tenant: Tenant, upstream: Upstream) -> None:
     upstream.replies = [Reply(b"{}", headers={"connection": "x-mine, keep-alive", "x-mine": "1", "x-yours": "2"})]
     told = {"connection": "x-hop", "x-hop": "1", "te": "trailers", "proxy-authorization": "Basic x", "upgrade": "h2c"}
@@ -231,6 +268,8 @@ def test_nobody_gets_in_without_a_key_or_under_the_name_of_a_web_page(tenant: Te
     assert httpx2.post(tenant.proxy.url + CHAT, json=ASK).status_code == 401
     assert tenant.post(CHAT, json=ASK, headers={"host": "page.example"}).status_code == 421
     assert httpx2.post(f"{tenant.proxy.url}/lessonbank/outcome", json={}).status_code == 401
+    assert tenant.post("/lessonbank/other", json={}).status_code == 404
+    assert tenant.post("/lessonbank/outcome", content=b"x" * 100_000).status_code == 400
     assert upstream.got == []
 
 

@@ -109,7 +109,7 @@ def test_a_memory_that_hangs_delays_one_request_by_the_deadline(
             os.kill(memory, signal.SIGCONT)
         assert not any("Update" in shown(got) for got in upstream.got)
         assert took[0] >= 1
-        assert sum(took[1:]) < 1
+        assert sum(took[1:]) < 3, "each of them would have waited a second"
     assert len([r for r in caplog.records if "did not answer" in r.message]) == 1
 
 
@@ -121,6 +121,18 @@ def test_the_proxy_holds_no_database_and_no_model_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert done.stdout.strip() == "[]"
+
+
+def test_without_the_extra_the_command_says_what_to_install(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None\n"
+        "sys.argv = ['lessonbank', 'proxy', '--bank', 'b.db', '--scope', 's', '--upstream', 'http://x']\n"
+        "from lessonbank.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE)
+    assert done.returncode == 2
+    assert "pip install 'lessonbank[proxy]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_bank_that_cannot_be_opened_is_one_sentence(tmp_path: Path) -> None:

@@ -178,6 +178,8 @@ def test_the_lesson_of_one_conversation_is_in_every_request_of_the_next(
     assert run.trajectory.task == "Publish release 1.4 of the parser"
     assert run.trajectory.instructions == RULES
     assert run.trajectory.answer == "Published."
+    usage = run.trajectory.usage
+    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (4, 40, 12)
     made = [step.action.calls[0].arguments for step in run.trajectory.steps if step.action.calls]
     assert made == [{"command": command} for command, _ in STEPS]
     seen = [seen.text for step in run.trajectory.steps for seen in step.observations if seen.source == "tool"]

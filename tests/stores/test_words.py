@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.stores.sqlite import _word_search as by_words
+from lessonbank.stores.sqlite._rows import SHOWS
 from lessonbank.testing.store_samples import collected, ranked_by_words
 from lessonbank.types import Add, Experience, Lesson, Retire
 
@@ -60,3 +62,20 @@ async def test_a_word_in_every_task_is_not_read_when_a_rare_one_decides(
     assert [m.experience.task for m in found] == ["cancel order number7"]
     assert found[0].score == 1.0
     assert read == ["number7"]
+
+
+async def test_whether_a_task_can_be_shown_costs_the_same_however_many_lessons_there_are(tmp_path: Path) -> None:
+    taken: list[int] = []
+    for size in (30, 300):
+        path = tmp_path / f"{size}.db"
+        store = await SqliteStore.open(path)
+        await store.apply([Add(experience=e) for e in experiences(["cancel order"] * size)], scope="s", writer="w")
+        await store.close()
+        connection, steps = sqlite3.connect(path), iter(range(1_000_000))
+        connection.set_progress_handler(lambda: next(steps) and 0, 1)  # noqa: B023 - used before the loop goes on
+        assert (
+            connection.execute(f"SELECT {SHOWS} FROM experiences e ORDER BY number LIMIT 20").fetchall() == [(1,)] * 20
+        )
+        connection.close()
+        taken.append(next(steps))
+    assert taken[1] == taken[0]

@@ -301,7 +301,7 @@ def _message(event: Event, content: Content) -> dict[str, Any]:
 
 
 def _part(part: Part) -> object:
-    """What a tool returned as it said it: ADK puts a result that is no mapping under `result`, and an error likewise."""
+    """What a tool returned, as it said it: ADK puts a result that is no mapping under `result`, an error likewise."""
     answer = part.function_response
     told = answer.response if answer else None
     if not answer or not told or told.keys() not in ({"result"}, {"error"}):

@@ -91,6 +91,11 @@ class FollowedRun:
         """Be the parent of what begins in this context, for a host that gives each call of a tool a task of its own."""
         _running.set(self.id)
 
+    @property
+    def has_observed(self) -> bool:
+        """Whether anything was noted."""
+        return bool(self._seen)
+
     def observe(self, *messages: object) -> None:
         """Note messages as they happen, in any shape that `learn` reads. `finish` takes them if it gets no run."""
         self._seen.extend(messages)

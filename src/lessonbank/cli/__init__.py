@@ -14,7 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, lessons, recalls, runs, writers
+from . import history, hook, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
@@ -22,6 +22,7 @@ from .doctor import doctor
 from .evidence import explain, lift
 from .files import backup, export, import_, restore, salvage, sync
 from .formats import formats
+from .install import install, uninstall
 from .learn import learn
 from .mcp import mcp
 from .plugins import Commands
@@ -54,6 +55,10 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
+app.add_typer(reviewers.app, name="reviewers")
+app.command()(install)
+app.command()(uninstall)
+app.add_typer(hook.app, name="hook")
 app.command()(diff)
 app.command("import")(import_)
 app.command()(export)

@@ -18,6 +18,7 @@ from lessonbank.types import Counts
 from . import _options as options
 from ._bank import opened
 from ._output import progress_console, show_json, show_table
+from ._reviewing import UNPROTECTED
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -64,7 +65,7 @@ def doctor(
             problems = memory.admin.verify(journal=verify)
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
-        active = memory.settings
+        active, reviewers = memory.settings, memory.admin.reviewers()
     report = {
         "settings": active,
         "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
@@ -74,6 +75,7 @@ def doctor(
         "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
         "unlabelled": unlabelled,
         "unembedded": unembedded,
+        "reviewers": list(reviewers),
         "journal_compared": verify,
         "problems": list(problems),
     }
@@ -117,6 +119,8 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
         show_table("\nAudits that wait for a person", ("scope", "what"), rows)
     if refused := [(scope, text) for scope, texts in report["unembedded"].items() for text in texts]:
         show_table("\nTexts that the embedder refuses (--reindex tries again)", ("scope", "what"), refused)
+    deciding = [(name, "with a key") for name in report["reviewers"]] or [("anybody", UNPROTECTED)]
+    show_table("\nWho decides what is shown", ("who", "how"), deciding)
     show_table("\nVersions", ("package", "version"), report["versions"].items())
     compared = report["journal_compared"]
     sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"
@@ -131,7 +135,7 @@ def _reindex(memory: ReasoningBank, scope: str) -> int:
 
 
 def _versions() -> dict[str, str]:
-    extras = ("pydantic_ai", "openai", "anthropic", "fastembed", "sentence_transformers")
+    extras = ("pydantic_ai", "openai", "anthropic", "fastembed", "sentence_transformers", "mcp")
     found = {name: _version(name) for name in extras if find_spec(name)}
     missing = [name for name in extras if name not in found]
     return {

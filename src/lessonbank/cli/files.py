@@ -11,12 +11,14 @@ import typer
 
 from lessonbank._batches import batches
 from lessonbank.arguments import named
+from lessonbank.errors import NotAllowed
 from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
 from lessonbank.types import FileState, Lost, Synced
 
 from . import _options as options
 from ._bank import is_there, opened, path_of
 from ._output import progress_console, say, show_json, show_text
+from ._reviewing import KeyFile, Reviewer, key_of, owning
 
 Budget = Annotated[int, typer.Option("--budget", min=1, help="Tokens that the lessons of a file may take.")]
 _TO_A_LINE: Final = 20
@@ -42,13 +44,20 @@ def backup(
 def restore(
     backup: Annotated[Path, typer.Argument(help="A file that `lessonbank backup` wrote.")],
     bank: Annotated[str, typer.Argument(help="The bank's file. What is there is kept under another name.")],
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Put a copy of a backup in the place of a bank. The backup is checked first; nobody may have the bank open."""
     import lessonbank
 
-    with progress_console.status("checking the backup"):
-        done = lessonbank.restore(backup, path_of(bank))
+    try:
+        with progress_console.status("checking the backup"):
+            done = lessonbank.restore(backup, path_of(bank))
+    except NotAllowed:
+        if by is None:
+            raise
+        done = lessonbank.restore(backup, path_of(bank), by=by, key=key_of(by, key_file))
     lines = [f"{named(bank)} is now what {named(backup)} holds: {_holds(done.now)}"]
     if done.before:
         lines += [
@@ -116,13 +125,15 @@ def export(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="What `export` wrote; or CLAUDE.md, AGENTS.md, rules, a folder of skills.")
+        Path, typer.Argument(help="What `export` wrote, memories of another program, CLAUDE.md, or a folder of skills.")
     ],
     bank: options.Bank,
     scope: options.Scope,
     approved_by: Annotated[
         str | None, typer.Option("--approved-by", help="Your name: you vouch for what was trusted in the file.")
     ] = None,
+    by: Reviewer = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Add what an export holds and the scope does not have yet. Recorded runs go through `learn` instead.
@@ -132,8 +143,10 @@ def import_(
     """
     if not is_there(file.expanduser()):
         raise typer.BadParameter(f"there is no file {named(file)}", param_hint="FILE")
-    with opened(bank, scope, make=True) as memory, progress_console.status("importing"):
-        added = memory.admin.import_(file, approved_by=approved_by)
+    with opened(bank, scope, make=True) as memory:
+        admin = owning(memory, by or approved_by, key_file).admin
+        with progress_console.status("importing"):
+            added = admin.import_(file, approved_by=approved_by)
     _report(as_json, {"added": added, "file": str(file)}, f"{added} new records in {scope}")
 
 

@@ -39,6 +39,7 @@ from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._ids import experience_id, lesson_id, short
 from ._output import console, show_json, show_table, warn
+from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
     from lessonbank.types.timeline import Diff
@@ -103,11 +104,12 @@ def rollback(
     scope: options.Scope,
     by: options.By,
     reason: options.Reason,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Make the experiences and lessons of a scope what they were. A change itself: another rollback undoes it."""
     with opened(bank, scope) as memory:
-        entry = memory.history.rollback(to=options.moment(to), reason=reason, by=by)
+        entry = reviewing(memory, by, key_file).history.rollback(to=options.moment(to), reason=reason, by=by)
         counts = memory.admin.counts()
     if as_json:
         show_json({"entry": entry.model_dump(mode="json"), "counts": counts.model_dump()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from ._bank import elsewhere_in, opened
 from ._editor import Draft, written
 from ._ids import lesson_id, lesson_ids, short
 from ._output import console, say, show_json, show_table, show_text, warn, warn_of_more
+from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -130,6 +132,7 @@ def add(
     when: When = None,
     kind: Annotated[Kind, typer.Option("--kind", help="strategy: do this. guardrail: avoid this.")] = "strategy",
     metadata: options.Metadata = None,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Write a lesson by hand. It is approved and shown at once.
@@ -141,7 +144,7 @@ def add(
     if None in needed:
         draft = written(draft, missing="--title, --content and --task")
     with draft.kept_on_error(), opened(bank, scope, make=True) as memory:
-        lesson = memory.lessons.add(
+        lesson = reviewing(memory, by, key_file).lessons.add(
             title=draft.title,
             content=draft.content,
             task=draft.task or "",
@@ -163,6 +166,7 @@ def edit(
     content: Content = None,
     when: When = None,
     reason: options.Why = "",
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Change what a lesson says. Its evidence starts again from nothing.
@@ -180,7 +184,8 @@ def edit(
     if new.words == draft.words:
         raise UsageError("nothing was changed")
     with new.kept_on_error(), opened(bank, scope) as memory:
-        lesson = memory.lessons.edit(old.id, title=new.title, content=new.content, when=new.when, by=by, reason=reason)
+        lessons = reviewing(memory, by, key_file).lessons
+        lesson = lessons.edit(old.id, title=new.title, content=new.content, when=new.when, by=by, reason=reason)
     _tell(lesson, f"lesson {short(lesson.id)} is changed; its evidence starts again", as_json=as_json)
 
 
@@ -194,44 +199,78 @@ def narrow(
         list[str] | None, typer.Option("--to", help="Words of the tasks it helps; several times for several kinds.")
     ] = None,
     reason: options.Why = "",
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Keep a lesson for the tasks it helps: those that hold all words of one --to. Without --to: for every task."""
     with opened(bank, scope) as memory:
-        lesson = memory.lessons.narrow(lesson_id(memory, id), to=to or (), by=by, reason=reason)
+        whole = lesson_id(memory, id)
+        lesson = reviewing(memory, by, key_file).lessons.narrow(whole, to=to or (), by=by, reason=reason)
     kept = " or ".join(lesson.only) or "every task"
     _tell(lesson, f"lesson {short(lesson.id)} is kept for {kept}; its evidence starts again", as_json=as_json)
 
 
 @app.command()
-def approve(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Why = "") -> None:
+def approve(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Why = "",
+    key_file: KeyFile = None,
+) -> None:
     """Vouch for lessons, as a person: they are trusted from now on, quarantined ones too."""
     with opened(bank, scope) as memory:
-        memory.lessons.approve(*lesson_ids(memory, ids), by=by, reason=reason)
+        whole = lesson_ids(memory, ids)
+        reviewing(memory, by, key_file).lessons.approve(*whole, by=by, reason=reason)
     console.print(f"approved: {len(ids)}", markup=False)
 
 
 @app.command()
-def quarantine(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+def quarantine(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    key_file: KeyFile = None,
+) -> None:
     """Show lessons to nobody until a person approves them."""
     with opened(bank, scope) as memory:
-        memory.lessons.quarantine(*lesson_ids(memory, ids), by=by, reason=reason)
+        whole = lesson_ids(memory, ids)
+        _hiding(memory, whole, by, key_file).lessons.quarantine(*whole, by=by, reason=reason)
     console.print(f"quarantined: {len(ids)}", markup=False)
 
 
 @app.command()
-def retire(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+def retire(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    key_file: KeyFile = None,
+) -> None:
     """Stop showing lessons. They stay, and `restore` brings them back."""
     with opened(bank, scope) as memory:
-        memory.lessons.retire(*lesson_ids(memory, ids), by=by, reason=reason)
+        whole = lesson_ids(memory, ids)
+        _hiding(memory, whole, by, key_file).lessons.retire(*whole, by=by, reason=reason)
     console.print(f"retired: {len(ids)}", markup=False)
 
 
 @app.command()
-def restore(ids: Ids, bank: options.Bank, scope: options.Scope, by: options.By, reason: options.Reason) -> None:
+def restore(
+    ids: Ids,
+    bank: options.Bank,
+    scope: options.Scope,
+    by: options.By,
+    reason: options.Reason,
+    key_file: KeyFile = None,
+) -> None:
     """Show retired lessons again."""
     with opened(bank, scope) as memory:
-        memory.lessons.restore(*lesson_ids(memory, ids), by=by, reason=reason)
+        whole = lesson_ids(memory, ids)
+        reviewing(memory, by, key_file).lessons.restore(*whole, by=by, reason=reason)
     console.print(f"restored: {len(ids)}", markup=False)
 
 
@@ -243,14 +282,22 @@ def split(
     scope: options.Scope,
     by: options.By,
     reason: options.Reason,
+    key_file: KeyFile = None,
 ) -> None:
     """Undo a recognition: what came again in other words becomes a lesson of its own."""
     with opened(bank, scope) as memory:
         whole = lesson_id(memory, id)
         known = [repeat.experience_id for repeat in memory.lessons.repeats(whole)]
         named = {one for one in known if one.startswith(experience) or one.endswith(experience)}
-        lessons = memory.lessons.split(whole, named.pop() if len(named) == 1 else experience, by=by, reason=reason)
+        again = named.pop() if len(named) == 1 else experience
+        lessons = reviewing(memory, by, key_file).lessons.split(whole, again, by=by, reason=reason)
     console.print(f"split off: {', '.join(short(lesson.id) for lesson in lessons)}", markup=False)
+
+
+def _hiding(memory: ReasoningBank, ids: Sequence[str], by: str, key_file: Path | None) -> ReasoningBank:
+    """Hiding asks for a key only where a person vouched for one of the lessons."""
+    vouched = any(memory.lessons.get(id).approved for id in ids)
+    return reviewing(memory, by, key_file) if vouched else memory
 
 
 def _show_repeats(again: Sequence[Repeat]) -> None:

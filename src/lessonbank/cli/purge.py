@@ -15,6 +15,7 @@ from . import _options as options
 from ._bank import opened
 from ._ids import lesson_id, recall_id, run_id, short
 from ._output import progress_console, say, show_json, show_table, warn
+from ._reviewing import KeyFile, reviewing
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -42,6 +43,7 @@ def purge(
     all: Annotated[bool, typer.Option("--all", help="Erase everything the scope holds.")] = False,
     preview: Annotated[bool, typer.Option("--preview", help="Only show what would be erased.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Erase for good, with everything derived from it. It shows what would go and asks first.
@@ -63,9 +65,9 @@ def purge(
                 show_json(wanted.model_dump(mode="json"))
             return
         _confirm(yes=yes)
-        before = memory.admin.counts()
+        owner, before = reviewing(memory, by, key_file), memory.admin.counts()
         with progress_console.status("erasing"):
-            erased = memory.admin.purge(**named, reason=reason, by=by)
+            erased = owner.admin.purge(**named, reason=reason, by=by)
         gone = _gone(before, memory.admin.counts())
     if as_json:
         show_json({"erased": erased.model_dump(mode="json"), "gone": gone})

@@ -14,6 +14,7 @@ from . import _options as options
 from ._bank import elsewhere_in, opened
 from ._ids import run_id, short
 from ._output import progress_console, say, show_json, show_table, show_text, warn, warn_of_more
+from ._reviewing import KeyFile, reviewing
 
 app = typer.Typer(help="Find runs, correct their verdicts, learn from those that wait.", no_args_is_help=True)
 
@@ -131,12 +132,14 @@ def correct(
     outcome: Annotated[Literal["success", "failure"], typer.Argument(help="How it ended.")],
     by: options.By,
     reason: options.Why = "",
+    key_file: KeyFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Put your word in the place of a run's verdict. Its lessons stay until somebody retires them."""
     with opened(bank, scope) as memory:
         whole = run_id(memory, id)
-        learned = memory.runs.correct(whole, outcome=outcome, by=by, reason=reason)
+        runs = reviewing(memory, by, key_file).runs
+        learned = runs.correct(whole, outcome=outcome, by=by, reason=reason)
     if as_json:
         show_json(learned.model_dump(mode="json"))
         return

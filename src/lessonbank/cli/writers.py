@@ -9,6 +9,7 @@ import typer
 from . import _options as options
 from ._bank import opened
 from ._output import console, show_json, show_table
+from ._reviewing import KeyFile, Reviewer, owning
 
 app = typer.Typer(help="Give writers keys, so that what each tells counts as its own.", no_args_is_help=True)
 
@@ -16,10 +17,12 @@ Name = Annotated[str, typer.Argument(help="The writer's name, as in bank.scoped(
 
 
 @app.command()
-def add(name: Name, bank: options.Bank, as_json: options.Json = False) -> None:
+def add(
+    name: Name, bank: options.Bank, by: Reviewer = None, key_file: KeyFile = None, as_json: options.Json = False
+) -> None:
     """Print a new key for a writer. Only now can it be read; an earlier key of the writer ends."""
     with opened(bank, "default") as memory:
-        key = memory.admin.add_writer(name)
+        key = owning(memory, by, key_file).admin.add_writer(name)
     if as_json:
         show_json({"writer": name, "key": key})
     else:
@@ -27,10 +30,10 @@ def add(name: Name, bank: options.Bank, as_json: options.Json = False) -> None:
 
 
 @app.command()
-def remove(name: Name, bank: options.Bank) -> None:
+def remove(name: Name, bank: options.Bank, by: Reviewer = None, key_file: KeyFile = None) -> None:
     """End the key of a writer. What it told stays."""
     with opened(bank, "default") as memory:
-        memory.admin.remove_writer(name)
+        owning(memory, by, key_file).admin.remove_writer(name)
     console.print(f"removed: {name}", markup=False)
 
 

@@ -25,6 +25,7 @@ _BEGIN: Final = (
     "<!-- lessonbank:begin{topic} What you change below becomes a proposal: `lessonbank import` reads it. -->"
 )
 _MARK: Final = re.compile(rb"^[ \t]*<!--[ \t]*lessonbank:(begin|end)\b([^\r\n]*?)-->[ \t]*(?=\r?$)", re.MULTILINE)
+_LIKE_MARK: Final = re.compile(rb"<!--\s*lessonbank:(begin|end)")
 _TOPIC: Final = re.compile(rb"topic=([0-9a-z]{1,16})\b")
 _SHOWN: Final = re.compile(r"\b([0-9a-f]{8,32}):([0-9a-f]{8})\b")
 _TITLE: Final = re.compile(r"\*\*(.+)\*\*")
@@ -130,14 +131,14 @@ class Parts:
 
 def parts(data: bytes, /) -> Parts:
     """Where our part of a file stands. Raises FormatError: the markers are not one pair in order."""
-    marks = list(_MARK.finditer(data))
-    kinds = [mark[1] for mark in marks]
+    marks, kinds = list(_MARK.finditer(data)), _LIKE_MARK.findall(data)
     if not kinds:
         return Parts(data, None, b"")
-    if kinds != [b"begin", b"end"]:
+    if kinds != [b"begin", b"end"] or len(marks) != len(kinds):
         told = ", ".join(kind.decode() for kind in kinds[:6])
         raise FormatError(
-            f"the lessonbank markers in it are not one begin and one end ({told}): restore them, or delete all of them"
+            f"the lessonbank markers in it are not one begin and one end, each alone in its line ({told}): "
+            "restore them, or delete all of them"
         )
     start, stop = marks[0].start(), marks[1].end()
     topic = _TOPIC.search(marks[0][2])

@@ -1,4 +1,4 @@
-"""Who tells the bank something: this process, or a writer with a key. A name that somebody typed is only a label."""
+"""Who calls the bank: this process, or somebody with a key. A name that somebody typed is only a label."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import platform
 import secrets
 import sys
 from functools import cache
-from typing import Final
+from typing import Literal
 
-from lessonbank.errors import UsageError
+from lessonbank.errors import NotAllowed, UsageError
 from lessonbank.protocols import Store
 
 from .names import name_key
 
-_SETTING: Final = "writer/"
-"""Each writer is a setting of the bank: its name, and the digest of its key."""
+Role = Literal["writer", "reviewer"]
+"""What a key is for. Each is a setting of the bank, `role/name`, with the digest of the key.
+
+What a writer tells counts as its own. A reviewer decides what is shown; what a reviewer tells counts as its own, too.
+"""
 
 
 @cache
@@ -39,40 +42,63 @@ async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name
     """
     if key is None:
         return f"name:{name_key(name)}" if trust_name else of_process()
-    kept = await store.setting(_setting(name))
-    if kept is None or not hmac.compare_digest(kept, _digest(key)):
+    if not (await _opens(store, "writer", name, key) or await _opens(store, "reviewer", name, key)):
         raise UsageError(
             f"this is not the key of writer {name!r}: use the one that bank.admin.add_writer({name!r}) gave"
         )
     return f"key:{name_key(name)}"
 
 
-async def add_writer(store: Store, name: str, /) -> str:
-    """A new key for a writer. The bank keeps its digest only; an earlier key of the same writer ends."""
+async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:
+    """Refuse `call` where the bank has reviewers, unless `name` is one, `key` is the key, and `by` the same person.
+
+    Raises NotAllowed.
+    """
+    names = await holders(store, "reviewer")
+    if not names:
+        return
+    if key is None or not await _opens(store, "reviewer", name, key):
+        who = "no key was given" if key is None else f"this is not the key of a reviewer called {name!r}"
+        raise NotAllowed(
+            f"{call} needs the key of a reviewer ({', '.join(names[:5])}), and {who}: "
+            "give it, as in bank.scoped(writer=NAME, key=…)"
+        )
+    if by is not None and name_key(by) != name_key(name):
+        raise NotAllowed(f"{call} is done with the key of {name!r}: give by={name!r}, and not {by!r}")
+
+
+async def add_key(store: Store, role: Role, name: str, /) -> str:
+    """A new key. The bank keeps its digest only; an earlier key of the same name and role ends."""
     key = secrets.token_urlsafe(32)
-    await store.set_setting(_setting(name), _digest(key))
+    await store.set_setting(_setting(role, name), _digest(key))
     return key
 
 
-async def remove_writer(store: Store, name: str, /) -> bool:
-    """End the key of a writer. Whether there was one."""
-    known = await store.setting(_setting(name)) is not None
-    await store.set_setting(_setting(name), None)
+async def end_key(store: Store, role: Role, name: str, /) -> bool:
+    """End a key. Whether there was one."""
+    known = await store.setting(_setting(role, name)) is not None
+    await store.set_setting(_setting(role, name), None)
     return known
 
 
-async def writers(store: Store, /) -> tuple[str, ...]:
-    """The names of writers with a key, in small letters, sorted."""
-    return tuple(name.removeprefix(_SETTING) for name in await store.settings(_SETTING))
+async def holders(store: Store, role: Role, /) -> tuple[str, ...]:
+    """The names of those with a key, in small letters, sorted."""
+    return tuple(name.removeprefix(f"{role}/") for name in await store.settings(f"{role}/"))
 
 
-def _setting(name: str) -> str:
-    return _SETTING + name_key(name)
+async def _opens(store: Store, role: Role, name: str, key: str) -> bool:
+    """Compared in a time that tells nothing."""
+    kept = await store.setting(_setting(role, name))
+    return kept is not None and hmac.compare_digest(kept, _digest(key))
+
+
+def _setting(role: Role, name: str) -> str:
+    return f"{role}/{name_key(name)}"
 
 
 def _digest(key: str) -> str:
     """Enough for a key that is long and random: nobody can try them all."""
-    return hashlib.sha256(key.encode()).hexdigest()
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 if sys.platform == "win32":  # pragma: no cover - the system is asked for the login's own name

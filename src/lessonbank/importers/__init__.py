@@ -18,19 +18,25 @@ from lessonbank.learning.judging import SUCCESS_AT, checked_threshold
 from . import (
     browsergym,
     claude_code,
+    cline,
+    codex,
+    gemini_cli,
     inspect_ai,
     langfuse,
     langsmith,
     messages,
     mini_swe_agent,
     neutral,
+    opencode,
     openhands,
     otel,
+    qwen_code,
     swe_agent,
     swe_bench,
     tau2,
     tau_bench,
 )
+from ._evidence import verdict_of
 from ._files import NOT_A_BANK, Row, Skipped, Source
 from ._outcomes import Outcomes
 from ._reading import Entry, Format, Imported
@@ -49,10 +55,15 @@ _ORDER: tuple[Format, ...] = (
     langsmith.FORMAT,
     otel.FORMAT,
     browsergym.FORMAT,
+    cline.FORMAT,
+    codex.FORMAT,
+    gemini_cli.FORMAT,
+    qwen_code.FORMAT,
     claude_code.FORMAT,
     neutral.FORMAT,
     swe_bench.FORMAT,
     messages.FORMAT,
+    opencode.FORMAT,
 )
 _BY_NAME = {format.name: format for format in _ORDER}
 FORMATS: tuple[tuple[str, str], ...] = tuple((format.name, format.description) for format in _ORDER)
@@ -127,6 +138,8 @@ def detect(path: str | os.PathLike[str], /) -> str:
     _check_file(place)
     if place.name == browsergym.LOG:
         return browsergym.NAME
+    if _holds(lambda: opencode.is_store(place)):
+        return opencode.NAME
     found = _recognised(Source(place))
     if isinstance(found, Format):
         return found.name
@@ -135,6 +148,8 @@ def detect(path: str | os.PathLike[str], /) -> str:
 
 
 def _check_file(place: Path) -> None:
+    if _holds(lambda: opencode.is_store(place)):
+        return
     if not (place.is_file() or place.is_dir()):
         raise FormatError(f"{named(place)} {NOT_REGULAR}")
     if _holds(lambda: belongs_to_database(place)):
@@ -158,13 +173,24 @@ def _recognised(source: Source) -> Format | Skipped:
 
 
 def _with_outcomes(format: Format, source: Source, outcomes: Outcomes) -> Iterator[Entry]:
-    """Coding agents' files do not say how the run ended; a test report beside them may."""
+    """Many files do not say how the run ended; a test report beside them may, or what happened in the run."""
     for entry in _while_some_are_runs(format.read(source)):
         if isinstance(entry, Imported) and entry.verdict is None and format in _JUDGED_ELSEWHERE:
             instance = str(entry.trajectory.metadata.get("task_id", ""))
             yield replace(entry, verdict=outcomes.verdict(entry.path, instance))
+        elif isinstance(entry, Imported) and entry.verdict is None and format in _CODING_AGENTS:
+            yield _with_evidence(entry)
         else:
             yield entry
+
+
+def _with_evidence(entry: Imported) -> Imported:
+    """The outcome by what happened in the run. The run keeps the reason, because a told outcome has none."""
+    verdict = None if entry.trajectory.error else verdict_of(entry.trajectory)
+    if verdict is None:
+        return entry
+    told = {**entry.trajectory.metadata, "outcome_by": verdict.reason}
+    return replace(entry, verdict=verdict, trajectory=entry.trajectory.model_copy(update={"metadata": told}))
 
 
 def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -179,6 +205,14 @@ def _while_some_are_runs(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 _JUDGED_ELSEWHERE = (mini_swe_agent.FORMAT, swe_agent.FORMAT, openhands.FORMAT)
+_CODING_AGENTS = (
+    claude_code.FORMAT,
+    cline.FORMAT,
+    codex.FORMAT,
+    gemini_cli.FORMAT,
+    opencode.FORMAT,
+    qwen_code.FORMAT,
+)
 
 
 def _folder(folder: Path, wanted: str, success_at: float, *, follow_links: bool) -> Iterator[Entry]:

@@ -82,7 +82,7 @@ class _Archive:
         try:
             zstd: Any = import_module("zstandard")
         except ImportError:
-            raise OSError(str(MissingExtra("an Inspect log that is packed with zstd", extra="inspect-logs"))) from None
+            raise OSError(str(MissingExtra("an Inspect log that is packed with zstd", extra="zstd"))) from None
         self._file.seek(info.header_offset + 26)
         lengths = self._file.read(4)
         self._file.seek(sum(struct.unpack("<HH", lengths)), io.SEEK_CUR)

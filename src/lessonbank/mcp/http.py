@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from lessonbank.wiring import Place
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_PATIENCE: Final = 5
+"""Seconds that open connections have when the server is told to end."""
 _SHORTEST: Final = 16
 """Characters of a key: a shorter one can be guessed."""
 
@@ -113,7 +115,9 @@ async def serve_http(
         await memory.ready()
         if ready:
             ready(f"http://{_bracketed(host)}:{listener.getsockname()[1]}/mcp")
-        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_PATIENCE
+        )
         await uvicorn.Server(config).serve(sockets=[listener])
 
 

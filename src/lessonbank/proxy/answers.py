@@ -11,12 +11,13 @@ from typing import Any, Final, TypeAlias, cast
 
 from .dialects import Dialect
 
-MOST: Final = 32 * 1024 * 1024
+MOST: Final = 8 * 1024 * 1024
 """Bytes of a response that are read for memory. A longer one reaches the client all the same."""
 READABLE: Final = ("gzip", "deflate", "identity")
 """Content encodings that can be read back."""
 Data: TypeAlias = dict[str, Any]
 _BREAK = re.compile(rb"\r?\n\r?\n")
+_LIKELY: Final = 10**9
 _RUN_BY_SERVER = ("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call")
 
 
@@ -28,6 +29,8 @@ class Answer:
     id: str | None = None
     waits: bool = False
     error: str | None = None
+    tokens: tuple[int, int] = (0, 0)
+    """Read and written, where the server says so."""
 
 
 def read_answer(dialect: Dialect, status: int, headers: Mapping[str, str], raw: bytes, /) -> Answer:
@@ -63,6 +66,15 @@ def _events(raw: bytes) -> Iterator[Data]:
             yield _data(json.loads(told))
 
 
+def _tokens(*told: object) -> tuple[int, int]:
+    """Tokens read and written, in any spelling; parts of a stream may tell them one after the other."""
+    usage = {name: count for each in told for name, count in _data(each).items() if isinstance(count, int)}
+    read = usage.get("prompt_tokens", usage.get("input_tokens", 0))
+    read += usage.get("cache_read_input_tokens", 0) + usage.get("cache_creation_input_tokens", 0)
+    written = usage.get("completion_tokens", usage.get("output_tokens", 0))
+    return max(0, min(read, _LIKELY)), max(0, min(written, _LIKELY))
+
+
 def _data(value: object) -> Data:
     return cast("Data", value) if isinstance(value, dict) else {}
 
@@ -76,7 +88,8 @@ def _dicts(value: object) -> list[Data]:
 
 def _chat(told: Data) -> Answer:
     message = _data(told["choices"][0]["message"])
-    return Answer([message], told.get("id"), waits=bool(message.get("tool_calls") or message.get("function_call")))
+    waits = bool(message.get("tool_calls") or message.get("function_call"))
+    return Answer([message], told.get("id"), waits=waits, tokens=_tokens(told.get("usage")))
 
 
 def _chat_streamed(events: list[Data]) -> Answer:
@@ -90,7 +103,8 @@ def _chat_streamed(events: list[Data]) -> Answer:
             _add_delta(message, calls, _data(choice.get("delta")))
     message.update({"tool_calls": [calls[number] for number in sorted(calls)]} if calls else {})
     broken = None if ended and not error else "the answer of the model's server broke off"
-    return Answer([message], events[0].get("id"), waits=bool(calls), error=broken)
+    tokens = _tokens(*[event.get("usage") for event in events])
+    return Answer([message], events[0].get("id"), waits=bool(calls), error=broken, tokens=tokens)
 
 
 def _add_delta(message: Data, calls: dict[int, Data], delta: Data) -> None:
@@ -112,7 +126,8 @@ def _add_delta(message: Data, calls: dict[int, Data], delta: Data) -> None:
 def _messages(told: Data) -> Answer:
     content = _dicts(told["content"])
     waits = told.get("stop_reason") == "pause_turn" or any(part.get("type") == "tool_use" for part in content)
-    return Answer([{"role": "assistant", "content": content}], told.get("id"), waits=waits)
+    message = {"role": "assistant", "content": content}
+    return Answer([message], told.get("id"), waits=waits, tokens=_tokens(told.get("usage")))
 
 
 def _messages_streamed(events: list[Data]) -> Answer:
@@ -129,6 +144,7 @@ def _messages_streamed(events: list[Data]) -> Answer:
                 _add_block_delta(parts[event["index"]], _data(event.get("delta")))
             case "message_delta":
                 told.update(_data(event.get("delta")))
+                told["usage"] = _data(told.get("usage")) | _data(event.get("usage"))
             case kind:
                 ended = ended or kind == "message_stop"
     for part in parts.values():
@@ -153,7 +169,8 @@ def _response(told: Data) -> Answer:
     kinds = [str(item.get("type")) for item in output]
     waits = any(kind.endswith("_call") and kind not in _RUN_BY_SERVER for kind in kinds)
     failed = told.get("status") in ("failed", "cancelled")
-    return Answer(output, told.get("id"), waits=waits, error="the model's server failed" if failed else None)
+    error = "the model's server failed" if failed else None
+    return Answer(output, told.get("id"), waits=waits, error=error, tokens=_tokens(told.get("usage")))
 
 
 def _response_streamed(events: list[Data]) -> Answer:

@@ -39,6 +39,9 @@ class Ended:
     parts: list[str]
     begins: int
     system: str
+    seconds: float
+    usage: tuple[int, int, int]
+    """Answers, tokens read, tokens written."""
     error: str | None = None
     stopped: str | None = None
 
@@ -65,6 +68,8 @@ class Conversation:
     parts: list[str] = field(default_factory=list[str])
     length: int = 0
     system: str = "null"
+    usage: tuple[int, int, int] = (0, 0, 0)
+    began: float = 0.0
     last: float = 0.0
     keys: list[Key] = field(default_factory=list[Key])
     recalling: Lock = field(default_factory=Lock)
@@ -91,9 +96,11 @@ class Conversation:
     def enter(self, request: Request, now: float, /) -> None:
         """A request is under way. It begins another run where none is going on."""
         self.last, self.under_way = now, self.under_way + 1
-        if not self.run:
+        goes_on = request.turn is None and self.last_run  # the end was told while tools were at work
+        if not self.run and not goes_on:
             turn = request.turn if request.turn is not None else 0
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
+            self.began, self.usage = now, (0, 0, 0)
             self.begins = (self.length if request.is_partial else 0) + turn
 
     def note(self, request: Request, answer: Answer, /) -> None:
@@ -103,6 +110,8 @@ class Conversation:
         count = len(request.messages) + len(answer.messages)
         self.length = self.length + count if request.is_partial else count
         self.system = request.system if request.system != "null" else self.system
+        answers, read, written = self.usage
+        self.usage = answers + bool(answer.messages), read + answer.tokens[0], written + answer.tokens[1]
 
 
 class Conversations:
@@ -128,6 +137,7 @@ class Conversations:
         self, conversation: Conversation, request: Request, answer: Answer, /, *, hint: str, now: float
     ) -> None:
         """A response is over. `answer` says what the agent said, or why there is nothing."""
+        self._all.setdefault(id(conversation), conversation)  # it may have been crowded out meanwhile
         chain, asked = self._chain(request, conversation.scope, hint)
         conversation.under_way, conversation.last = conversation.under_way - 1, now
         if answer.error:
@@ -165,6 +175,8 @@ class Conversations:
             parts=conversation.parts,
             begins=conversation.begins,
             system=conversation.system,
+            seconds=round(max(0.0, conversation.last - conversation.began), 3),
+            usage=conversation.usage,
             error=error if error and not stopped else None,
             stopped=stopped,
         )

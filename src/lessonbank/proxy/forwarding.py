@@ -58,7 +58,7 @@ class Forwarder:
     """
 
     def __init__(
-        self, upstream: str, /, *, entrance: Entrance, remembering: Remembering, most: int = 32 * 1024 * 1024
+        self, upstream: str, /, *, entrance: Entrance, remembering: Remembering, most: int = 8 * 1024 * 1024
     ) -> None:
         self._upstream = _address(upstream)
         self._entrance, self._remembering, self._most = entrance, remembering, most

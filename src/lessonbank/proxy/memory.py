@@ -19,11 +19,14 @@ import lessonbank
 from lessonbank.adapters.following import FollowedRun, RunFollower
 from lessonbank.errors import LessonbankError
 from lessonbank.guard.quote import quoted
+from lessonbank.messages import trajectory_from
+from lessonbank.types import SECONDS, Usage
 
 from .frames import Frame, packed, read
 
 log = logging.getLogger("lessonbank")
 _THREADS: Final = 32
+_RULES: Final = ("system", "developer")
 
 
 class Memory:
@@ -65,18 +68,17 @@ class Memory:
 
     def _end(self, frame: Frame) -> None:
         run = self._run(frame)
-        messages = [message for part in frame["parts"] for message in part]
+        messages: list[Any] = [message for part in frame["parts"] for message in part]
         before, own = messages[: frame["begins"]], messages[frame["begins"] :]
-        rules = [message for message in before if _role(message) in ("system", "developer")]
-        source: Frame = {"messages": [*rules, *own], "system": frame["system"]}
+        rules: list[Any] = [m for m in before if isinstance(m, dict) and cast("Frame", m).get("role") in _RULES]
+        told = trajectory_from({"messages": [*rules, *own], "system": frame["system"]}, task=run.task or None)
+        requests, asked, said = frame["usage"]
+        usage = Usage(requests=requests, input_tokens=asked, output_tokens=said)
+        source, metadata = told.model_copy(update={"usage": usage}), {SECONDS: frame["seconds"]}
         if frame["stopped"]:
-            run.stop(source, reason=frame["stopped"])
+            run.stop(source, reason=frame["stopped"], metadata=metadata)
         else:
-            run.finish(source, error=frame["error"], **_told(frame))
-
-
-def _role(message: object) -> object:
-    return cast("Frame", message).get("role") if isinstance(message, dict) else None
+            run.finish(source, error=frame["error"], metadata=metadata, **_told(frame))
 
 
 def open_bank(settings: Mapping[str, Any], /) -> lessonbank.ReasoningBank:

@@ -88,7 +88,9 @@ class MemoryProcess:
     def end(self, ended: Ended, /, *, outcome: Outcome | None = None, reward: float | None = None) -> None:
         """Hand a run over that is over. Returns at once."""
         frame: Frame = {"op": "end", "outcome": outcome, "reward": reward}
-        frame |= {name: getattr(ended, name) for name in ("run", "scope", "begins", "error", "stopped")}
+        frame |= {
+            name: getattr(ended, name) for name in ("run", "scope", "begins", "seconds", "usage", "error", "stopped")
+        }
         self._send(frame, parts=ended.parts, system=ended.system)
 
     def tell(self, run: str, /, *, scope: str, outcome: Outcome | None, reward: float | None) -> None:

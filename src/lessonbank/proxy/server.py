@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -32,6 +33,7 @@ log = logging.getLogger("lessonbank")
 _WAIT = 60.0
 """Seconds for which `"wait": true` waits."""
 _LARGEST = 65_536
+_BACKLOG = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class Settings:
     port: int = 8788
     deadline: float = 2.0
     idle: float = 60.0
-    most: int = 32 * 1024 * 1024
+    most: int = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,11 +120,8 @@ def create_app(settings: Settings, /, *, entrance: Entrance, memory: MemoryProce
         await remembering.close()
         await forwarder.close()
 
-    routes = [
-        Route("/lessonbank/outcome", outcome, methods=["POST"]),
-        Route("/lessonbank/status", status, methods=["GET"]),
-        Mount("/", app=forwarder),
-    ]
+    own = [Route("/outcome", outcome, methods=["POST"]), Route("/status", status, methods=["GET"])]
+    routes = [Mount("/lessonbank", routes=own), Mount("/", app=forwarder)]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
@@ -163,11 +162,18 @@ def _problem(status: int, sentence: str) -> JSONResponse:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
+        if os.name == "posix":  # elsewhere it would let two programs listen on one port
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(_BACKLOG)
     except OSError as error:
+        found.close()
         raise LessonbankError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
+    return found
 
 
 def _is_loopback(host: str) -> bool:

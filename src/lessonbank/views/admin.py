@@ -33,7 +33,7 @@ from lessonbank.guard import identity
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import REFUSED
 from lessonbank.retrieving import Refusals
-from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced
+from lessonbank.types import Counts, Erasure, Experience, Extraction, Forgotten, Json, Record, Synced, target_of
 
 from . import archive
 from .audit import differences
@@ -136,21 +136,25 @@ class AsyncAdmin:
         (`lessons.proposals`). CLAUDE.md, AGENTS.md, GEMINI.md, rules (.mdc), SKILL.md, or a folder of these, without
         markers of ours: each bullet and section becomes a lesson on probation. How many were new.
 
-        Raises UsageError, FormatError, Conflict.
+        Raises UsageError, NotAllowed, FormatError, Conflict.
         """
         if self._of.skips("import_"):
             return 0
         source, approved_by = a_path(path), maybe_text(approved_by, "approved_by=")
-        if await to_thread.run_sync(format_of, source) is not None:
+        await self._of.reviewed("import_", by=approved_by)
+        format = await to_thread.run_sync(format_of, source)
+        if format in (None, "markdown"):  # other programs, too, keep what they know in files of any name
+            with self._of.intake.in_force():
+                found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
+            if found is not None:
+                told_by = f"{named(source)} holds memories of {found.format}, which nobody trusts yet"
+                _refuse_approval(approved_by, told_by)
+                return await self._remember(found, named(source))
+        if format is not None:
             _refuse_approval(approved_by, f"{named(source)} is a file that anybody may have edited")
             told = await self._files.read(source)
             _warn(*_notes(told))
             return sum(len(one.proposals) + len(one.added) for one in told)
-        with self._of.intake.in_force():
-            found = await to_thread.run_sync(partial(memories.read, source, scope=self._of.scope))
-        if found:
-            _refuse_approval(approved_by, f"{named(source)} holds memories of {found.format}, which nobody trusts yet")
-            return await self._remember(found, named(source))
         return await archive.read(
             self._of.store,
             source,
@@ -217,7 +221,8 @@ class AsyncAdmin:
         """Erase a lesson, a run, a recall, everything with some metadata, or the whole scope; what was erased.
 
         A run goes with the lessons drawn from it. Nothing brings it back: only an entry without content stays in the
-        journal. `preview` erases nothing and says what would go. Raises UsageError, NotFound, StoreUnavailable.
+        journal. `preview` erases nothing and says what would go.
+        Raises UsageError, NotAllowed, NotFound, StoreUnavailable.
         """
         if self._of.skips("purge"):
             return Erasing()
@@ -234,6 +239,7 @@ class AsyncAdmin:
             await self._check_there(wanted)
         if preview or wanted.empty:
             return wanted
+        await self._of.reviewed("purge", by=by)
         if wanted.whole_scope:
             await self._of.store.purge("scope", "", scope=self._of.scope, writer=writer, reason=reason)
             return wanted
@@ -259,26 +265,54 @@ class AsyncAdmin:
         """Make a key for a writer, for `bank.scoped(writer=name, key=…)`. Only now can it be read.
 
         What is told with a key counts as told by that writer. A new key ends the writer's earlier one, also under
-        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`).
+        another spelling of the name. Raises UsageError (no name, or a handle made by `scoped()`), NotAllowed.
         """
-        self._of.whole_file("add_writer")
-        name = checked_name(name, what="name=")
-        return "" if self._of.skips("add_writer") else await identity.add_writer(self._of.store, name)
+        return await self._key_for("writer", name, "add_writer")
 
     async def remove_writer(self, name: str, /) -> None:
         """End the key of a writer. What it told stays.
 
-        Raises UsageError (no such writer, or a handle made by `scoped()`).
+        Raises UsageError (no such writer, or a handle made by `scoped()`), NotAllowed.
         """
-        name = a_text(name, "remove_writer")
-        self._of.whole_file("remove_writer")
-        if not self._of.skips("remove_writer") and not await identity.remove_writer(self._of.store, name):
-            raise UsageError(f"no writer {name!r} has a key: see bank.admin.writers()")
+        await self._end_key("writer", name, "remove_writer")
 
     async def writers(self) -> tuple[str, ...]:
         """The names of writers that have a key, sorted. Raises UsageError on a handle made by `scoped()`."""
         self._of.whole_file("writers")
-        return await identity.writers(self._of.store)
+        return await identity.holders(self._of.store, "writer")
+
+    async def add_reviewer(self, name: str, /) -> str:
+        """Make a key for a person who decides what is shown, for `bank.scoped(writer=name, key=…)`; only now it can be
+        read. A new key ends the earlier one of that name.
+
+        From the first reviewer on, these ask for the key of one: `lessons.add`, `edit`, `narrow`, `approve`, `restore`
+        and `split`; `retire` and `quarantine` of an approved lesson; `runs.correct`; `history.rollback`; `import_` and
+        `purge`; to add or remove writers and reviewers; and `lessonbank.restore`. Raises UsageError (no name; a handle
+        made by `scoped()` of a bank without reviewers), NotAllowed.
+        """
+        return await self._key_for("reviewer", name, "add_reviewer")
+
+    async def remove_reviewer(self, name: str, /) -> None:
+        """End the key of a reviewer. What that person decided stays. Without any reviewer nothing asks for a key.
+
+        Raises UsageError (no such reviewer), NotAllowed.
+        """
+        await self._end_key("reviewer", name, "remove_reviewer")
+
+    async def reviewers(self) -> tuple[str, ...]:
+        """The names of those who decide what is shown, sorted. None: any program on this machine can decide it."""
+        return await identity.holders(self._of.store, "reviewer")
+
+    async def _key_for(self, role: identity.Role, name: str, call: str) -> str:
+        await self._of.by_owner(call)
+        name = checked_name(name, what="name=")
+        return "" if self._of.skips(call) else await identity.add_key(self._of.store, role, name)
+
+    async def _end_key(self, role: identity.Role, name: str, call: str) -> None:
+        await self._of.by_owner(call)
+        name = a_text(name, call)
+        if not self._of.skips(call) and not await identity.end_key(self._of.store, role, name):
+            raise UsageError(f"no {role} {name!r} has a key: see bank.admin.{role}s()")
 
     async def scopes(self) -> tuple[str, ...]:
         """Every scope of the file, sorted. Raises UsageError on a handle made by `scoped()`."""
@@ -347,13 +381,13 @@ class AsyncAdmin:
 
     async def _without_runs(self, metadata: Mapping[str, Json]) -> tuple[str, ...]:
         """The lessons with some metadata that no run taught: written by hand, or kept by another program."""
-        found = list[str]()
+        found = dict[str, str | None]()
         experiences = self._of.store.scan(scope=self._of.scope)
         async with aclosing(cast("AsyncGenerator[Experience]", experiences)) as every:
             async for one in every:
                 if not one.attempts and metadata.items() <= one.metadata.items():
-                    found += [lesson.id for lesson in one.lessons]
-        return tuple(found)
+                    found |= {lesson.id: target_of(one) for lesson in one.lessons}
+        return tuple(id for id, target in found.items() if target not in found)  # a proposal goes with its lesson
 
     async def _drawn_from(self, runs: Sequence[str]) -> tuple[str, ...]:
         """The lessons that go with runs: those drawn from one of them, and those of experiences with no other run."""

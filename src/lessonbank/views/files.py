@@ -11,21 +11,22 @@ from typing import Any, Final, Literal
 from anyio import to_thread
 
 from lessonbank.arguments import named
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, LessonbankError, StoreUnavailable, UsageError
 from lessonbank.files import disk
 from lessonbank.files.block import Block, Entry, Parts, parts, written
-from lessonbank.files.foreign import drawn
+from lessonbank.files.foreign import MOST, drawn
 from lessonbank.files.formats import GENERAL, KEPT_ELSEWHERE, SKILL, FileFormat, folder, format_of, head
 from lessonbank.guard import one_line
-from lessonbank.guard.gate.admission import CONTENT
+from lessonbank.guard.gate import CONTENT, doubt
 from lessonbank.guard.trust import IMPORTED
 from lessonbank.guard.wording import wording_of
 from lessonbank.learning.topics import in_topics
+from lessonbank.memories import ORIGIN
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced
+from lessonbank.types import EDITS, RETIRES, Add, Experience, Json, Lesson, Proposal, Provenance, Synced, TrustState
 from lessonbank.types.ids import digest
 
-from .handle import Handle
+from .handle import Handle, log
 from .proposals import FILE, WAS
 from .selection import Scope, fitting, ranked
 
@@ -112,20 +113,25 @@ class LessonFiles:
     async def read(self, path: Path, /) -> list[Synced]:
         """Read what somebody changed, as proposals; and what people wrote elsewhere, as lessons on probation.
 
-        Raises UsageError, FormatError, StoreError.
+        Of a folder, a file that cannot be used costs the others nothing. Raises UsageError, FormatError, StoreError.
         """
         scope, found = await Scope.read(self._of), list[Synced]()
         for file in await to_thread.run_sync(partial(_files_of, path)):
-            if isinstance(file, Synced):
-                found.append(file)
-                continue
-            drafts, notes = await self._changes(file, scope)
-            added, more = await self._foreign(file, scope)
-            await self._keep([*drafts, *added])
-            told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
-            lessons = tuple(draft.lesson for draft in added)
-            found.append(told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more}))
+            try:
+                found.append(file if isinstance(file, Synced) else await self._read(file, scope))
+            except FormatError as error:
+                if path in (file.path, Path(file.path)):
+                    raise
+                found.append(_skipped(Path(file.path), error))
         return found
+
+    async def _read(self, file: Held, scope: Scope) -> Synced:
+        drafts, notes = await self._changes(file, scope)
+        added, more = await self._foreign(file, scope)
+        await self._keep([*drafts, *added])
+        told = Synced(path=str(file.path), lessons=len(file.block.entries), before=file.text, after=file.text)
+        lessons = tuple(draft.lesson for draft in added)
+        return told.model_copy(update={**_proposals(drafts, file), "added": lessons, "notes": notes + more})
 
     async def sync(self, path: Path, format: FileFormat, /, *, budget: int, preview: bool) -> list[Synced]:
         """Read what somebody changed, as proposals, and write the lessons that may be shown.
@@ -155,14 +161,21 @@ class LessonFiles:
         """What somebody changed between the markers and nobody proposed yet, and what a reader should know."""
         drafts, notes = list[Draft](), list[str]()
         block = await to_thread.run_sync(lambda: file.block)
-        for draft in _differences(block, file.name, scope):
+        told = [await self._without_secrets(entry) for entry in block.entries]
+        for draft in _differences(Block(tuple(told), block.shown), file.name, scope):
+            if len(drafts) == MOST:
+                raise FormatError(f"more than {MOST} lessons were changed in {named(file.path)}: change fewer at once")
+            if len(draft.lesson.content) > CONTENT:
+                raise FormatError(
+                    f"a lesson in {named(file.path)} has more than {CONTENT:,} characters: make it shorter"
+                )
             checked = await self._checked(draft, "quarantined")
-            wording = wording_of(checked.lesson)
-            if wording in scope.rejected:
-                notes.append(f"proposed before, and rejected: {one_line(checked.lesson.title, limit=80)!r}")
-            elif wording not in scope.wordings:
+            known = _known(checked, scope)
+            if known is checked.lesson:
                 drafts.append(checked)
-            scope.wordings.add(wording)
+            elif known.retired or known.provenance.writer != FILE:
+                why = "proposed before, and rejected" if known.provenance.writer == FILE else "another lesson says this"
+                notes.append(f"{file.name}: {why}: {one_line(checked.lesson.title, limit=80)!r}")
         return drafts, tuple(notes)
 
     async def _foreign(self, file: Held, scope: Scope) -> tuple[list[Draft], tuple[str, ...]]:
@@ -175,24 +188,28 @@ class LessonFiles:
             text = (file.data or b"").decode()
         except UnicodeDecodeError as error:
             raise FormatError(f"{named(file.path)} is not UTF-8: save it as UTF-8") from error
-        read, found, known = await to_thread.run_sync(drawn, text), list[Draft](), 0
+        read, found = await to_thread.run_sync(drawn, text), list[Draft]()
         for entry in read.entries:
-            draft = await self._checked(_new(entry, file.name, scope), None)
-            wording = wording_of(draft.lesson)
-            known += wording in scope.wordings
-            found += [] if wording in scope.wordings else [draft]
-            scope.wordings.add(wording)
-        notes = [f"skipped: {known} that the bank has in the same words"] if known else []
+            bare = await self._without_secrets(entry)
+            draft = await self._checked(_new(bare, file.name, scope, origin=file.format or FILE))
+            if scope.said.setdefault(wording_of(draft.lesson), draft.lesson) is draft.lesson:
+                found.append(draft)
+        cut, known = sum(len(e.content) > CONTENT for e in read.entries), len(read.entries) - len(found)
+        notes = [f"cut: {cut} lessons of more than {CONTENT:,} characters"] if cut else []
+        notes += [f"skipped: {known} lessons that the bank has in the same words"] if known else []
         return found, tuple(f"{file.name}: {note}" for note in (*read.skipped, *notes))
 
-    async def _checked(self, draft: Draft, state: str | None) -> Draft:
+    async def _without_secrets(self, entry: Entry) -> Entry:
+        """The heading names a topic, which nothing redacts later; the rest of an entry becomes a lesson, which is."""
+        return replace(entry, topic=await self._of.intake.task(entry.topic)) if entry.topic else entry
+
+    async def _checked(self, draft: Draft, state: TrustState | None = None) -> Draft:
         """The draft without secrets; its lesson in `state`, whatever it says."""
-        if len(draft.lesson.content) > CONTENT:
-            title = one_line(draft.lesson.title, limit=80)
-            raise FormatError(f"the lesson {title!r} has more than {CONTENT:,} characters: make it shorter")
         safe = await self._of.intake.experience(draft.experience)
-        lessons = [lesson.model_copy(update={"state": state} if state else {}) for lesson in safe.lessons]
-        return Draft(safe.model_copy(update={"lessons": tuple(lessons)}), draft.change, draft.of)
+        lesson = safe.lessons[0]
+        risk = lesson.risk or doubt(lesson)
+        told = {"state": state or ("quarantined" if risk else lesson.state), "risk": risk}
+        return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
 
     async def _keep(self, drafts: Sequence[Draft]) -> None:
         """All of them, or none."""
@@ -202,7 +219,12 @@ class LessonFiles:
         new = [Add(experience=draft.experience) for draft in drafts if draft.change == "add"]
         changes = [Add(experience=draft.experience) for draft in drafts if draft.change != "add"]
         in_order, _, _ = await in_topics(self._of.topics, new)
-        await self._of.apply(*in_order, *changes, vectors=vectors)
+        # A proposal may say what the lesson says that it would change, but for the line about when to use it.
+        _, notes = await self._of.apply_embedded(
+            (*in_order, *changes), vectors, writer=self._of.writer, one_wording=False
+        )
+        for note in notes:
+            log.warning("%s", note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +297,14 @@ def _files_of(path: Path) -> list[Held | Synced]:
         try:
             found.append(Held.read(file, format_of(file)))
         except (UsageError, StoreUnavailable) as error:
-            found.append(Synced(path=str(file), notes=(f"skipped: {error}",)))
+            found.append(_skipped(file, error))
     if not found:
         raise FormatError(f"no file in {named(path)} is a skill, a rule, CLAUDE.md, AGENTS.md or GEMINI.md")
     return found
+
+
+def _skipped(path: Path, error: LessonbankError) -> Synced:
+    return Synced(path=str(path), notes=(f"skipped: {error}",))
 
 
 def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
@@ -298,6 +324,19 @@ def _differences(block: Block, file: str, scope: Scope) -> Iterator[Draft]:
                 "content": f"Somebody took the lesson {found[0].id} out of {file}.",
             }
             yield _change(found, file, RETIRES, **words)
+
+
+def _known(draft: Draft, scope: Scope) -> Lesson:
+    """The lesson that says or proposes the same already, or the draft's own, which does so from now on."""
+    lesson = draft.lesson
+    if draft.of is None:
+        wording = wording_of(lesson)
+        pending = (one for one in scope.proposed.values() if wording_of(one) == wording)
+        return scope.said.setdefault(wording, next(pending, lesson))
+    other = scope.said.get(wording_of(lesson), lesson)
+    if draft.change == "edit" and other is not lesson and other.id != draft.of:
+        return other
+    return scope.proposed.setdefault((draft.of, lesson.text), lesson)
 
 
 def _changed_words(entry: Entry, lesson: Lesson) -> dict[str, str]:
@@ -320,17 +359,18 @@ def _change(found: tuple[Lesson, Experience], file: str, key: str, **words: str)
         topic=lesson.topic,
         provenance=origin,
     )
-    metadata: dict[str, Json] = {IMPORTED: True, FILE: file, key: lesson.id, WAS: digest(lesson.text)}
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: FILE, FILE: file}
+    metadata |= {key: lesson.id, WAS: digest(lesson.text)}
     experience = Experience(scope=owner.scope, task=owner.task, lessons=(proposal,), metadata=metadata)
     return Draft(experience, "edit" if key == EDITS else "retire", lesson.id)
 
 
-def _new(entry: Entry, file: str, scope: Scope) -> Draft:
+def _new(entry: Entry, file: str, scope: Scope, *, origin: str = FILE) -> Draft:
     """A lesson that nobody had told the bank. Its task is what stands above it: that is what retrieval compares."""
     topic = scope.topic(entry.topic)
     task = f"{entry.topic}: {entry.title}" if entry.topic else entry.title
     lesson = Lesson(title=entry.title, description=entry.when, content=entry.content, topic=topic, provenance=_PLAIN)
-    metadata: dict[str, Json] = {IMPORTED: True, FILE: file}
+    metadata: dict[str, Json] = {IMPORTED: True, ORIGIN: origin, FILE: file}
     return Draft(Experience(scope=scope.name, task=task, lessons=(lesson,), metadata=metadata), "add")
 
 

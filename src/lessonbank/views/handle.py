@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lessonbank.config import OFF
 from lessonbank.errors import ModelError, SpaceMismatch, UsageError
 from lessonbank.evidence.ledger import Ledger
+from lessonbank.guard.identity import check_reviewer, holders
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
@@ -29,6 +30,8 @@ class Handle:
     store: Store
     scope: str
     writer: str
+    key: str | None = field(repr=False)
+    """The key of the writer or reviewer, if it was given."""
     retriever: Retriever
     ledger: Ledger
     intake: IntakeFilter
@@ -105,6 +108,25 @@ class Handle:
         except SpaceMismatch as error:
             note = f"kept, but not embedded: {error}"
             return await self.store.apply(changes, scope=self.scope, **more), (note,)
+
+    async def reviewed(self, call: str, /, *, by: str | None = None) -> None:
+        """Refuse what decides which lessons are shown, where the bank has reviewers and none of them calls.
+
+        `by`: the person that the call names. Raises UsageError, NotAllowed.
+        """
+        named = None if by is None else person(by)
+        if not self.off:
+            await check_reviewer(self.store, call, name=self.writer, key=self.key, by=named)
+
+    async def by_owner(self, call: str, /) -> None:
+        """Refuse to hand out or end keys: a reviewer may, and where there is none, whoever has the whole file.
+
+        Raises UsageError, NotAllowed.
+        """
+        if await holders(self.store, "reviewer"):
+            await self.reviewed(call)
+        else:
+            self.whole_file(call)
 
     def whole_file(self, call: str, /) -> None:
         """Refuse a call that acts on the whole file where the handle is one tenant's. Raises UsageError."""

@@ -80,13 +80,14 @@ class AsyncHistory:
 
         A rollback is a change like any other: one `to` the change before it undoes it. Runs, receipts and their
         outcomes stay, and so does a quarantine. Runs that were learned since wait to be learned again. Raises
-        NotFound, UsageError.
+        NotFound, UsageError, NotAllowed.
         """
         target, reason = a_moment(to, "to="), a_text(reason, "reason=")
         if isinstance(target, datetime):
             target = (await self._until([target]))[1][0]
         if self._of.off:
             raise UsageError(OFF)
+        await self._of.reviewed("rollback", by=by)
         return (await self._of.apply(Rollback(to=target, reason=reason), by=by))[0]
 
     async def lineage(self, lesson_id: str, /) -> Lineage:

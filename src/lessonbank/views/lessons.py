@@ -53,7 +53,11 @@ _LONGEST: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class AsyncLessons:
-    """`bank.lessons`. Every method acts in the scope of its bank."""
+    """`bank.lessons`. Every method acts in the scope of its bank.
+
+    Where the bank has reviewers (`admin.add_reviewer`), only one of them decides what is shown: the methods that do
+    raise NotAllowed for anybody else.
+    """
 
     _of: Handle
 
@@ -138,6 +142,7 @@ class AsyncLessons:
 
         `repeats` names the experience. Raises UsageError (it taught nothing in other words), NotFound, Conflict.
         """
+        await self._of.reviewed("split", by=by)
         await self.experience(id)
         experience = await self._of.store.get(an_id(experience_id), scope=self._of.scope)
         apart, lessons = split_off(experience, id)
@@ -164,8 +169,9 @@ class AsyncLessons:
         """Write a lesson by hand. It is approved and shown at once.
 
         Retrieval compares tasks: `task` is an example of a task that the lesson is for. `when`: when to use it, and
-        when not. `by`: the person's name. Raises UsageError, Conflict (another lesson has these words).
+        when not. `by`: the person's name. Raises UsageError, NotAllowed, Conflict (another lesson has these words).
         """
+        await self._of.reviewed("add", by=by)
         writer = person(by)
         lesson = Lesson(
             title=a_text(title, "title=", blank=False),
@@ -198,6 +204,7 @@ class AsyncLessons:
         What is not given stays as it is. `by`: the person's name. Raises UsageError, NotFound, Conflict (it says this
         already, or another lesson has these words).
         """
+        await self._of.reviewed("edit", by=by)
         writer = person(by)
         told = {
             "title": None if title is None else a_text(title, "title=", blank=False),
@@ -227,6 +234,7 @@ class AsyncLessons:
         what it did on other tasks says nothing any more. `by`: the person's name. Raises UsageError, NotFound, Conflict
         (it is kept for these already).
         """
+        await self._of.reviewed("narrow", by=by)
         writer, owner = person(by), await self.experience(id)
         lesson = _lesson(owner, id)
         only = tuple([await self._of.intake.task(text) for text in _tasks(to)])
@@ -263,6 +271,7 @@ class AsyncLessons:
         quarantine: never call this for an agent, a tool or an import. `by`: the person's name. Raises UsageError,
         NotFound, Conflict.
         """
+        await self._of.reviewed("approve", by=by)
         plain, writer, why = a_list_of_ids(ids, "approve"), person(by), a_text(reason, "reason=")
         changes, vectors = list[Change](), dict[str, Vectors]()
         for id in () if self._of.off else plain:
@@ -275,23 +284,30 @@ class AsyncLessons:
 
     async def quarantine(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show lessons to nobody until a person approves them. Raises UsageError, NotFound, Conflict."""
-        change = Trust(
-            lesson_ids=a_list_of_ids(ids, "quarantine"),
-            state="quarantined",
-            by="person",
-            reason=a_text(reason, "reason="),
-        )
+        named = a_list_of_ids(ids, "quarantine")
+        await self._hides(named, "quarantine", by=by)
+        change = Trust(lesson_ids=named, state="quarantined", by="person", reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
 
     async def retire(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Stop showing lessons. They stay, and `restore` brings them back. Raises UsageError, NotFound, Conflict."""
-        change = Retire(lesson_ids=a_list_of_ids(ids, "retire"), reason=a_text(reason, "reason="))
+        named = a_list_of_ids(ids, "retire")
+        await self._hides(named, "retire", by=by)
+        change = Retire(lesson_ids=named, reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
 
     async def restore(self, *ids: str, reason: str, by: str | None = None) -> tuple[JournalEntry, ...]:
         """Show retired lessons again. Raises UsageError, NotFound, Conflict."""
+        await self._of.reviewed("restore", by=by)
         change = Restore(lesson_ids=a_list_of_ids(ids, "restore"), reason=a_text(reason, "reason="))
         return await self._of.apply(change, by=by)
+
+    async def _hides(self, ids: Sequence[str], call: str, *, by: str | None) -> None:
+        """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
+        if self._of.off:
+            return
+        if any([_lesson(await self.experience(id), id).approved for id in ids]):
+            await self._of.reviewed(call, by=by)
 
 
 def _tasks(to: str | Sequence[str]) -> list[str]:

@@ -95,8 +95,10 @@ class AsyncRuns:
     async def correct(self, id: str, /, *, outcome: Outcome, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.
 
-        The lessons of the run stay until somebody retires them. `by`: the person's name. Raises UsageError, NotFound.
+        The lessons of the run stay until somebody retires them. `by`: the person's name.
+        Raises UsageError, NotAllowed, NotFound.
         """
+        await self._of.reviewed("correct", by=by)
         told = ": ".join(filter(None, (person(by), a_text(reason, "reason="))))
         outcome = one_of(outcome, "outcome=", get_args(Outcome))
         verdict = Verdict(outcome=outcome, source="human", reason=told)

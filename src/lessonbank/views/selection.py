@@ -12,10 +12,10 @@ from typing import Final, cast
 from lessonbank.errors import UsageError
 from lessonbank.evidence.groups import topic_names
 from lessonbank.evidence.lift import LessonLift, Standing
-from lessonbank.files.block import Entry, written
+from lessonbank.files.block import INTRODUCTION, Entry, written
 from lessonbank.guard.wording import wording_of
 from lessonbank.text.rendering import estimate_tokens
-from lessonbank.types import Experience, Lesson, Topic
+from lessonbank.types import Experience, Lesson, Topic, target_of
 from lessonbank.types.ids import digest, new_id
 from lessonbank.types.repeats import repeats_of
 
@@ -38,9 +38,10 @@ class Scope:
     lessons: Mapping[str, tuple[Lesson, Experience]]
     again: Counter[str]
     """How often a lesson came again."""
-    wordings: set[str]
-    rejected: set[str]
-    """The wordings of retired lessons."""
+    said: dict[str, Lesson]
+    """By wording: the lesson that says it, proposals to change one apart."""
+    proposed: dict[tuple[str, str], Lesson]
+    """Proposals to change a lesson, by its id and their text."""
     _topics: dict[str, Topic]
     _by_end: Mapping[str, list[str]]
 
@@ -52,14 +53,14 @@ class Scope:
             async for experience in every:
                 lessons |= {lesson.id: (lesson, experience) for lesson in experience.lessons}
                 again.update({id: len(told) for id, told in repeats_of(experience).items() if isinstance(told, list)})
-        said = [(wording_of(lesson), lesson.retired) for lesson, _ in lessons.values()]
+        said = {wording_of(one): one for one, owner in lessons.values() if target_of(owner) is None}
+        proposed = {(id, one.text): one for one, owner in lessons.values() if (id := target_of(owner)) is not None}
         ends = defaultdict[str, list[str]](list)
         for id in lessons:
             ends[_hex(id)[-_LEAST:]].append(id)
-        rejected = {wording for wording, retired in said if retired}
         names = topic_names(lesson for lesson, _ in lessons.values())
         topics = {name.casefold(): Topic(id=id, name=name) for id, name in names.items()}
-        return cls(of.scope, lessons, again, {wording for wording, _ in said}, rejected, topics, ends)
+        return cls(of.scope, lessons, again, said, proposed, topics, ends)
 
     def find(self, end: str, /) -> tuple[Lesson, Experience] | None:
         """The lesson whose id ends so, if there is exactly one."""
@@ -132,7 +133,8 @@ def fitting(entries: Iterable[Entry], /, *, budget: int, topic_cost: int = 0) ->
 
     `topic_cost`: the tokens of what a file begins with, where each topic has a file of its own.
     """
-    room, topics, kept = budget - (0 if topic_cost else estimate_tokens(written([]))), set[str](), list[Entry]()
+    room = budget if topic_cost else budget - estimate_tokens(written([]) + INTRODUCTION)
+    topics, kept = set[str](), list[Entry]()
     for entry in entries:
         cost = estimate_tokens(f"{entry.text} {entry.id}:{entry.digest}")
         if entry.topic not in topics:

@@ -54,7 +54,7 @@ from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
 from ._stores import open_store, switched_off
-from ._trust import rationed, trusting
+from ._trust import rationed, trusting, warn_unprotected
 
 if TYPE_CHECKING:
     from ._profiles import Kit
@@ -125,6 +125,8 @@ async def connect_async(
     roles = resolve_models(model)
     store = switched_off() if off else await open_store(where)
     try:
+        if not off:
+            await warn_unprotected(safety.trust, store)
         keys = Keys(model.base_url, model.api_key) if model else Keys()
         found = await choose_embedder(embedder, store=store, model=model.name if model else None, keys=keys)
         search, bare = choose_retrieval(

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+
 from lessonbank.config import Caps, Unset, chosen
+from lessonbank.guard.identity import holders
 from lessonbank.guard.trust import TrustPolicy
 from lessonbank.learning.consolidation import DEFAULT_CAPS, CappedConsolidator, Corroborating, OneWording
 from lessonbank.protocols import Consolidator, Retriever, Store
 from lessonbank.retrieving import Trusted
+
+log = logging.getLogger("lessonbank")
+
+
+async def warn_unprotected(policy: TrustPolicy, store: Store, /) -> None:
+    """Say that nobody is asked for a key where only what a person approved is to be shown."""
+    if policy == "reviewed" and not await holders(store, "reviewer"):
+        log.warning(
+            'trust="reviewed" is not protected from an agent on this machine: any program here can approve a lesson, '
+            "until bank.admin.add_reviewer(NAME) gives a person a key"
+        )
 
 
 def trusting(

@@ -53,7 +53,7 @@ async def serve() -> None:
     numbers = iter(range(10**9))
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+        while head := (await reader.readline() and await reader.readuntil(b"\r\n\r\n")).lower():
             await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r")[0]))
             calls["id"] = f"call_{next(numbers)}"
             body = json.dumps({"id": "c", "choices": [{"index": 0, "message": message}]}).encode()

@@ -1,8 +1,9 @@
-"""Measures how long a folder of large coding-agent transcripts takes to be learned without a model, and its memory.
+"""Measures how long it takes to learn a folder of large transcripts without a model, and how much memory that needs.
 
 `python -m lessonbank_bench.measure.transcripts --megabytes 150` makes such a folder, learns it twice with the command
 line in processes of their own, and prints seconds, megabytes a second, the largest memory, and what the second time
-added. Most of every transcript is what tools printed: logs, test runs, listings, diffs, JSON and encoded files.
+added. Most of every transcript is what tools printed: logs, test runs, listings, diffs, JSON and encoded files. As in
+the host's own files each result stands there twice (`content`, `toolUseResult`), and some a third time in a request.
 """
 
 from __future__ import annotations
@@ -152,10 +153,8 @@ def learned(folder: Path, bank: Path, /) -> tuple[float, float, float, dict[str,
     """Learn `folder` with the command line; seconds, those of them on a processor, MB of memory, and what it says."""
     begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [sys.executable, "-m", "lessonbank.cli", "learn", str(folder), "--bank", str(bank), "--scope", "bench"]
-    process = subprocess.Popen(
-        [*command, "--embedder", "lexical", "--outcome", "failure", "--json"], stdout=subprocess.PIPE
-    )
-    said, _ = process.communicate()
+    options = ["--embedder", "lexical", "--outcome", "failure", "--json"]
+    said = subprocess.run([*command, *options], stdout=subprocess.PIPE, check=False).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return time.monotonic() - begun, busy, after.ru_maxrss / 1024, json.loads(said)
@@ -173,10 +172,11 @@ def main() -> None:
         files = sum(1 for _ in folder.rglob("*.jsonl"))
         print(f"{files} transcripts, {size:.0f} MB, load {os.getloadavg()[0]:.1f}", flush=True)
         for time_round in ("first", "again"):
-            seconds, _, peak, told = learned(folder, bank)
-            print(
-                f"{time_round}: {seconds:.1f} s, {size / seconds:.1f} MB/s, {peak:.0f} MB at most: {json.dumps(told)}"
-            )
+            seconds, busy, peak, told = learned(folder, bank)
+            lessons = sum(file["lessons"] for file in told["files"])
+            spent = f"{seconds:.1f} s ({busy:.1f} s on a processor), {size / seconds:.1f} MB/s"
+            new = told["runs"] - told["known"]
+            print(f"{time_round}: {spent}, {peak:.0f} MB of memory, {new} new runs, {lessons} lessons", flush=True)
         print(f"the bank has {bank.stat().st_size / 2**20:.0f} MB")
 
 

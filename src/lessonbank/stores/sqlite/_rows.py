@@ -142,8 +142,10 @@ def entry_of(text: bytes, /) -> Entry:
         raise StoreDamaged("a journal entry cannot be read") from None
 
 
+# CROSS: SQLite keeps this order. By its own choice it looks through all lessons of the scope for each experience.
+_TAUGHT_AGAIN: Final = "repeats r CROSS JOIN lessons l"
 SHOWS: Final = (
-    "(e.active OR EXISTS (SELECT 1 FROM repeats r JOIN lessons l ON l.scope = e.scope AND l.id = r.lesson"
+    f"(e.active OR EXISTS (SELECT 1 FROM {_TAUGHT_AGAIN} ON l.scope = e.scope AND l.id = r.lesson"
     " WHERE r.experience = e.number AND l.retired = 0))"
 )
 """Whether the experience `e` is found: a lesson may be shown that it has, or that it taught again."""
@@ -155,8 +157,7 @@ def found_at(connection: sqlite3.Connection, scope: ScopeRow, number: int, /) ->
     if not repeats_of(experience):
         return experience
     owners = connection.execute(
-        "SELECT DISTINCT l.experience FROM repeats r JOIN lessons l ON l.scope = ? AND l.id = r.lesson"
-        " WHERE r.experience = ?",
+        f"SELECT DISTINCT l.experience FROM {_TAUGHT_AGAIN} ON l.scope = ? AND l.id = r.lesson WHERE r.experience = ?",
         (scope.number, number),
     ).fetchall()
     held = {lesson.id: lesson for (owner,) in owners for lesson in experience_at(connection, owner).lessons}

@@ -1,0 +1,335 @@
+"""Puts a bank around the Claude Agent SDK: `ReasoningBankClaude(bank).query(prompt=…)` instead of `query(prompt=…)`."""
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from claude_agent_sdk import (
+        AssistantMessage,
+        ClaudeAgentOptions,
+        ClaudeSDKClient,
+        HookMatcher,
+        Message,
+        ResultMessage,
+        ServerToolResultBlock,
+        ServerToolUseBlock,
+        TaskNotificationMessage,
+        TextBlock,
+        ThinkingBlock,
+        ToolResultBlock,
+        ToolUseBlock,
+        Transport,
+        UserMessage,
+        query,
+    )
+except ImportError as missing:
+    raise MissingExtra("the adapter of the Claude Agent SDK", extra="claude-agent") from missing
+
+log = logging.getLogger("lessonbank")
+_MOST: Final = 9_000
+"""Characters of a hook's answer. Claude Code puts a longer one (from 10,000) into a file, and cuts the fence off."""
+_RESULTS: Final = 4096
+"""Results whose run can be asked for."""
+_NOTICE: Final = "<task-notification>"
+"""How the prompt begins that the host gives itself when a background agent is done."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A run that is not over: its messages, and its sub-agents that still work."""
+
+    run: FollowedRun
+    id: str | None
+    messages: list[dict[str, Any]]
+    said: str | None = None
+    """The id of the last message of the model: the host gives each block of it as a message of its own."""
+    working: set[str] = field(default_factory=set[str])
+    result: ResultMessage | None = None
+
+    def add(self, role: str, content: str | list[Any], id: str | None = None) -> None:
+        blocks = content if isinstance(content, str) else [_plain(block) for block in content]
+        if id and id == self.said:
+            self.messages[-1]["content"] += blocks
+        else:
+            self.messages.append({"role": role, "content": blocks})
+        self.said = id
+
+
+class ReasoningBankClaude:
+    """Runs prompts with the Claude Agent SDK, shows lessons to each, and learns from each.
+
+    The text comes as the context of a hook. Claude Code puts that into a message of the role system, so that only
+    trusted lessons are shown. It also writes it into the transcript of the session, as it does for every hook.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of the runs, from the options: `lambda options: scope_of("acme", str(options.cwd))`. Without
+            it, the scope of the bank. If it fails, there is no memory.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[ClaudeAgentOptions], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.runs = RunFollower(bank, source="claude-agent-sdk", deadline=deadline, trusted=True, verify=verify)
+        self._scope = scope
+        self._results = OrderedDict[str, str]()
+
+    async def query(
+        self,
+        *,
+        prompt: str | AsyncIterable[dict[str, Any]],
+        options: ClaudeAgentOptions | None = None,
+        transport: Transport | None = None,
+    ) -> AsyncGenerator[Message]:
+        """What `claude_agent_sdk.query` does, with memory."""
+        session = self._session(options)
+        messages: Any = query(prompt=prompt, options=session.options, transport=transport)
+        reason = "the stream ended without a result"
+        try:
+            async with aclosing(messages):
+                async for message in messages:
+                    session.note(message)
+                    yield message
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt) as stopped:
+            reason = type(stopped).__name__
+            raise
+        except Exception as error:
+            session.fail(error)
+            raise
+        finally:
+            session.close(reason)
+
+    def client(self, options: ClaudeAgentOptions | None = None, transport: Transport | None = None) -> ClaudeSDKClient:
+        """A `ClaudeSDKClient` with memory: each prompt is a run."""
+        return _Client(self._session(options), transport)
+
+    def run_of(self, result: ResultMessage, /) -> str | None:
+        """The id of the run that ended with this result, for `runs.tell`."""
+        return self._results.get(result.uuid or "")
+
+    def ended(self, result: ResultMessage, run: FollowedRun, /) -> None:
+        """Remember which run a result belongs to."""
+        if result.uuid:
+            self._results[result.uuid] = run.id
+        if len(self._results) > _RESULTS:
+            self._results.popitem(last=False)
+
+    def _session(self, options: ClaudeAgentOptions | None) -> Session:
+        asked = options or ClaudeAgentOptions()
+        return Session(self, asked, self.runs.scoped(self._scope, asked))
+
+
+class Session:
+    """One connection to Claude Code: its hooks begin runs, and its messages end them."""
+
+    def __init__(self, memory: ReasoningBankClaude, options: ClaudeAgentOptions, scope: str | None) -> None:
+        self._memory, self._runs, self._scope = memory, memory.runs, scope
+        self._system = _instructions(options.system_prompt)
+        self._parent = current_run()
+        self._turns = deque[_Open]()
+        self._parts = dict[str, _Open]()
+        """Sub-agents that work, by the call that started them."""
+        self._starting = list[tuple[str, _Open]]()
+        self._agents = dict[str, _Open]()
+        hooks = {
+            "UserPromptSubmit": HookMatcher(hooks=[self._on_prompt]),
+            "PreToolUse": HookMatcher(matcher="Agent|Task", hooks=[self._on_delegation]),
+            "SubagentStart": HookMatcher(hooks=[self._on_agent]),
+        }
+        theirs = cast("dict[str, list[HookMatcher]]", options.hooks or {})
+        ours = {event: [*theirs.get(event, []), matcher] for event, matcher in hooks.items()}
+        self.options = replace(options, hooks=cast("Any", {**theirs, **ours}))
+
+    # -- hooks: the SDK calls them while it reads, before the caller sees the messages --------------------------------
+
+    async def _on_prompt(self, told: Any, _tool: str | None, _more: Any) -> Any:
+        prompt, id = str(told.get("prompt") or ""), told.get("prompt_id")
+        if self._goes_on(prompt, id):
+            self._turns[-1].add("user", prompt)
+            return {}
+        if self._turns and self._turns[-1].result:
+            self._finish(self._turns.pop())
+        if prompt.startswith(_NOTICE):
+            return {}
+        run = await self._runs.begin(prompt, scope=self._scope, parent=self._parent)
+        self._turns.append(_Open(run, id, [{"role": "user", "content": prompt}]))
+        return _context("UserPromptSubmit", run.text)
+
+    def _goes_on(self, prompt: str, id: str | None) -> bool:
+        """Whether a prompt belongs to the run before: it came while that ran, or says that its sub-agent is done."""
+        last = self._turns[-1] if self._turns else None
+        return last is not None and ((id is not None and id == last.id) or prompt.startswith(_NOTICE))
+
+    async def _on_delegation(self, told: Any, tool: str | None, _more: Any) -> Any:
+        task, boss = told["tool_input"].get("prompt"), self._agents.get(told.get("agent_id") or "")
+        boss = boss or (self._turns[-1] if self._turns else None)
+        if boss is None or not tool or not isinstance(task, str):
+            return {}
+        run = await self._runs.begin(task, scope=self._scope, parent=boss.run.id)
+        part = self._parts[tool] = _Open(run, None, [{"role": "user", "content": task}])
+        self._starting.append((str(told["tool_input"].get("subagent_type") or ""), part))
+        self._turns[-1].working.add(tool)
+        return {}
+
+    async def _on_agent(self, told: Any, _tool: str | None, _more: Any) -> Any:
+        kind, waiting = told.get("agent_type"), self._starting
+        found = next((at for at, (name, _) in enumerate(waiting) if name == kind), 0)
+        if not waiting:
+            return {}
+        part = self._agents[told["agent_id"]] = waiting.pop(found)[1]
+        return _context("SubagentStart", part.run.text)
+
+    # -- messages: in the order in which the caller sees them ---------------------------------------------------------
+
+    def note(self, message: Message) -> None:
+        """Take a message in."""
+        if isinstance(message, AssistantMessage | UserMessage):
+            self._said(message)
+        elif isinstance(message, TaskNotificationMessage):
+            self._part_ended(message)
+        elif isinstance(message, ResultMessage) and self._turns:
+            turn = self._turns[0]
+            turn.result = message
+            self._memory.ended(message, turn.run)
+            if not turn.working:
+                self._finish(self._turns.popleft())
+
+    def fail(self, error: Exception) -> None:
+        """The connection broke."""
+        for turn in self._all():
+            turn.run.finish(self._source(turn), error=error)
+
+    def close(self, reason: str) -> None:
+        """Nothing comes any more."""
+        for turn in self._all():
+            self._finish(turn) if turn.result else turn.run.stop(self._source(turn), reason=reason)
+
+    def _all(self) -> list[_Open]:
+        found = [*self._parts.values(), *self._turns]
+        self._parts.clear()
+        self._turns.clear()
+        return found
+
+    def _said(self, message: AssistantMessage | UserMessage) -> None:
+        turn = self._parts.get(message.parent_tool_use_id or "")
+        if message.parent_tool_use_id is None and self._turns:
+            turn = self._turns[0]
+        if turn is None:
+            return
+        if isinstance(message, UserMessage):
+            turn.add("user", message.content)
+        elif not message.error:  # the words of an error are no answer of the model; the result has them
+            turn.add("assistant", message.content, message.message_id)
+
+    def _part_ended(self, message: TaskNotificationMessage) -> None:
+        part = self._parts.pop(message.tool_use_id or "", None)
+        if part is None:
+            return
+        for turn in self._turns:
+            turn.working.discard(message.tool_use_id or "")
+        if message.status == "completed":
+            part.run.finish(self._source(part), answer=message.summary)
+        elif message.status == "failed":
+            part.run.finish(self._source(part), error=message.summary)
+        else:
+            part.run.stop(self._source(part), reason=message.status)
+
+    def _finish(self, turn: _Open) -> None:
+        result, source = turn.result, self._source(turn)
+        usage = _usage(result.usage or {}, result.num_turns) if result else None
+        if result is None or (result.terminal_reason or "").startswith("aborted"):
+            turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result")
+        elif result.is_error:
+            turn.run.finish(
+                source, error="; ".join(result.errors or []) or result.result or result.subtype, usage=usage
+            )
+        elif any(message["role"] == "assistant" for message in turn.messages):
+            turn.run.finish(source, answer=result.result, usage=usage)
+        else:
+            turn.run.stop(source, reason="the model was not asked")
+
+    def _source(self, turn: _Open) -> object:
+        return {"system": self._system, "messages": turn.messages}
+
+
+class _Client(ClaudeSDKClient):
+    """The SDK's client; what it receives is followed."""
+
+    def __init__(self, session: Session, transport: Transport | None) -> None:
+        super().__init__(session.options, transport)
+        self._followed = session
+
+    async def receive_messages(self) -> AsyncGenerator[Message]:
+        messages: Any = super().receive_messages()
+        try:
+            async with aclosing(messages):
+                async for message in messages:
+                    self._followed.note(message)
+                    yield message
+        except Exception as error:
+            self._followed.fail(error)
+            raise
+
+    async def disconnect(self) -> None:
+        self._followed.close("the client disconnected")
+        await super().disconnect()
+
+
+def _context(event: str, text: str) -> dict[str, Any]:
+    if len(text) > _MOST:
+        log.warning("the agent works without memory: %d characters are too many for Claude Code", len(text))
+    if not text or len(text) > _MOST:
+        return {}
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def _usage(told: dict[str, Any], requests: int) -> Usage:
+    read = sum(told.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_creation_", "cache_read_"))
+    return Usage(requests=requests, input_tokens=read, output_tokens=told.get("output_tokens") or 0)
+
+
+def _instructions(prompt: Any) -> str:
+    if isinstance(prompt, dict):
+        return str(prompt.get("append") or prompt.get("prompt") or "")
+    return prompt or ""
+
+
+def _plain(block: Any) -> dict[str, Any]:
+    """A block of the SDK in the form of the Messages API."""
+    if isinstance(block, TextBlock):
+        return {"type": "text", "text": block.text}
+    if isinstance(block, ThinkingBlock):
+        return {"type": "thinking", "thinking": block.thinking}
+    if isinstance(block, ToolUseBlock | ServerToolUseBlock):
+        return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+    if isinstance(block, ToolResultBlock | ServerToolResultBlock):
+        is_error = bool(getattr(block, "is_error", False))
+        return {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": block.content, "is_error": is_error}
+    return {"type": "text", "text": f"[{type(block).__name__}]"}

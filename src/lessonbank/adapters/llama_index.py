@@ -1,0 +1,146 @@
+"""Puts a bank around a workflow agent of LlamaIndex: `ReasoningBankAgent(FunctionAgent(…), bank).run("…")`."""
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial, wraps
+from typing import Any
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+from lessonbank.types.ids import new_id
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from llama_index.core.llms import ChatMessage
+    from workflows.errors import WorkflowCancelledByUser
+except ImportError as missing:
+    raise MissingExtra("the adapter of LlamaIndex", extra="llama-index") from missing
+
+
+class ReasoningBankAgent:
+    """An agent of LlamaIndex that is shown lessons, and whose runs are kept and learned from.
+
+    It does everything that the agent does; `run` gives the handler of LlamaIndex, to be awaited or streamed. The text
+    is a user message before the one of the run, and only in the requests: neither the memory nor the context of the
+    agent holds it.
+
+    Args:
+        agent: a `FunctionAgent`, a `ReActAgent`, a `CodeActAgent`, or an `AgentWorkflow` of several: then a hand-off
+            is part of the run. Agents are taken over: what runs them without this object has no memory all the same.
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from the keywords of `run`: `lambda told: scope_of("acme", told["user"])`, for
+            `agent.run("…", user="u-17")`. Without it, the scope of the bank.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        agent: Any,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[Mapping[str, Any]], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.agent = agent
+        self.runs = RunFollower(bank, source="llama-index", deadline=deadline, verify=verify)
+        self._scope = scope
+        for one in getattr(agent, "agents", {"": agent}).values():
+            # An agent is a pydantic model, which takes no other fields.
+            object.__setattr__(one, "take_step", self._step(one.take_step))
+            object.__setattr__(one, "handle_tool_call_results", self._results(one.handle_tool_call_results))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["agent"], name)
+
+    def run(self, *args: Any, **told: Any) -> Any:
+        """Begin a run, as the agent's own `run` does. Its id is `handler.lessonbank_run`."""
+        id = new_id()
+        scope = self.runs.scoped(self._scope, told)
+        run = self.runs.start(_task(args, told), run=id, scope=scope, parent=current_run())
+        with run.running():
+            handler = self.agent.run(*args, **told)
+        handler.lessonbank_run = id
+        # Before anybody who awaits the handler goes on: whoever has the answer may close the bank.
+        handler._result_task.add_done_callback(partial(_ended, run))  # pyright: ignore[reportPrivateUsage]
+        return handler
+
+    def _step(self, take: Any) -> Any:
+        @wraps(take)
+        async def take_step(ctx: Any, llm_input: list[Any], tools: Any, memory: Any) -> Any:
+            run = self.runs.get(current_run() or "")
+            if run is None:
+                return await take(ctx, llm_input, tools, memory)
+            if not run.has_observed:
+                run.observe(*(_message(one) for one in llm_input if one.role == "system"))
+                run.observe({"role": "user", "content": run.task})
+            await self.runs.begin(run.task, run=run.id)
+            output = await take(ctx, _with_text(llm_input, run), tools, memory)
+            run.observe(_message(output.response, output.tool_calls))
+            return output
+
+        return take_step
+
+    def _results(self, handle: Any) -> Any:
+        @wraps(handle)
+        async def handle_tool_call_results(ctx: Any, results: list[Any], memory: Any) -> Any:
+            if run := self.runs.get(current_run() or ""):
+                run.observe(*(_result(one) for one in results))
+            return await handle(ctx, results, memory)
+
+        return handle_tool_call_results
+
+
+def _task(args: tuple[Any, ...], told: Mapping[str, Any]) -> str:
+    """The user's message, or the last one of the conversation that is handed over in its place."""
+    asked = told.get("user_msg") or next((one for one in args[:1] if isinstance(one, str | ChatMessage)), None)
+    if asked is None:
+        history = told.get("chat_history") or ()
+        asked = next((one for one in reversed(history) if one.role == "user"), "")
+    return asked if isinstance(asked, str) else str(asked.content or "")
+
+
+def _with_text(messages: list[Any], run: FollowedRun) -> list[Any]:
+    """At the same place in each step: before the message that asks for the task."""
+    if not run.text:
+        return messages
+    places = [n for n, message in enumerate(messages) if message.role == "user"]
+    asked = [n for n in places if run.task in str(messages[n].content or "")]
+    place = next(reversed(asked or places), len(messages))
+    return [*messages[:place], ChatMessage(role="user", content=run.text), *messages[place:]]
+
+
+def _message(one: Any, calls: Any = ()) -> dict[str, Any]:
+    made = [
+        {"id": call.tool_id, "type": "function", "function": {"name": call.tool_name, "arguments": call.tool_kwargs}}
+        for call in calls
+    ]
+    return {"role": str(one.role.value), "content": one.content or "", **({"tool_calls": made} if made else {})}
+
+
+def _result(one: Any) -> dict[str, Any]:
+    output = one.tool_output
+    told = {"tool_call_id": one.tool_id, "name": one.tool_name, "is_error": bool(output.is_error)}
+    return {"role": "tool", "content": str(output.content), **told}
+
+
+def _ended(run: FollowedRun, result: asyncio.Task[Any]) -> None:
+    error = None if result.cancelled() else result.exception()
+    if result.cancelled() or isinstance(error, WorkflowCancelledByUser):
+        run.stop(reason="cancelled")
+    elif error:
+        run.finish(error=error)
+    else:
+        response = getattr(getattr(result.result(), "result", None), "response", None)
+        run.finish(answer=str(response.content or "") if response else None)

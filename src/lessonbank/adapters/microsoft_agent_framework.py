@@ -1,0 +1,194 @@
+"""Puts a bank into Microsoft Agent Framework: `Agent(client, middleware=[ReasoningBankMiddleware(bank)])`."""
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from weakref import finalize
+
+from lessonbank.agents import Verifier
+from lessonbank.errors import MissingExtra
+from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
+
+from .following import DEADLINE, FollowedRun, RunFollower, current_run
+
+try:
+    from agent_framework import (
+        AgentContext,
+        AgentMiddleware,
+        AgentResponse,
+        ChatContext,
+        ChatMiddleware,
+        ChatResponse,
+        Message,
+        ResponseStream,
+    )
+except ImportError as missing:
+    raise MissingExtra("the adapter of Microsoft Agent Framework", extra="microsoft-agent-framework") from missing
+
+_STOPPED = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A run that is not over: what was asked, and what its last request held of it."""
+
+    run: FollowedRun
+    asked: Sequence[Message]
+    messages: Sequence[Message] = ()
+    instructions: str = ""
+    requests: int = 0
+    is_read: bool = False
+    """Whether the stream of its answer was read to the end."""
+
+    def source(self, *more: Message) -> object:
+        """The run, in a shape that `learn` reads."""
+        said = [plain for message in [*(self.asked if more else self.messages), *more] for plain in _plain(message)]
+        return {"system": self.instructions, "messages": said} if said else []
+
+    def add(self, response: ChatResponse[Any]) -> None:
+        """Note what the model said: its tools may break off the run."""
+        self.messages = [*self.messages, *response.messages]
+
+    def finish(self, response: AgentResponse[Any]) -> None:
+        told: Any = response.usage_details or {}
+        counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
+        self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
+
+    def fail(self, error: BaseException) -> None:
+        if isinstance(error, _STOPPED):
+            self.stop(type(error).__name__)
+        else:
+            self.run.finish(self.source(), error=error)
+
+    def stop(self, reason: str = "nobody read the stream to its end") -> None:
+        self.run.stop(self.source(), reason=reason)
+
+
+class ReasoningBankMiddleware(AgentMiddleware):
+    """Shows lessons in the requests of each run of an agent, and learns from each run.
+
+    The text stands in a user message before the prompt of the run, and only in the request: neither the session nor
+    the instructions change.
+
+    Args:
+        bank: what `lessonbank.connect` returns.
+        scope: the scope of a run, from its context:
+            `lambda context: scope_of("acme", context.function_invocation_kwargs["user"])`. Without it, the scope of
+            the bank. If it fails, the run has no memory. An agent that runs as a tool has the scope of the run that
+            called it.
+        deadline: seconds a run waits for its lessons.
+        verify: your own check of a finished run. It beats the judge.
+
+    Raises:
+        UsageError: an async bank, or a deadline that cannot be.
+    """
+
+    def __init__(
+        self,
+        bank: ReasoningBank,
+        /,
+        *,
+        scope: Callable[[AgentContext], str] | None = None,
+        deadline: float = DEADLINE,
+        verify: Verifier | None = None,
+    ) -> None:
+        self.runs = RunFollower(bank, source="microsoft-agent-framework", deadline=deadline, verify=verify)
+        self._scope = scope
+
+    async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Begin before the agent works, and keep the run however it ends."""
+        parent = self.runs.get(current_run() or "")
+        scope = parent.scope if parent else self.runs.scoped(self._scope, context)
+        run = await self.runs.begin(_task(context.messages), scope=scope, parent=current_run())
+        open = _Open(run, list(context.messages), list(context.messages))
+        context.client_kwargs["middleware"] = [*(context.client_kwargs.get("middleware") or ()), _Requests(open)]
+        try:
+            with run.running():
+                await call_next()
+        except BaseException as error:
+            open.fail(error)
+            raise
+        if isinstance(context.result, ResponseStream):
+            _follow(context.result, open)
+        elif context.result:
+            open.finish(context.result)
+        else:
+            open.stop("another middleware ended it")
+
+
+class _Requests(ChatMiddleware):
+    """Puts the text before the prompt of its run: at the same place with the same bytes in each request."""
+
+    def __init__(self, open: _Open) -> None:
+        self._open = open
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        open = self._open
+        place = _place(context.messages, open.asked) if open.asked else None
+        if place is not None:
+            open.messages, open.requests = context.messages[place:], open.requests + 1
+            open.instructions = str((context.options or {}).get("instructions") or "")
+            if open.run.text:
+                shown = Message("user", [open.run.text])
+                context.messages = [*context.messages[:place], shown, *context.messages[place:]]
+        context.stream_result_hooks.append(open.add)
+        await call_next()
+        if isinstance(context.result, ChatResponse):
+            open.add(context.result)
+
+
+def _follow(stream: ResponseStream[Any, Any], open: _Open) -> None:
+    @contextmanager
+    def pulled() -> Generator[None]:
+        try:
+            with open.run.running():
+                yield
+        except StopAsyncIteration:
+            open.is_read = True
+            raise
+        except BaseException as error:
+            open.fail(error)
+            raise
+
+    def ended(response: AgentResponse[Any] | None = None) -> None:
+        if not open.is_read:  # the framework makes a response of a part, too
+            open.stop()
+        elif response:
+            open.finish(response)
+
+    stream.with_pull_context_manager(pulled).with_cleanup_hook(ended).with_result_hook(ended)
+    finalize(stream, ended).atexit = False  # a caller may leave a stream without a word
+
+
+def _task(messages: Sequence[Message]) -> str:
+    return next((message.text for message in reversed(messages) if message.role == "user"), "")
+
+
+def _place(messages: Sequence[Message], asked: Sequence[Message]) -> int | None:
+    """Where the first message of this run stands in a request, if it is sent at all."""
+    alike = (at for at, said in enumerate(messages) if (said.role, said.text) == (asked[0].role, asked[0].text))
+    return max(alike, default=None)
+
+
+def _plain(message: Message) -> Generator[dict[str, Any]]:
+    """A message of the framework as messages that `learn` reads: each result of a tool is one of its own."""
+    told: list[Any] = []
+    for part in message.contents:
+        if part.type == "function_result":
+            failed = {"is_error": True, "content": f"{part.exception}"} if part.exception else {"content": part.result}
+            yield {"role": "tool", "tool_call_id": part.call_id, **failed}
+        elif part.type == "function_call":
+            told.append({"type": "tool_use", "id": part.call_id, "name": part.name, "input": part.arguments})
+        elif part.type in ("text", "text_reasoning"):
+            told.append({"type": "text" if part.type == "text" else "thinking", "text": part.text})
+        else:
+            told.append({"type": part.type})
+    if told:
+        yield {"role": str(message.role), "content": told}

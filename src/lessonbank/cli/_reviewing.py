@@ -1,0 +1,69 @@
+"""Asks for the key of a reviewer before a command decides what is shown: an agent with a shell has none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from lessonbank.arguments import named
+from lessonbank.errors import NotAllowed, UsageError
+
+from ._output import warn
+
+if TYPE_CHECKING:
+    from lessonbank import ReasoningBank
+
+UNPROTECTED = "not protected from an agent on this machine: `lessonbank reviewers add NAME` makes it ask for a key"
+
+KeyFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        envvar="LESSONBANK_REVIEWER_KEY_FILE",
+        help="The file with your key as a reviewer. Without: you are asked for it.",
+        show_default=False,
+    ),
+]
+Reviewer: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--by", envvar="LESSONBANK_BY", help="Your name, where the bank has reviewers.", show_default=False),
+]
+
+
+def reviewing(memory: ReasoningBank, by: str, key_file: Path | None, /) -> ReasoningBank:
+    """`memory` in the hands of the reviewer `by`; as it is where it has no reviewers, and a warning.
+
+    Raises:
+        NotAllowed: nobody can be asked for the key.
+    """
+    if not memory.admin.reviewers():
+        warn(UNPROTECTED)
+    return owning(memory, by, key_file)
+
+
+def owning(memory: ReasoningBank, by: str | None, key_file: Path | None, /) -> ReasoningBank:
+    """The same without a warning, for commands that are no decision about lessons.
+
+    Raises:
+        NotAllowed: it has reviewers, and nobody says which one this is or can be asked for the key.
+    """
+    if not memory.admin.reviewers():
+        return memory
+    if by is None:
+        raise NotAllowed("this bank has reviewers: say with --by which one you are")
+    return memory.scoped(writer=by, key=key_of(by, key_file))
+
+
+def key_of(by: str, key_file: Path | None, /) -> str:
+    """The key of a reviewer, from a file, or typed where nobody sees it. Raises UsageError, NotAllowed."""
+    if key_file is not None:
+        try:
+            return key_file.expanduser().read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"the key in {named(key_file)} cannot be read: {type(error).__name__}") from None
+    if not sys.stdin.isatty():
+        raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")
+    return str(typer.prompt(f"Key of {by}", hide_input=True, err=True)).strip()

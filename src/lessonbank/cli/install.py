@@ -1,0 +1,95 @@
+"""`install`, `uninstall`: put lessonbank into a coding agent, and take it out again."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lessonbank.errors import UsageError
+
+from . import _options as options
+from ._output import say
+
+_NAMES = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
+
+HostName = Annotated[str, typer.Argument(help=f"The coding agent: {', '.join(_NAMES)}.", metavar="AGENT")]
+Project = Annotated[bool, typer.Option("--project", help="For the project in this folder only.")]
+
+
+def install(
+    agent: HostName,
+    project: Project = False,
+    bank: Annotated[
+        str | None,
+        typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file. Default: one in your home folder."),
+    ] = None,
+    scope: Annotated[
+        str, typer.Option("--scope", envvar="LESSONBANK_SCOPE", help="Whose memory: a path such as acme/support.")
+    ] = "coding",
+    model: options.Model = None,
+    holdout: Annotated[
+        float | None, typer.Option("--holdout", help="Share of lessons withheld to measure them; 0 measures nothing.")
+    ] = None,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Also show lessons that nobody approved and no evidence supports yet.")
+    ] = False,
+    within: Annotated[
+        float, typer.Option("--within", min=0.01, max=2.0, help="Seconds that a prompt waits for its lessons at most.")
+    ] = 0.14,
+    show: Annotated[bool, typer.Option("--show", help="Print what would be written, and write nothing.")] = False,
+) -> None:
+    """Give a coding agent the lessons of its earlier sessions.
+
+    Writes hooks, and where the agent has them an MCP server and a /lessons command. What the agent asks you to trust
+    you confirm yourself.
+    """
+    from lessonbank import Evidence
+    from lessonbank.guard import check_scope
+    from lessonbank.hooks import hosts
+    from lessonbank.hooks.pieces import add
+
+    Evidence(holdout=holdout or None)
+    place = str(Path(bank).expanduser().resolve()) if bank else str(Path.home() / ".local/share/lessonbank/bank.db")
+    wanted = hosts.Wanted(
+        place, check_scope(scope), model, holdout, False if untrusted else None, within, hosts.has_mcp()
+    )
+    host = _host(agent)
+    pieces = hosts.pieces_of(host, wanted, Path.cwd() if project else None)
+    if host.name == "cline" and not hosts.has_mcp():
+        raise UsageError("Cline can only use the MCP server: pip install 'lessonbank[mcp]', and install again")
+    if show:
+        for piece in pieces:
+            say(str(piece))
+        return
+    for file in add(pieces):
+        say(f"wrote {file}")
+    if not hosts.has_mcp():
+        say("without the MCP server and /lessons: pip install 'lessonbank[mcp]', and install again, to have both")
+    say(f"bank: {place}, scope: {scope}")
+    say(f"now: {host.next_step}")
+
+
+def uninstall(agent: HostName, project: Project = False) -> None:
+    """Remove what `install` wrote, and nothing else. The bank stays."""
+    from lessonbank.hooks import hosts
+    from lessonbank.hooks.pieces import remove
+
+    wanted = hosts.Wanted("", "coding")
+    changed = remove(hosts.pieces_of(_host(agent), wanted, Path.cwd() if project else None))
+    for file in changed:
+        say(f"{'changed' if file.exists() else 'removed'} {file}")
+    if not changed:
+        say(f"nothing of lessonbank was installed for {agent}")
+
+
+def _host(name: str) -> Any:
+    from lessonbank.hooks.hosts import HOSTS
+
+    if sys.platform == "win32":
+        raise UsageError("hooks for coding agents are not supported on Windows yet")
+    if name not in HOSTS:
+        raise typer.BadParameter(f"use one of {', '.join(HOSTS)}", param_hint="AGENT")
+    return HOSTS[name]

@@ -1,0 +1,55 @@
+// Gives opencode lessons from earlier sessions. Written by `lessonbank install opencode`.
+import { spawn } from "node:child_process"
+import { homedir } from "node:os"
+import { join } from "node:path"
+
+const COMMAND = [] /* the hook's command */
+const WITHIN = 400 /* milliseconds */
+
+/** Hand an event to the hook; what it prints, or "" when it fails or takes too long. */
+function hook(event) {
+  return new Promise((resolve) => {
+    const child = spawn(COMMAND[0], COMMAND.slice(1), { stdio: ["pipe", "pipe", "ignore"] })
+    const timer = setTimeout(() => child.kill("SIGKILL"), WITHIN)
+    let out = ""
+    child.stdout.on("data", (data) => (out += data))
+    child.stdin.on("error", () => {})
+    child.on("error", () => resolve(""))
+    child.on("close", () => {
+      clearTimeout(timer)
+      resolve(out)
+    })
+    child.stdin.end(JSON.stringify(event))
+  })
+}
+
+const data = process.env.XDG_DATA_HOME || join(homedir(), ".local", "share")
+const transcript_path = join(data, "opencode", "opencode.db")
+
+export const lessonbank = async ({ client }) => {
+  const children = new Set()
+  const note = (name, session_id, more) => hook({ hook_event_name: name, session_id, transcript_path, ...more })
+  await hook({ hook_event_name: "SessionStart", session_id: "start" })
+  return {
+    event: async ({ event }) => {
+      const info = event.properties?.info
+      if (event.type === "session.created" && info?.parentID) children.add(info.id)
+      const session = event.properties?.sessionID
+      if (event.type === "session.idle" && !children.has(session)) await note("Stop", session)
+    },
+    "chat.message": async (input, output) => {
+      if (children.has(input.sessionID)) return
+      const texts = output.parts.filter((part) => part.type === "text" && !part.synthetic)
+      const prompt = texts.map((part) => part.text).join("\n")
+      const answer = await note("UserPromptSubmit", input.sessionID, { prompt })
+      try {
+        const text = JSON.parse(answer).hookSpecificOutput.additionalContext
+        const { sessionID, messageID } = output.parts[0]
+        const id = "prt_" + Date.now().toString(16) + Math.random().toString(16).slice(2, 12)
+        output.parts.push({ id, sessionID, messageID, type: "text", text, synthetic: true })
+      } catch {
+        // no lessons this time
+      }
+    },
+  }
+}

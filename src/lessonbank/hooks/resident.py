@@ -1,0 +1,162 @@
+"""The resident process behind the hooks: keeps a bank open, answers prompts in time, and learns from ended sessions.
+
+There is one for each bank and its settings. It ends when it was not needed for an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import IO, Any, Final
+
+from lessonbank.sync import ReasoningBank
+
+from . import client
+from .sessions import QUIET, Sessions, open_bank
+
+log = logging.getLogger("lessonbank")
+IDLE: Final = 3600.0
+"""Seconds without a request until the process ends."""
+_TICK: Final = 60.0
+"""Seconds between two looks at the clock."""
+_PATIENCE: Final = 2.0
+"""Seconds for a client that connected to say something."""
+
+
+class Resident:
+    """Answers the hooks of all sessions that use one bank."""
+
+    def __init__(self, bank: ReasoningBank, sessions: Sessions, listener: socket.socket, lock: IO[str]) -> None:
+        self._bank, self._sessions, self._listener, self._lock = bank, sessions, listener, lock
+        self._busy, self._guard = set[str](), threading.Lock()
+        self._used, self._stopped = time.monotonic(), threading.Event()
+        self._learner = ThreadPoolExecutor(1, "lessonbank-learn")
+
+    def serve(self) -> None:
+        """Answer until nobody asks any more; then learn what is left."""
+        self._later(QUIET)
+        with ThreadPoolExecutor(8, "lessonbank-hook") as answering:
+            while not self._stopped.is_set() and time.monotonic() - self._used < IDLE:
+                try:
+                    connection, _ = self._listener.accept()
+                except TimeoutError:
+                    self._later(QUIET)
+                else:
+                    self._used = time.monotonic()
+                    answering.submit(self._talk, connection)
+            self.stop()
+        self._learner.shutdown()
+
+    def _later(self, quiet: float) -> None:
+        self._learner.submit(self._learn, quiet)
+
+    def _learn(self, quiet: float) -> None:
+        try:
+            self._sessions.learn(self._bank, quiet=quiet)
+        except Exception as error:  # noqa: BLE001 - a background thread: what is not learned now is learned later
+            log.warning("learning from the noted sessions failed: %s", type(error).__name__)
+
+    def _talk(self, connection: socket.socket) -> None:
+        with connection:
+            connection.settimeout(_PATIENCE)
+            try:
+                if client.is_same_user(connection):
+                    self._answer(connection)
+            except (OSError, ValueError):  # it hung up, or it speaks something else
+                pass
+            except Exception as error:  # noqa: BLE001 - one hook gets nothing; the others go on
+                log.warning("a hook was not answered: %s", type(error).__name__)
+
+    def _answer(self, connection: socket.socket) -> None:
+        with connection.makefile("rwb") as stream:
+            request: dict[str, Any] = json.loads(stream.readline(client.MOST_READ))
+            if (request.get("protocol"), request.get("release")) != (client.PROTOCOL, client.release()):
+                self.stop()
+                _say(stream, {"replace": True})
+            elif request.get("do") == client.RECALL:
+                self._recall(stream, request)
+            elif request.get("do") == client.NOTE:
+                _say(stream, {})
+                self._later(QUIET)
+            else:
+                _say(stream, {"process": os.getpid()})
+                if request.get("do") == client.STOP:
+                    self.stop()
+
+    def _recall(self, stream: Any, request: dict[str, Any]) -> None:
+        """Offer a session its lessons, once. They count as shown only when the hook says that it printed them."""
+        session = str(request["session"])
+        if not client.is_session(session) or not self._begins(session):
+            return _say(stream, {})
+        try:
+            bank = self._bank.scoped(request["scope"], writer=request["host"])
+            recall = bank.retrieve(request["prompt"], trusted=request["trusted"] == "yes")
+            _say(stream, {"text": recall.text})
+            if recall.candidates and (not recall.text or stream.readline(64) == b"printed\n"):
+                self._sessions.remember(session, recall.id)
+        finally:
+            with self._guard:
+                self._busy.discard(session)
+
+    def _begins(self, session: str) -> bool:
+        """Whether a session has no lessons yet and is not being given any: hosts may ask several times at once."""
+        with self._guard:
+            if session in self._busy or self._sessions.recall_of(session):
+                return False
+            self._busy.add(session)
+            return True
+
+    def stop(self) -> None:
+        """Leave the place to the next process. What is being answered or learned is finished."""
+        if self._stopped.is_set():
+            return
+        self._stopped.set()
+        path = self._listener.getsockname()
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as waker:
+            waker.connect(path)  # `accept` wakes up for nothing else
+        Path(path).unlink(missing_ok=True)
+        self._lock.close()
+
+
+def _say(stream: Any, reply: dict[str, object]) -> None:
+    stream.write(json.dumps(reply).encode() + b"\n")
+    stream.flush()
+
+
+def main() -> None:
+    """Serve one bank. The hook that starts this process hands it the lock of the bank's resident process."""
+    parser = argparse.ArgumentParser(prog="lessonbank.hooks.resident")
+    for name in ("key", *client.OPTIONS):
+        parser.add_argument(f"--{name}", default="")
+    options = {name: value for name, value in vars(parser.parse_args()).items() if value}
+    with os.fdopen(client.LOCK, "a") as lock:
+        os.set_inheritable(client.LOCK, False)
+        _serve(options, lock)
+
+
+def _serve(options: dict[str, str], lock: IO[str]) -> None:
+    folder = Path(client.spool_folder(options["key"]))
+    client.write_private(str(folder / "options"), dict(options))
+    log.addHandler(RotatingFileHandler(folder / "log", maxBytes=100_000, backupCount=1))
+    Path(options["bank"]).expanduser().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with open_bank(options) as bank, socket.socket(socket.AF_UNIX) as listener:
+        bank.lessons.search("warm")  # the first search loads what searching needs
+        path = client.socket_path(options["key"])
+        Path(path).unlink(missing_ok=True)  # of a process that was killed
+        listener.bind(path)
+        listener.listen(64)
+        listener.settimeout(_TICK)
+        Resident(bank, Sessions(folder), listener, lock).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Reads sessions of Cline (`*.messages.json`): one session a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from lessonbank.types import Json, Usage
+
+from ._files import Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+
+NAME = "cline"
+_INPUT = re.compile(r"\A\s*<user_input[^>]*>(.*)</user_input>\s*\Z", re.DOTALL)
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value)
+    return {"sessionId", "agent", "messages"} <= row.keys() and isinstance(row["messages"], list)
+
+
+def _message(message: Json) -> Json:
+    """A message with Cline's frame around the user's words taken off, and its results as texts."""
+    told = mapping(message)
+    parts = [_part(mapping(part)) for part in listing(told.get("content"))]
+    return {"role": told.get("role"), "content": parts or told.get("content")}
+
+
+def _part(part: Data) -> Json:
+    if part.get("type") == "text" and (framed := _INPUT.match(words(part.get("text")))):
+        return {"type": "text", "text": framed.group(1)}
+    if part.get("type") != "tool_result":
+        return part
+    results = [mapping(result) for result in listing(part.get("content"))]
+    if not results or not all("result" in result for result in results):
+        return part
+    failed = part.get("is_error") is True or any(result.get("success") is False for result in results)
+    text = "\n".join(words(result.get("result")) or words(result.get("error")) for result in results)
+    return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, "is_error": failed}
+
+
+def _run(value: Data, source: Source) -> Run:
+    messages = listing(value.get("messages"))
+    spent = [mapping(at(message, "metrics")) for message in messages if at(message, "metrics")]
+    models = [words(at(message, "modelInfo", "id")) for message in messages if at(message, "modelInfo", "id")]
+    usage = Usage(
+        requests=len(spent),
+        input_tokens=sum(count(tokens.get("inputTokens")) for tokens in spent),
+        output_tokens=sum(count(tokens.get("outputTokens")) for tokens in spent),
+    )
+    return Run(
+        messages=[_message(message) for message in messages],
+        source="cline",
+        run_id=words(value.get("sessionId")) or source.stem,
+        model=models[-1] if models else None,
+        usage=usage,
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            yield attempt(source, row.line, NAME, partial(_run, mapping(row.value), source))
+
+
+FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)

@@ -1,0 +1,111 @@
+"""Reads sessions of Codex (`rollout-*.jsonl`): one session a file, of which a sub-agent has one of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lessonbank.types import Json, Usage
+
+from ._files import Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+
+NAME = "codex"
+_LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
+_RESULTS = {"function_call_output", "custom_tool_call_output", "local_shell_call_output"}
+_WRAPPED = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<permissions", "<hook_prompt")
+_EXIT = re.compile(r"(?:exited with code|[Ee]xit code:?) (-?\d+)")
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value)
+    return words(row.get("type")) in _LINES and isinstance(row.get("payload"), dict)
+
+
+@dataclass(slots=True)
+class _Session:
+    """What the lines of a file come to."""
+
+    run_id: str
+    messages: list[Json] = field(default_factory=list[Json])
+    model: str = ""
+    usage: Data = field(default_factory=dict[str, Json])
+    requests: int = 0
+
+    def add(self, line: Data) -> None:
+        """Take a line in; one of an unknown type says nothing."""
+        kind, payload = words(line.get("type")), mapping(line.get("payload"))
+        if kind == "session_meta":
+            self.run_id = words(payload.get("id")) or self.run_id
+        elif kind == "turn_context":
+            self.model = words(payload.get("model")) or self.model
+        elif kind == "event_msg" and payload.get("type") == "token_count":
+            spent = mapping(at(payload, "info", "total_token_usage"))
+            self.usage, self.requests = spent or self.usage, self.requests + bool(spent)
+        elif kind == "response_item" and (message := _message(payload)):
+            self.messages.append(message)
+
+
+def _message(item: Data) -> Data | None:
+    kind = words(item.get("type"))
+    if kind == "message":
+        return _said(words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content"))))
+    if kind in _CALLS:
+        told = item.get("arguments", item.get("input", item.get("action")))
+        function: Data = {"name": words(item.get("name")) or "local_shell", "arguments": _text(told)}
+        call: Data = {"id": words(item.get("call_id")), "type": "function", "function": function}
+        return {"role": "assistant", "content": "", "tool_calls": [call]}
+    if kind in _RESULTS:
+        return {"role": "tool", "tool_call_id": words(item.get("call_id")), **_result(_text(item.get("output")))}
+    return None
+
+
+def _said(role: str, text: str) -> Data | None:
+    """What the user and the agent said. Developer messages are the program's, and may hold what memory showed."""
+    if role == "assistant" and text:
+        return {"role": "assistant", "content": text}
+    if role == "user" and text.strip() and not text.lstrip().startswith(_WRAPPED):
+        return {"role": "user", "content": text}
+    return None
+
+
+def _result(output: str) -> Data:
+    head, marked, body = output.partition("Output:\n")
+    code = _EXIT.search(head[:1000])
+    return {"content": body if marked else output, "is_error": bool(code and code.group(1) != "0")}
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _run(session: _Session) -> Run:
+    spent = session.usage
+    usage = Usage(
+        requests=session.requests,
+        input_tokens=count(spent.get("input_tokens")),
+        output_tokens=count(spent.get("output_tokens")),
+    )
+    return Run(
+        messages=session.messages,
+        source="codex",
+        run_id=session.run_id,
+        model=session.model or None,
+        usage=usage,
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    session = _Session(source.stem)
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            session.add(mapping(row.value))
+    yield attempt(source, 1, NAME, lambda: _run(session))
+
+
+FORMAT = Format(NAME, "Codex sessions (`rollout-*.jsonl`)", _matches, _read)

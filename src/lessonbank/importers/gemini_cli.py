@@ -1,0 +1,114 @@
+"""Reads chats of Gemini CLI (`session-*.jsonl`): a message that is written again replaces its earlier form."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lessonbank.types import Json, Usage
+
+from ._files import Skipped, Source
+from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+
+NAME = "gemini_cli"
+_HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
+_WRAPPER = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
+_TRAILER = re.compile(
+    r"(?:\n(?:Error: \(none\)|Exit Code: 0|Signal: \(none\)|Background PIDs: \(none\)|"
+    r"Process Group PGID: [^\n]*))+\s*\Z"
+)
+_FAILED = re.compile(r"^(?:Exit Code: -?[1-9]|Error: (?!\(none\)))", re.MULTILINE)
+
+
+def _matches(value: Json, name: str) -> bool:
+    row = mapping(value)
+    return "sessionId" in row and "projectHash" in row and "startTime" in row
+
+
+@dataclass(slots=True)
+class _Chat:
+    """The messages of a chat by their ids, in the order in which they first came."""
+
+    run_id: str
+    messages: dict[str, Data] = field(default_factory=dict[str, Data])
+
+    def add(self, line: Data) -> None:
+        """Take a line in: a header, a message, or a change of what was written before."""
+        self.run_id = words(line.get("sessionId")) or self.run_id
+        changed = mapping(line.get("$set"))
+        whole = changed.get("messages", line.get("messages"))
+        if isinstance(whole, list):
+            self.messages = {}
+        for message in [*listing(whole), line]:
+            told = mapping(message)
+            if words(told.get("id")) and words(told.get("type")):
+                self.messages[words(told["id"])] = told
+
+    def turns(self) -> Iterator[Json]:
+        """The same as messages of a conversation."""
+        for message in self.messages.values():
+            text = _text(message.get("content"))
+            if message["type"] == "user" and text and not text.startswith("<session_context>"):
+                yield {"role": "user", "content": text}
+            elif message["type"] == "gemini":
+                calls = [mapping(call) for call in listing(message.get("toolCalls"))]
+                yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
+                yield from map(_result, calls)
+
+
+def _text(content: Json) -> str:
+    """What was said, without what hooks added: also memory speaks there."""
+    parts = [content] if isinstance(content, str) else [words(at(part, "text")) for part in listing(content)]
+    return _HOOK.sub("", "\n".join(words(part) for part in parts if part)).strip()
+
+
+def _call(call: Data) -> Data:
+    function: Data = {"name": words(call.get("name")), "arguments": json.dumps(mapping(call.get("args")))}
+    return {"id": words(call.get("id")), "type": "function", "function": function}
+
+
+def _result(call: Data) -> Data:
+    responses = [mapping(at(part, "functionResponse", "response")) for part in listing(call.get("result"))]
+    text = "\n".join(words(told.get("output")) or words(told.get("error")) for told in responses)
+    wrapped = _WRAPPER.match(text)
+    text = _TRAILER.sub("", (wrapped.group(1) if wrapped else text).removeprefix("Output: "))
+    failed = call.get("status") not in (None, "success") or bool(_FAILED.search(text))
+    return {
+        "role": "tool",
+        "tool_call_id": words(call.get("id")),
+        "content": "" if text == "(empty)" else text,
+        "is_error": failed,
+    }
+
+
+def _run(chat: _Chat) -> Run:
+    said = list(chat.messages.values())
+    spent = [mapping(message.get("tokens")) for message in said if "tokens" in message]
+    models = [words(message.get("model")) for message in said if message.get("model")]
+    usage = Usage(
+        requests=len(spent),
+        input_tokens=sum(count(tokens.get("input")) for tokens in spent),
+        output_tokens=sum(count(tokens.get("output")) for tokens in spent),
+    )
+    return Run(
+        messages=list(chat.turns()),
+        source="gemini-cli",
+        run_id=chat.run_id,
+        model=models[-1] if models else None,
+        usage=usage,
+    )
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    chat = _Chat(source.stem)
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            chat.add(mapping(row.value))
+    yield attempt(source, 1, NAME, lambda: _run(chat))
+
+
+FORMAT = Format(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _read)

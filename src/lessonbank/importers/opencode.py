@@ -1,0 +1,99 @@
+"""Reads opencode's database (`opencode.db`): a session is a run, and one of a sub-agent a run of its own."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from lessonbank.errors import FormatError
+from lessonbank.types import Json, Usage
+
+from ._files import Skipped, Source, parse
+from ._reading import Data, Entry, Format, Run, at, attempt, count, mapping, words
+
+NAME = "opencode"
+_FILE: Final = "opencode.db"
+_LONGEST: Final = 16 * 2**20
+_SESSIONS: Final = "SELECT id, parent_id FROM session ORDER BY time_created, id"
+_PARTS: Final = """SELECT message.id, message.data, part.data FROM message JOIN part ON part.message_id = message.id
+    WHERE message.session_id = ? AND length(part.data) <= ? ORDER BY message.time_created, message.id, part.id"""
+
+
+def is_store(path: Path, /) -> bool:
+    """Whether a file is opencode's database, by its name."""
+    return path.name == _FILE and path.is_file()
+
+
+def _session(database: sqlite3.Connection, session: str, parent: str) -> Run:
+    messages: dict[str, list[Data]] = {}
+    said: dict[str, Data] = {}
+    for message, data, part in database.execute(_PARTS, (session, _LONGEST)):
+        said[message] = mapping(_json(data))
+        messages.setdefault(message, []).append(mapping(_json(part)))
+    turns = [turn for id, parts in messages.items() for turn in _turns(words(said[id].get("role")), parts)]
+    spent = [mapping(told.get("tokens")) for told in said.values() if "tokens" in told]
+    models = [words(told.get("modelID")) for told in said.values() if told.get("modelID")]
+    errors = [words(at(told, "error", "name")) for told in said.values() if told.get("error")]
+    usage = Usage(
+        requests=len(spent),
+        input_tokens=sum(count(tokens.get("input")) for tokens in spent),
+        output_tokens=sum(count(tokens.get("output")) for tokens in spent),
+    )
+    return Run(
+        messages=turns,
+        source="opencode",
+        run_id=f"{parent}/{session}" if parent else session,
+        model=models[-1] if models else None,
+        error=errors[-1] if errors and errors[-1] != "MessageAbortedError" else None,
+        usage=usage,
+    )
+
+
+def _turns(role: str, parts: list[Data]) -> Iterator[Json]:
+    """A message of opencode as messages of a conversation. What a plug-in added, memory among it, is left out."""
+    texts = [words(p.get("text")) for p in parts if p.get("type") == "text" and p.get("synthetic") is not True]
+    text = "\n".join(filter(None, texts))
+    if role == "user" and text:
+        yield {"role": "user", "content": text[1:-1] if text.startswith('"') and text.endswith('"') else text}
+    elif role == "assistant":
+        calls = [part for part in parts if part.get("type") == "tool"]
+        yield {"role": "assistant", "content": text, "tool_calls": [_call(call) for call in calls]}
+        yield from map(_result, calls)
+
+
+def _call(part: Data) -> Data:
+    function: Data = {"name": words(part.get("tool")), "arguments": json.dumps(mapping(at(part, "state", "input")))}
+    return {"id": words(part.get("callID")), "type": "function", "function": function}
+
+
+def _result(part: Data) -> Data:
+    state = mapping(part.get("state"))
+    failed = state.get("status") == "error" or at(state, "metadata", "exit") not in (None, 0)
+    text = words(state.get("output")) or words(state.get("error"))
+    content = "" if text == "(no output)" else text
+    return {"role": "tool", "tool_call_id": words(part.get("callID")), "content": content, "is_error": failed}
+
+
+def _json(text: object) -> Json:
+    """A column's value; one that is no JSON says nothing."""
+    try:
+        return parse(text) if isinstance(text, str | bytes) else None
+    except ValueError:
+        return None
+
+
+def _read(source: Source) -> Iterator[Entry]:
+    try:
+        with closing(sqlite3.connect(f"{source.path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            for number, (session, parent) in enumerate(database.execute(_SESSIONS).fetchall(), 1):
+                yield attempt(source, number, NAME, partial(_session, database, str(session), str(parent or "")))
+    except (sqlite3.Error, FormatError) as error:
+        yield Skipped(source.path, 1, f"it is no database of opencode: {type(error).__name__}")
+
+
+FORMAT = Format(NAME, "opencode's `opencode.db`; sub-agents are runs of their own", lambda value, name: False, _read)

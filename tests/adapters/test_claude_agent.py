@@ -1,0 +1,409 @@
+"""The real Claude Code that the SDK brings along, against a model server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from examples_of import load
+
+import lessonbank
+from lessonbank.adapters.following import scope_of
+from lessonbank.testing import AdapterContract, Calls, Request, ScriptedAgentModel
+from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, HandsOff, Raises, Says
+from lessonbank.testing.model_server import Fault, ModelServer
+from lessonbank.types import PARENT, Usage
+
+pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    HookMatcher,
+    ResultMessage,
+    Transport,
+    UserMessage,
+    create_sdk_mcp_server,
+    get_session_messages,
+    query,
+    tool,
+)
+
+from lessonbank.adapters.claude_agent import ReasoningBankClaude
+
+pytestmark = pytest.mark.full
+
+
+@tool("lookup", "Look a page up.", {"page": int})
+async def lookup(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": f"page {arguments['page']}: 3 rows"}]}
+
+
+@tool("broken", "Fail.", {})
+async def broken(arguments: dict[str, Any]) -> dict[str, Any]:
+    raise OSError("the disk is full")
+
+
+def sse(*events: dict[str, Any]) -> Fault:
+    body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return Fault(status=200, headers={"content-type": "text/event-stream"}, body=body.encode())
+
+
+def message(reply: Calls | Says, number: int) -> Fault:
+    """An answer of the Messages API, streamed."""
+    if isinstance(reply, Calls):
+        args: dict[str, Any] = dict(reply.arguments)
+        if reply.tool == DELEGATE:
+            args = {"description": "a part", "prompt": args["task"], "subagent_type": "general-purpose"}
+        name = "Agent" if reply.tool == DELEGATE else f"mcp__office__{reply.tool}"
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(args)}
+    else:
+        block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}
+    head = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 100, "output_tokens": 10}
+    stop = {"stop_reason": "tool_use" if isinstance(reply, Calls) else "end_turn", "stop_sequence": None}
+    return sse(
+        {"type": "message_start", "message": {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": stop, "usage": usage},
+        {"type": "message_stop"},
+    )
+
+
+def blocks(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def request(body: dict[str, Any]) -> Request:
+    """What the model was sent. The first block of the system prompt is a checksum of the host over all the rest."""
+    told: list[tuple[str, str]] = []
+    for said in body["messages"]:
+        for block in blocks(said["content"]):
+            role = "tool" if block["type"] == "tool_result" else said["role"]
+            kept = {key: value for key, value in block.items() if key != "cache_control"}
+            told.append((role, block["text"] if block["type"] == "text" else json.dumps(kept, sort_keys=True)))
+    system = [b["text"] for b in blocks(body.get("system", [])) if not b["text"].startswith("x-anthropic-billing")]
+    return Request("\n".join(system), tuple(told))
+
+
+class Program:
+    def __init__(self, folder: Path, model: ScriptedAgentModel, memory: ReasoningBankClaude | None) -> None:
+        self._folder, self._model, self.memory = folder, model, memory
+        self.sessions: list[str] = []
+        self.server = ModelServer(default=self.answer)
+        self._numbers = iter(range(10_000))
+        self._down: Raises | None = None
+        self._room = asyncio.Semaphore(5)  # each run is a process of 250 MB
+
+    def answer(self, body: dict[str, Any]) -> Fault:
+        if not body.get("tools"):  # a title, a summary
+            return message(Says("ok"), next(self._numbers))
+        reply = self._down or self._model.reply(request(body))
+        if isinstance(reply, Raises):
+            self._down = reply  # Claude Code asks again
+            error = {"type": "error", "error": {"type": "api_error", "message": reply.words}}
+            return Fault(status=500, body=json.dumps(error).encode())
+        assert not isinstance(reply, HandsOff)
+        return message(reply, next(self._numbers))
+
+    def options(self, user: str = "ana", **more: Any) -> ClaudeAgentOptions:
+        home = self._folder / "home"
+        office = create_sdk_mcp_server("office", tools=[lookup, broken])
+        environment = {
+            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "ANTHROPIC_BASE_URL": self.server.base_url.removesuffix("/v1"),
+            "ANTHROPIC_API_KEY": "none",
+            "HTTPS_PROXY": "http://127.0.0.1:9",  # nothing leaves the machine
+            "NO_PROXY": "127.0.0.1",
+            "ENABLE_TOOL_SEARCH": "false",
+            "ACME_USER": user,
+        }
+        flags = ("NONESSENTIAL_TRAFFIC", "BACKGROUND_TASKS")
+        environment |= {f"CLAUDE_CODE_DISABLE_{flag}": "1" for flag in flags} | {"DISABLE_AUTOUPDATER": "1"}
+        environment |= {"CLAUDE_CODE_MAX_RETRIES": "0", **more.pop("env", {})}
+        place = self._folder / "project"
+        place.mkdir(exist_ok=True)
+        return ClaudeAgentOptions(
+            system_prompt="be terse",
+            env=environment,
+            cwd=place,
+            setting_sources=[],
+            mcp_servers={"office": office},
+            allowed_tools=["mcp__office__lookup", "mcp__office__broken", "Agent"],
+            **more,
+        )
+
+    async def run(self, task: str, /, *, user: str = "ana", stream: bool = False) -> str:
+        async with self._room:
+            return await self._run(task, self.options(user, include_partial_messages=stream))
+
+    async def _run(self, task: str, options: ClaudeAgentOptions) -> str:
+        self._down = None
+        if self.memory and options.include_partial_messages:
+            async with self.memory.client(options) as client:
+                await client.query(task)
+                found = [said async for said in client.receive_response()]
+        else:
+            asked = self.memory.query if self.memory else query
+            found = [said async for said in asked(prompt=task, options=options)]
+        result = next(said for said in found if isinstance(said, ResultMessage))
+        self.sessions.append(result.session_id)
+        return result.result or ""
+
+    async def stop_early(self, task: str, /) -> None:
+        assert self.memory
+        async with self.memory.client(self.options()) as client:
+            await client.query(task)
+            async for said in client.receive_response():
+                if isinstance(said, UserMessage):
+                    break
+
+    def history(self) -> str:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CLAUDE_CONFIG_DIR", str(self._folder / "home" / ".claude"))
+            stored = [get_session_messages(id, directory=str(self._folder / "project")) for id in self.sessions]
+        assert all(stored)
+        return repr(stored)
+
+
+@pytest.mark.anyio
+class TestClaudeAgent(AdapterContract):
+    source = "claude-agent-sdk"
+    channel = "system"
+    cannot: ClassVar = {"test_a_hand_off_is_part_of_the_run": "Claude Code has sub-agents, and no hand-offs"}
+
+    @pytest.fixture(autouse=True)
+    def _closing(self, tmp_path: Path) -> Iterator[None]:
+        with ExitStack() as self._stack, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CLAUDE_CODE_STREAM_CLOSE_TIMEOUT", "600000")  # ms to start, on a busy machine
+            self._folder = tmp_path
+            yield
+
+    def named(self, tool: str, /) -> str:
+        return f"mcp__office__{tool}"
+
+    def program(self, bank: lessonbank.ReasoningBank, model: ScriptedAgentModel, /, **options: Any) -> Program:
+        scope = options.pop("scope", lambda asked: scope_of("acme", asked.env["ACME_USER"]))
+        return self._started(model, ReasoningBankClaude(bank, scope=scope, **options))
+
+    def plain(self, model: ScriptedAgentModel, /) -> Program:
+        return self._started(model, None)
+
+    def _started(self, model: ScriptedAgentModel, memory: ReasoningBankClaude | None) -> Program:
+        program = Program(self._folder, model, memory)
+        self._stack.enter_context(program.server)
+        return program
+
+    # -- what only this host has --------------------------------------------------------------------------------------
+
+    async def test_each_prompt_of_a_client_is_a_run_and_its_outcome_can_be_told(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            program = self.program(bank, ScriptedAgentModel({"First": [Says("one")], "Second": [Says("two")]}))
+            memory = program.memory
+            async with memory.client(program.options()) as client:
+                for task in ("First", "Second"):
+                    await client.query(task)
+                    *_, result = [said async for said in client.receive_response()]
+                    run = memory.run_of(result)
+                    memory.runs.tell(run or "", outcome="success" if task == "First" else "failure")
+            bank.drain()
+            kept = {run.trajectory.task: (run.trajectory.answer, run.verdict.outcome) for run in self._runs(bank)}
+            assert kept == {"First": ("one", "success"), "Second": ("two", "failure")}
+            assert {run.trajectory.usage for run in self._runs(bank)} == {
+                Usage(requests=1, input_tokens=100, output_tokens=10)
+            }
+
+    async def test_a_run_that_is_interrupted_is_kept_as_unfinished(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            program = self.program(bank, ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]}))
+            async with program.memory.client(program.options()) as client:
+                await client.query(TASK)
+                async for said in client.receive_response():
+                    if isinstance(said, AssistantMessage):
+                        await client.interrupt()
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert run.status == "unfinished"
+            assert str(run.trajectory.metadata["stopped"]).startswith("aborted")
+
+    async def test_a_run_goes_on_until_its_agents_in_the_background_are_done(self, tmp_path: Path) -> None:
+        part = "Count the rows of page two"
+        with self._bank(tmp_path) as bank:
+            script = {
+                TASK: [Calls(DELEGATE, {"task": part}), Says("I wait"), Says("six rows")],
+                part: [Calls(TOOL, {"page": 2}), Says("three rows there")],
+            }
+            model = ScriptedAgentModel(script)
+            program = self.program(bank, model)
+            options = program.options(env={"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": ""})
+            async for _ in program.memory.query(prompt=TASK, options=options):
+                pass
+            bank.drain()
+            runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
+            assert (runs[TASK].answer, runs[part].answer) == ("six rows", "three rows there")
+            assert runs[part].metadata[PARENT] == runs[TASK].id
+            assert "page 2: 3 rows" in runs[part].model_dump_json()
+            assert [LESSON in request.words for request in model.requests[part]] == [True, True]
+
+    # -- the same program, with the host played by a script: what cannot be timed with the real one -------------------
+
+    async def test_a_prompt_that_comes_in_the_middle_belongs_to_the_run(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            host = Host(
+                prompted(TASK, "p1"),
+                said(text("Well…"), "m1"),
+                prompted("Be quick", "p1"),
+                said(text("3"), "m2"),
+                ended(),
+            )
+            await self._play(bank, host)
+            (run,) = self._runs(bank)
+            assert (run.trajectory.task, run.trajectory.answer) == (TASK, "done")
+            assert "Be quick" in run.trajectory.model_dump_json()
+            assert [LESSON in answer for answer in host.answers] == [True, False]
+
+    async def test_hooks_of_the_program_stay(self, tmp_path: Path) -> None:
+        seen: list[str] = []
+
+        async def own(told: Any, tool: str | None, context: Any) -> Any:
+            seen.append(told["prompt"])
+            return {}
+
+        with self._bank(tmp_path) as bank:
+            host = Host(prompted(TASK, "p1"), said(text("3"), "m1"), ended())
+            options = ClaudeAgentOptions(hooks={"UserPromptSubmit": [HookMatcher(hooks=[own])]})
+            await self._play(bank, host, options)
+            assert seen == [TASK]
+            assert len(self._runs(bank)) == 1
+
+    async def test_a_text_that_the_host_would_cut_is_not_shown(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        long = lessonbank.Retrieval(budget=9000, limit=9)
+        made = {"retrieval": long, "evidence": lessonbank.Evidence(holdout=None), "embedder": "lexical"}
+        with lessonbank.connect(tmp_path / "bank.db", scope="acme", **made) as bank:
+            scoped = bank.scoped(self.scope())
+            for page in range(9):
+                content = f"Look at page {page}. " * 120
+                scoped.lessons.add(title=f"{LESSON} {page}", content=content, task=f"{TASK} {page}", by="Ana")
+            host = Host(prompted(TASK, "p1"), said(text("3"), "m1"), ended())
+            await self._play(bank, host)
+            assert LESSON not in host.answers[0]
+            assert "too many for Claude Code" in caplog.text
+
+    async def test_a_connection_that_breaks_is_a_failed_run(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            host = Host(prompted(TASK, "p1"), said(text("Well…"), "m1"), OSError("the pipe is gone"))
+            with pytest.raises(Exception, match="the pipe is gone"):
+                await self._play(bank, host)
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert "the pipe is gone" in (run.trajectory.error or "")
+
+    async def test_a_stream_that_nobody_reads_to_its_end_is_kept_as_unfinished(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            memory = ReasoningBankClaude(bank, scope=lambda _: self.scope())
+            host = Host(prompted(TASK, "p1"), said(text("Well…"), "m1"), ended())
+            messages = memory.query(prompt=TASK, transport=host)
+            await anext(messages)
+            await messages.aclose()
+            bank.drain()
+            (run,) = self._runs(bank)
+            assert (run.status, run.trajectory.metadata["stopped"]) == ("unfinished", "GeneratorExit")
+
+    async def test_a_prompt_that_another_hook_refused_teaches_nothing(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._play(bank, Host(prompted(TASK, "p1"), ended("refused")))
+            (run,) = self._runs(bank)
+            assert run.status == "unfinished"
+
+    async def _play(
+        self, bank: lessonbank.ReasoningBank, host: Host, options: ClaudeAgentOptions | None = None
+    ) -> None:
+        memory = ReasoningBankClaude(bank, scope=lambda _: self.scope())
+        async for _ in memory.query(prompt=TASK, options=options, transport=host):
+            pass
+        bank.drain()
+
+    def test_what_one_run_of_the_example_taught_stands_in_the_next(self) -> None:
+        assert "cat: notes: No such file" in asyncio.run(load("claude_agent").main())
+
+
+def prompted(prompt: str, id: str) -> dict[str, Any]:
+    return {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt, "prompt_id": id}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+def said(block: dict[str, Any], id: str) -> dict[str, Any]:
+    message = {"id": id, "role": "assistant", "model": "m", "content": [block]}
+    return {"type": "assistant", "session_id": "s1", "message": message, "parent_tool_use_id": None}
+
+
+def ended(result: str = "done") -> dict[str, Any]:
+    counts = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": 1, "is_error": False}
+    return {"type": "result", "subtype": "success", "session_id": "s1", "result": result, "uuid": "u1", **counts}
+
+
+class Host(Transport):
+    """Plays Claude Code: calls hooks and sends messages in the order of its script."""
+
+    def __init__(self, *script: dict[str, Any] | Exception) -> None:
+        self._script, self._frames = list(script), asyncio.Queue[dict[str, Any] | Exception | None]()
+        self._hooks: dict[str, Any] = {}
+        self.answers: list[str] = []
+
+    async def connect(self) -> None: ...
+
+    async def write(self, data: str) -> None:
+        told = json.loads(data)
+        if told["type"] == "control_request":
+            self._hooks = told["request"]["hooks"]
+            answer = {"subtype": "success", "request_id": told["request_id"], "response": {}}
+            await self._frames.put({"type": "control_response", "response": answer})
+            return
+        if told["type"] == "control_response":
+            self._waiting -= 1
+            if "additionalContext" in data or self._waiting == 0:
+                self.answers.append(data)
+        if told["type"] == "user" or self._waiting == 0:
+            await self._go_on()
+
+    async def _go_on(self) -> None:
+        while self._script:
+            frame = self._script.pop(0)
+            if isinstance(frame, Exception) or "hook_event_name" not in frame:
+                await self._frames.put(frame)
+                continue
+            ids = [id for hook in self._hooks[frame["hook_event_name"]] for id in hook["hookCallbackIds"]]
+            self._waiting = len(ids)
+            for id in ids:
+                asked = {"subtype": "hook_callback", "callback_id": id, "tool_use_id": None, "input": frame}
+                await self._frames.put({"type": "control_request", "request_id": f"r-{id}", "request": asked})
+            return
+        await self._frames.put(None)
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        while frame := await self._frames.get():
+            if isinstance(frame, Exception):
+                raise frame
+            yield frame
+
+    async def close(self) -> None:
+        await self._frames.put(None)
+
+    def is_ready(self) -> bool:
+        return True
+
+    async def end_input(self) -> None: ...

@@ -1,0 +1,111 @@
+"""Commands that decide what is shown ask for the key of a reviewer, where the bank has one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running import COMMAND, lessonbank_cli
+
+import lessonbank
+from lessonbank import Step, Trajectory
+
+pytestmark = pytest.mark.full
+pty = pytest.importorskip("pty", reason="this system has no terminals to ask at")
+RUN = Trajectory(id="run-0001", task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
+WHERE = ("--bank", "bank.db", "--scope", "t")
+ANA = ("--by", "Ana")
+WHY = ("--reason", "r")
+
+
+@pytest.fixture
+def ids(tmp_path: Path) -> dict[str, str]:
+    with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
+        oil = bank.lessons.add(title="Oil it", content="Oil the valve.", task="open the valve", by="Ana").id
+        drawn = bank.learn(RUN, outcome="failure").lessons[0].id
+        bank.admin.export(tmp_path / "export.jsonl")
+        bank.admin.backup(tmp_path / "backup.db")
+    return {"oil": oil, "drawn": drawn}
+
+
+def doors(ids: dict[str, str]) -> list[tuple[str, ...]]:
+    text = ("--title", "Kick", "--content", "Kick the valve.", "--task", "open it")
+    return [
+        ("lessons", "approve", ids["drawn"], *WHERE, *ANA),
+        ("lessons", "edit", ids["oil"], "--content", "Oil it twice.", *WHERE, *ANA),
+        ("lessons", "narrow", ids["oil"], "--to", "valve", *WHERE, *ANA),
+        ("lessons", "add", *text, *WHERE, *ANA),
+        ("lessons", "retire", ids["oil"], *WHERE, *ANA, *WHY),
+        ("lessons", "restore", ids["oil"], *WHERE, *ANA, *WHY),
+        ("lessons", "quarantine", ids["oil"], *WHERE, *ANA, *WHY),
+        ("runs", "correct", "run-0001", "success", *WHERE, *ANA),
+        ("history", "rollback", "1", *WHERE, *ANA, *WHY),
+        ("import", "export.jsonl", *WHERE, *ANA),
+        ("purge", "--lesson", ids["oil"], "--yes", *WHERE, *ANA, *WHY),
+        ("writers", "add", "u-17", *WHERE[:2], *ANA),
+        ("writers", "remove", "u-17", *WHERE[:2], *ANA),
+        ("reviewers", "add", "Bob", *WHERE[:2], *ANA),
+        ("reviewers", "remove", "Bob", *WHERE[:2], *ANA),
+        ("restore", "backup.db", "bank.db", *ANA),
+    ]
+
+
+def test_every_such_command_wants_the_key_and_takes_it_from_a_file(tmp_path: Path, ids: dict[str, str]) -> None:
+    added = lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", "--json", cwd=tmp_path)
+    key = json.loads(added.stdout)["key"]
+    (tmp_path / "key").write_text(f"{key}\n")
+    (tmp_path / "wrong").write_text("0" * 43)
+    for words in doors(ids):
+        for more in ((), ("--key-file", "wrong")):
+            refused = lessonbank_cli(*words, *more, cwd=tmp_path)
+            assert refused.returncode == 2, words
+            assert refused.stderr.strip().endswith("[not_allowed]"), (words, refused.stderr)
+        done = lessonbank_cli(*words, cwd=tmp_path, LESSONBANK_REVIEWER_KEY_FILE="key")
+        assert done.returncode == 0, (words, done.stderr)
+        assert key not in done.stdout + done.stderr
+
+
+def test_without_a_reviewer_the_commands_and_doctor_say_that_nothing_is_protected(
+    tmp_path: Path, ids: dict[str, str]
+) -> None:
+    warning = "not protected from an agent on this machine"
+    assert warning in lessonbank_cli("doctor", "--bank", "bank.db", cwd=tmp_path).stdout
+    assert warning in lessonbank_cli("reviewers", "list", "--bank", "bank.db", cwd=tmp_path).stdout
+    approved = lessonbank_cli("lessons", "approve", ids["drawn"], *WHERE, *ANA, cwd=tmp_path)
+    assert (approved.returncode, warning in approved.stderr) == (0, True)
+    assert lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
+    told = json.loads(lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=tmp_path).stdout)
+    assert told["reviewers"] == ["ana"]
+    assert json.loads(lessonbank_cli("reviewers", "list", "--bank", "bank.db", "--json", cwd=tmp_path).stdout) == [
+        "ana"
+    ]
+    quick = lessonbank_cli("lessons", "narrow", ids["drawn"], "--to", "valve", *WHERE, "--by", "Bob", cwd=tmp_path)
+    assert "[not_allowed]" in quick.stderr
+
+
+def test_a_lesson_that_nobody_vouched_for_is_hidden_without_a_key(tmp_path: Path, ids: dict[str, str]) -> None:
+    lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path)
+    for what in ("quarantine", "retire"):
+        assert lessonbank_cli("lessons", what, ids["drawn"], *WHERE, "--by", "Bob", *WHY, cwd=tmp_path).returncode == 0
+
+
+def test_at_a_terminal_the_key_is_asked_for_and_not_shown(tmp_path: Path, ids: dict[str, str]) -> None:
+    key = lessonbank_cli("reviewers", "add", "Ana", "--bank", "bank.db", cwd=tmp_path).stdout.strip()
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "lessons", "approve", ids["drawn"], *WHERE, *ANA]
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **streams) as process:
+        os.close(theirs)
+        seen = b""
+        while b"Key of Ana: " not in seen:  # the blank comes when nothing is echoed any more
+            seen += os.read(ours, 1024)
+        os.write(ours, f"{key}\n".encode())
+        while b"approved: 1" not in seen:
+            seen += os.read(ours, 1024)
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert key.encode() not in seen

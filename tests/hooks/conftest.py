@@ -1,0 +1,113 @@
+"""The hook as the process a coding agent starts, and a resident process as a thread of the test."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank.hooks import client
+from lessonbank.hooks.resident import Resident
+from lessonbank.hooks.sessions import Sessions
+
+KEY = "key"
+
+
+@dataclass
+class Hooks:
+    """Calls the hook, with folders of its own."""
+
+    folder: Path
+    options: dict[str, str] = field(default_factory=dict[str, str])
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "XDG_RUNTIME_DIR": str(self.folder / "run"), "XDG_STATE_HOME": str(self.folder / "state")}
+
+    def start(self, event: Any, *, host: str = "claude-code") -> subprocess.Popen[bytes]:
+        told = {"key": KEY, "scope": "team", "trusted": "no", "bank": str(self.folder / "bank.db"), "within": "20"}
+        told |= self.options
+        words = [word for name, value in told.items() for word in (f"--{name}", value)]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", client.__file__, host, *words],
+            env=self.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdin
+        process.stdin.write(event if isinstance(event, bytes) else json.dumps(event).encode())
+        process.stdin.close()
+        return process
+
+    def __call__(self, event: Any, *, host: str = "claude-code") -> str:
+        """What the hook printed; it ended with 0 and said nothing else."""
+        return self.finished(self.start(event, host=host))
+
+    def finished(self, process: subprocess.Popen[bytes]) -> str:
+        with process:
+            assert process.stdout
+            assert process.stderr
+            out, err = process.stdout.read(), process.stderr.read()
+        assert (process.returncode, err) == (0, b"")
+        return out.decode()
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "state" / "lessonbank" / f"sessions-{KEY}"
+
+
+def prompt(text: str, session: str = "s-1", name: str = "UserPromptSubmit") -> dict[str, str]:
+    return {"hook_event_name": name, "session_id": session, "prompt": text, "cwd": "/", "transcript_path": "/none"}
+
+
+@pytest.fixture
+def hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hooks:
+    for name in ("run", "state"):
+        (tmp_path / name).mkdir(mode=0o700)
+    made = Hooks(tmp_path)
+    for name, value in made.environment().items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Iterator[ReasoningBank]:
+    with connect(str(tmp_path / "bank.db"), scope="team", evidence=Evidence(holdout=None)) as memory:
+        memory.lessons.add(
+            task="Ship a parcel to Norway",
+            title="Norway needs a form",
+            content="Fill the customs form first.",
+            by="Ana",
+        )
+        yield memory
+
+
+Serve = Callable[[], Resident]
+
+
+@pytest.fixture
+def resident(hooks: Hooks, bank: ReasoningBank) -> Iterator[Resident]:
+    """What answers the hook, as a thread."""
+    lock = (Path(client.runtime_folder()) / f"{KEY}.lock").open("a")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(client.socket_path(KEY))
+        listener.listen(64)
+        listener.settimeout(60)
+        made = Resident(bank, Sessions(Path(client.spool_folder(KEY))), listener, lock)
+        thread = threading.Thread(target=made.serve)
+        thread.start()
+        yield made
+        made.stop()
+        thread.join()

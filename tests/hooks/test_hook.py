@@ -1,0 +1,217 @@
+"""The hook that coding agents call: it answers in time with JSON alone, and whatever fails, the agent goes on."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from lessonbank import ReasoningBank
+from lessonbank.hooks import client
+from lessonbank.hooks.resident import Resident
+from lessonbank.hooks.sessions import Sessions
+
+from .conftest import KEY, Hooks, prompt
+
+pytestmark = pytest.mark.full
+SHIP = "Ship a parcel to Norway today"
+
+
+def context(printed: str) -> str:
+    told = json.loads(printed)
+    assert list(told) == ["hookSpecificOutput"]
+    assert set(told["hookSpecificOutput"]) == {"hookEventName", "additionalContext"}
+    return told["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "BeforeAgent"])
+def test_a_prompt_gets_its_lessons_fenced_and_under_the_name_of_its_event(
+    hooks: Hooks, resident: Resident, event: str
+) -> None:
+    printed = hooks(prompt(SHIP, name=event))
+    text = context(printed)
+    assert "Fill the customs form first." in text
+    assert text.rstrip().splitlines()[-1].startswith("<<<end lessons")
+    assert json.loads(printed)["hookSpecificOutput"]["hookEventName"] == event
+    assert len(text) < 9_000
+
+
+def test_a_session_gets_its_lessons_once_even_if_sixteen_hooks_ask_at_once(hooks: Hooks, resident: Resident) -> None:
+    answers = [hooks.finished(process) for process in [hooks.start(prompt(SHIP)) for _ in range(16)]]
+    assert sum(1 for answer in answers if answer) == 1
+    assert hooks(prompt(SHIP)) == ""
+    assert hooks(prompt(SHIP, session="another")) != ""
+
+
+def test_a_later_prompt_gets_lessons_when_the_first_found_none(hooks: Hooks, resident: Resident) -> None:
+    assert hooks(prompt("zzz qqq")) == ""
+    assert "customs" in hooks(prompt(SHIP))
+
+
+def test_lessons_nobody_approved_are_shown_only_where_they_are_no_instructions(
+    hooks: Hooks, resident: Resident, bank: ReasoningBank
+) -> None:
+    for lesson in bank.lessons.list():
+        bank.lessons.quarantine(lesson.id, by="Ana", reason="not checked")
+    assert hooks(prompt(SHIP, session="a")) == ""
+    hooks.options = {"trusted": "yes"}
+    assert hooks(prompt(SHIP, session="b")) == ""
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"null",
+        {},
+        {"hook_event_name": "UserPromptSubmit"},
+        {"hook_event_name": "NotOurs", "session_id": "s-1", "prompt": SHIP},
+        {"hook_event_name": ["a"], "session_id": "s-1"},
+        prompt(SHIP, session="../../etc"),
+        prompt(""),
+        prompt("  \n"),
+        {**prompt(SHIP), "agent_id": "sub-1"},
+        {**prompt(SHIP), "prompt": 7},
+    ],
+)
+def test_what_is_no_task_of_a_user_gets_nothing_and_fails_nothing(hooks: Hooks, resident: Resident, event: Any) -> None:
+    assert hooks(event) == ""
+
+
+def test_without_a_resident_process_the_hook_gives_nothing_and_starts_one(hooks: Hooks, bank: ReasoningBank) -> None:
+    hooks.options = {"holdout": "0"}
+    assert hooks(prompt(SHIP)) == ""
+    until = time.monotonic() + 60
+    while not (printed := hooks(prompt(SHIP))) and time.monotonic() < until:
+        pass
+    assert "customs" in context(printed)
+    told = client.ask(KEY, {"do": client.STOP})
+    assert told["process"]
+
+
+def test_a_socket_that_a_killed_process_left_is_no_hindrance(hooks: Hooks, bank: ReasoningBank) -> None:
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(client.socket_path(KEY))
+    test_without_a_resident_process_the_hook_gives_nothing_and_starts_one(hooks, bank)
+
+
+def test_a_resident_process_that_hangs_costs_the_deadline_and_no_more(hooks: Hooks) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(client.socket_path(KEY))
+        listener.listen()
+        hooks.options = {"within": str(client.ANSWER_WITHIN)}
+        began = time.monotonic()
+        assert hooks(prompt(SHIP)) == ""
+        assert time.monotonic() - began < 2.0  # the hook's own clock stops it; starting Python takes what it takes
+
+
+def test_a_host_that_never_closes_its_pipe_gets_an_end_all_the_same(hooks: Hooks, resident: Resident) -> None:
+    import subprocess
+    import sys
+
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", client.__file__, "claude-code", "--key", KEY],  # its deadline is the usual one
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.wait(timeout=20) == 0
+        assert process.stdout
+        assert process.stdout.read() == b""
+
+
+def test_what_was_not_printed_was_not_shown(hooks: Hooks, resident: Resident) -> None:
+    """A client that gave up has shown nothing: its session gets the lessons at the next prompt."""
+    with socket.socket(socket.AF_UNIX) as impatient:
+        impatient.connect(client.socket_path(KEY))
+        told = {"do": "recall", "host": "claude-code", "session": "s-1", "prompt": SHIP, "scope": "team"}
+        told |= {"trusted": "no", "protocol": client.PROTOCOL, "release": client.release()}
+        impatient.sendall(json.dumps(told).encode() + b"\n")
+        assert b"customs" in impatient.makefile("rb").readline()
+    until = time.monotonic() + 60
+    while not (printed := hooks(prompt(SHIP))) and time.monotonic() < until:
+        pass
+    assert "customs" in printed
+
+
+def test_a_folder_that_others_may_enter_is_not_trusted(hooks: Hooks, resident: Resident) -> None:
+    Path(client.runtime_folder()).chmod(0o755)
+    try:
+        assert hooks(prompt(SHIP)) == ""
+    finally:
+        (hooks.folder / "run" / "lessonbank").chmod(0o700)
+
+
+def test_the_socket_the_notes_and_their_folders_are_for_their_owner_alone(hooks: Hooks, resident: Resident) -> None:
+    hooks({**prompt("", name="SessionEnd"), "reason": "other"})
+    paths = [Path(client.runtime_folder()), hooks.spool, *hooks.spool.iterdir()]
+    assert [oct(path.stat().st_mode & 0o077) for path in paths] == ["0o0"] * len(paths)
+
+
+def test_an_older_resident_process_gives_its_place(hooks: Hooks, resident: Resident) -> None:
+    with socket.socket(socket.AF_UNIX) as newer:
+        newer.connect(client.socket_path(KEY))
+        newer.sendall(json.dumps({"do": "wake", "protocol": 1, "release": "newer"}).encode() + b"\n")
+        assert json.loads(newer.makefile("rb").readline()) == {"replace": True}
+    assert not Path(client.runtime_folder(), f"{KEY}.sock").exists()
+
+
+@pytest.mark.parametrize("more", [{}, {"stop_hook_active": True}, {"last_assistant_message": "secret words"}])
+def test_the_end_of_a_turn_is_noted_without_a_word_and_never_blocked(
+    hooks: Hooks, resident: Resident, more: dict[str, Any]
+) -> None:
+    for _ in range(3):  # a loop at the end of a turn leaves one note
+        assert hooks({**prompt("", name="Stop"), **more}) == ""
+    (note,) = Sessions(hooks.spool).notes()
+    assert (note.host, note.session, note.scope, note.ended) == ("claude-code", "s-1", "team", False)
+    assert "secret" not in note.path.read_text()
+
+
+def test_switched_off_memory_does_nothing(hooks: Hooks, resident: Resident, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LESSONBANK_OFF", "1")
+    assert hooks(prompt(SHIP)) == ""
+    assert hooks(prompt("", name="SessionEnd")) == ""
+    assert not list(hooks.spool.iterdir())
+
+
+def test_nothing_of_the_environment_is_written(
+    hooks: Hooks, resident: Resident, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "very-" + "private-value"
+    monkeypatch.setenv("ANTHROPIC_KEY_OF_THE_HOST", secret)
+    hooks(prompt(SHIP))
+    hooks(prompt("", name="SessionEnd"))
+    files = [path for path in hooks.folder.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if secret.encode() in path.read_bytes()]
+
+
+def test_the_client_loads_the_standard_library_only() -> None:
+    source = Path(client.__file__).read_text()
+    assert "lessonbank." not in source.replace('"lessonbank.hooks.resident"', "")
+    assert "import typing" not in source
+
+
+def test_an_answer_takes_less_than_150_milliseconds(hooks: Hooks, resident: Resident) -> None:
+    """Of computing, on both sides. What a busy machine adds is not the hook's, which gives up in time."""
+
+    def spent() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + children.ru_utime + children.ru_stime
+
+    def seconds(number: int) -> float:
+        began = spent()
+        assert hooks(prompt(SHIP, session=f"s-{number}"))
+        return spent() - began
+
+    seconds(0)  # the first search of the test's process loads what searching needs
+    took = [seconds(number) for number in range(1, 22)]
+    assert median(took) < 0.150, took

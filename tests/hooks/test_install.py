@@ -1,0 +1,184 @@
+"""`install` and `uninstall`: our entries and nothing else, byte for byte, and a broken file is not touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lessonbank.errors import FormatError
+from lessonbank.hooks.settings_file import parsed, with_element, with_member, without
+from lessonbank.types import Json
+
+pytestmark = pytest.mark.full
+ALL = ("claude-code", "codex", "gemini-cli", "opencode", "qwen-code", "cline")
+FOREIGN = {
+    "claude-code": (
+        ".claude/settings.json",
+        '{\n  "model": "opus",   "hooks": {"Stop": []}, "enabledPlugins": {"a@b": true}\n}',
+    ),
+    "codex": (".codex/hooks.json", '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}}\n'),
+    "gemini-cli": (
+        ".gemini/settings.json",
+        '{\n\t// my theme\n\t"ui": {"theme": "dark"}, // dark\n\t"mcpServers": {"a": {},},\n}\n',
+    ),
+    "opencode": (".config/opencode/opencode.jsonc", '/* mine */ {"model": "x"}'),
+    "qwen-code": (".qwen/settings.json", '{"hooks": {"Stop": [{"hooks": []}]}, "z": 1, "a": 2}\r\n'),
+    "cline": (".cline/data/settings/cline_mcp_settings.json", '{"mcpServers": {"b": {"command": "b"}}}'),
+}
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line, in a home folder of its own."""
+    from lessonbank.cli import _output, main
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "LESSONBANK_BANK", "LESSONBANK_SCOPE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(_output.console, "file", None)
+
+    def run(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["lessonbank", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        told = capsys.readouterr()
+        return Done(int(left.value.code or 0), told.out, told.err)
+
+    return run
+
+
+def files(home: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("host", ALL)
+def test_what_was_there_before_is_there_again_byte_for_byte(tmp_path: Path, run: Run, host: str) -> None:
+    pytest.importorskip("mcp")
+    name, text = FOREIGN[host]
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_bytes(text.encode())
+    before = files(tmp_path)
+    first = run("install", host, "--bank", "bank.db")
+    assert (first.returncode, first.stderr) == (0, "")
+    installed = files(tmp_path)
+    assert installed != before
+    again = run("install", host, "--bank", "bank.db")
+    assert "wrote" not in again.stdout
+    assert files(tmp_path) == installed
+    assert run("uninstall", host).returncode == 0
+    assert files(tmp_path) == before
+    assert "nothing of lessonbank" in run("uninstall", host).stdout
+
+
+@pytest.mark.parametrize("host", [host for host in ALL if host != "cline"])
+def test_an_installation_in_an_empty_folder_leaves_no_trace(tmp_path: Path, run: Run, host: str) -> None:
+    for words in ((), ("--project",)):
+        assert run("install", host, *words).returncode == 0
+        assert files(tmp_path)
+        assert run("uninstall", host, *words).returncode == 0
+        assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("host", ALL)
+@pytest.mark.parametrize("text", ['{"a": ', "[1]", '{"hooks": 7, "mcpServers": 7, "mcp": 7, "enabledPlugins": 7}'])
+def test_a_settings_file_that_is_broken_is_refused_and_not_touched(
+    tmp_path: Path, run: Run, host: str, text: str
+) -> None:
+    name = FOREIGN[host][0]
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(text)
+    before = files(tmp_path)
+    done = run("install", host, "--bank", "bank.db")
+    assert done.returncode == 2
+    assert "was not changed" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert files(tmp_path) == before
+
+
+def test_a_broken_toml_file_keeps_the_other_files_from_being_written(tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("mcp")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_text("model = \n")
+    done = run("install", "codex")
+    assert "no valid TOML" in done.stderr
+    assert list(files(tmp_path)) == [".codex/config.toml"]
+
+
+def test_show_writes_nothing(tmp_path: Path, run: Run) -> None:
+    done = run("install", "gemini-cli", "--show")
+    assert "BeforeAgent" in done.stdout
+    assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize("host", ALL)
+def test_no_trust_and_no_bypass_is_written(tmp_path: Path, run: Run, host: str) -> None:
+    run("install", host, "--bank", "bank.db")
+    written = b"".join(files(tmp_path).values()).decode().replace(str(tmp_path), "").casefold()
+    for word in ("bypass", "trust_level", "trusted_hash", "foldertrust", "dangerously", "yolo", "permission"):
+        assert word not in written
+
+
+def test_an_unknown_program_and_a_wrong_scope_are_refused(tmp_path: Path, run: Run) -> None:
+    assert "use one of claude-code" in run("install", "emacs").stderr
+    assert run("install", "codex", "--scope", "/a//b").returncode == 2
+    assert files(tmp_path) == {}
+
+
+def test_a_link_to_a_settings_file_stays_a_link(tmp_path: Path, run: Run) -> None:
+    (tmp_path / ".gemini").mkdir()
+    (tmp_path / "dotfiles.json").write_text("{}")
+    (tmp_path / "dotfiles.json").chmod(0o640)
+    (tmp_path / ".gemini/settings.json").symlink_to(tmp_path / "dotfiles.json")
+    run("install", "gemini-cli")
+    assert (tmp_path / ".gemini/settings.json").is_symlink()
+    assert "BeforeAgent" in (tmp_path / "dotfiles.json").read_text()
+    assert (tmp_path / "dotfiles.json").stat().st_mode & 0o777 == 0o640
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3) | st.dictionaries(st.text(max_size=4), inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 1, "\t"]))
+def test_entries_go_in_and_out_of_any_settings(settings: dict[str, Json], indent: int | str | None) -> None:
+    text = json.dumps(settings, indent=indent, ensure_ascii=False)
+    added = with_member(text, ("ours", "servers"), {"command": "x"})
+    added = with_element(added, ("ours-too", "Stop"), {"command": "ours"})
+    assert json.loads(added) == {
+        **settings,
+        "ours": {"servers": {"command": "x"}},
+        "ours-too": {"Stop": [{"command": "ours"}]},
+    }
+    assert without(added, lambda path, _: path in (("ours", "servers"), ("ours-too", "Stop"))) == text
+
+
+@given(st.text(alphabet='{}[]",:/*0ae\n\\ ', max_size=30))
+def test_any_text_is_read_as_settings_or_refused(text: str) -> None:
+    try:
+        found = parsed(text).value
+    except FormatError:
+        return
+    assert isinstance(found, dict)

@@ -1,0 +1,131 @@
+"""What the hooks noted is learned later: the session's own run, once, with the recall that it was given."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank import Evidence, ReasoningBank, connect
+from lessonbank.hooks.sessions import Sessions
+
+pytestmark = pytest.mark.full
+DAY = 24 * 3600.0
+
+
+@pytest.fixture
+def bank() -> Iterator[ReasoningBank]:
+    with connect(":memory:", scope="team", evidence=Evidence(holdout=None)) as memory:
+        yield memory
+
+
+def transcript(
+    folder: Path, session: str = "s-1", *, asked: str = "Ship a parcel to Norway", failed: bool = False
+) -> Path:
+    """Two sessions in one file, as Claude Code writes them."""
+
+    def line(kind: str, content: Any, of: str) -> str:
+        return json.dumps({"type": kind, "sessionId": of, "message": {"role": kind, "content": content}})
+
+    def lines(of: str, task: str) -> Iterator[str]:
+        yield line("user", task, of)
+        for id, command in (("a", "echo x > form.txt"), ("b", "pytest -q")):
+            yield line("assistant", [{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": command}}], of)
+            result = {
+                "type": "tool_result",
+                "tool_use_id": id,
+                "content": "1 failed" if failed and id == "b" else f"{id}1 passed",
+            }
+            yield line("user", [{**result, "is_error": failed and id == "b"}], of)
+        yield line("assistant", [{"type": "text", "text": "Done."}], of)
+
+    path = folder / f"{session}.jsonl"
+    path.write_text("\n".join([*lines(session, asked), *lines("another", "Something else")]) + "\n")
+    return path
+
+
+def note(folder: Path, path: Path, *, ended: bool = True, age: float = 0.0, session: str = "s-1") -> Path:
+    told = {"host": "claude-code", "session": session, "scope": "team", "transcript": str(path)}
+    place = folder / f"{session}.json"
+    place.write_text(json.dumps({**told, "ended": ended, "at": time.time() - age}))
+    return place
+
+
+def test_an_ended_session_is_learned_once_and_only_its_own_run(tmp_path: Path, bank: ReasoningBank) -> None:
+    place, sessions = note(tmp_path, transcript(tmp_path)), Sessions(tmp_path)
+    assert sessions.learn(bank).learned == 1
+    assert not place.exists()
+    note(tmp_path, tmp_path / "s-1.jsonl")  # a second end of the same session
+    sessions.learn(bank)
+    (run,) = bank.runs.list()
+    assert (run.trajectory.task, run.verdict.outcome) == ("Ship a parcel to Norway", "success")
+    assert run.trajectory.metadata["outcome_by"] == "the tests passed after the last edit"
+    assert len(bank.lessons.list()) == 1
+
+
+def test_a_failed_session_is_a_failed_run(tmp_path: Path, bank: ReasoningBank) -> None:
+    note(tmp_path, transcript(tmp_path, failed=True))
+    Sessions(tmp_path).learn(bank)
+    (run,) = bank.runs.list()
+    assert run.verdict.outcome == "failure"
+
+
+def test_the_run_settles_the_recall_of_its_session(tmp_path: Path, bank: ReasoningBank) -> None:
+    recall = bank.retrieve("Ship a parcel to Norway")
+    sessions = Sessions(tmp_path)
+    sessions.remember("s-1", recall.id)
+    note(tmp_path, transcript(tmp_path))
+    sessions.learn(bank)
+    (run,) = bank.runs.list()
+    assert run.recall_id == recall.id
+    assert sessions.recall_of("s-1") is None
+
+
+def test_a_run_has_the_task_that_memory_was_asked_about(tmp_path: Path, bank: ReasoningBank) -> None:
+    recall = bank.retrieve("Ship a parcel to Norway")
+    sessions = Sessions(tmp_path)
+    sessions.remember("s-1", recall.id)
+    note(tmp_path, transcript(tmp_path, asked="Good morning"))
+    sessions.learn(bank)
+    (run,) = bank.runs.list()
+    assert (run.trajectory.task, run.recall_id) == ("Ship a parcel to Norway", recall.id)
+
+
+def test_a_session_that_only_paused_waits_until_it_was_quiet_for_long(tmp_path: Path, bank: ReasoningBank) -> None:
+    path, sessions = transcript(tmp_path), Sessions(tmp_path)
+    note(tmp_path, path, ended=False)
+    assert (sessions.learn(bank).waiting, bank.runs.list()) == (1, ())
+    note(tmp_path, path, ended=False, age=3600)
+    assert sessions.learn(bank).learned == 1
+    note(tmp_path, path, ended=False)
+    assert sessions.learn(bank, quiet=0).learned == 1
+
+
+def test_a_missing_transcript_is_waited_for_and_then_given_up(tmp_path: Path, bank: ReasoningBank) -> None:
+    sessions, gone = Sessions(tmp_path), tmp_path / "gone.jsonl"
+    note(tmp_path, gone)
+    assert sessions.learn(bank).waiting == 1
+    note(tmp_path, gone, age=8 * DAY)
+    assert sessions.learn(bank).lost == 1
+    assert list(sessions.notes()) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '{"session": "s-1"}',
+        '{"host": 1, "session": "../x", "scope": "a", "transcript": "b", "at": 1}',
+    ],
+)
+def test_a_torn_note_is_passed_over(tmp_path: Path, bank: ReasoningBank, told: str) -> None:
+    (tmp_path / "s-1.json").write_text(told)
+    note(tmp_path, transcript(tmp_path, "s-2"), session="s-2")
+    assert Sessions(tmp_path).learn(bank).learned == 1

@@ -1,0 +1,220 @@
+"""Sessions of coding agents as their programs write them: each line type known, the unknown ones passed over."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lessonbank.importers import Imported, Skipped, detect, read
+
+Row = dict[str, Any]
+COMMAND = "printf x > calc.py"
+TEST = "python3 -m unittest -q"
+SHOWN = "<<<lessons 1234>>> SHOWN <<<end lessons 1234>>>"
+
+
+def _codex() -> Iterable[Row]:
+    def item(**payload: Any) -> Row:
+        return {"timestamp": "t", "type": "response_item", "payload": payload}
+
+    def said(role: str, text: str) -> Row:
+        return item(type="message", role=role, content=[{"type": "input_text", "text": text}])
+
+    def call(id: str, command: str) -> Row:
+        return item(type="function_call", name="exec_command", arguments=json.dumps({"cmd": command}), call_id=id)
+
+    def result(id: str, code: int, text: str) -> Row:
+        output = f"Wall time: 0.1 seconds\nProcess exited with code {code}\nOutput:\n{text}"
+        return item(type="function_call_output", call_id=id, output=output)
+
+    yield {"type": "session_meta", "payload": {"id": "s-1", "base_instructions": {"text": "You are"}}}
+    yield {"type": "turn_context", "payload": {"model": "scripted"}}
+    yield said("developer", SHOWN)
+    yield said("user", "<environment_context>\n  <cwd>/p</cwd>")
+    yield said("user", "Fix add")
+    yield {"type": "brand_new", "payload": {"text": "?"}}
+    yield call("a", COMMAND)
+    yield result("a", 0, "")
+    yield call("b", TEST)
+    yield result("b", 1, "FAILED (failures=1)")
+    yield said("assistant", "It fails.")
+    spent = {"total_token_usage": {"input_tokens": 30, "output_tokens": 15}}
+    yield {"type": "event_msg", "payload": {"type": "token_count", "info": spent}}
+
+
+def _gemini() -> Iterable[Row]:
+    def call(id: str, command: str, output: str, status: str = "success") -> Row:
+        result = [{"functionResponse": {"id": id, "response": {"output": output}}}]
+        return {"id": id, "name": "run_shell_command", "args": {"command": command}, "result": result, "status": status}
+
+    tokens = {"tokens": {"input": 15, "output": 5}, "model": "scripted"}
+    yield {"sessionId": "s-1", "projectHash": "h", "startTime": "t", "kind": "main"}
+    context = {"id": "0", "type": "user", "content": [{"text": "<session_context>\nToday"}]}
+    yield {"$set": {"messages": [context], "lastUpdated": "t"}}
+    yield {"id": "1", "type": "user", "content": [{"text": f"Fix add<hook_context>{SHOWN}</hook_context>"}]}
+    yield {"id": "2", "type": "gemini", "content": "", **tokens}
+    calls = [call("a", COMMAND, "<untrusted_context>\nOutput: (empty)\nProcess Group PGID: 3\n</untrusted_context>")]
+    yield {"id": "2", "type": "gemini", "content": "", **tokens, "toolCalls": calls}
+    yield {"id": "3", "type": "user", "content": [{"functionResponse": {"id": "a", "response": {"output": "twice"}}}]}
+    yield {"$brand_new": 1}
+    failed = "<untrusted_context>\nOutput: FAILED (failures=1)\nExit Code: 1\n</untrusted_context>"
+    yield {"id": "4", "type": "gemini", "content": "", **tokens, "toolCalls": [call("b", TEST, failed)]}
+    yield {"id": "5", "type": "gemini", "content": "It fails.", "thoughts": []}
+
+
+def _qwen() -> Iterable[Row]:
+    def line(kind: str, *parts: Row, **more: Any) -> Row:
+        return {"uuid": "u", "sessionId": "s-1", "type": kind, "message": {"parts": list(parts)}, **more}
+
+    def call(id: str, command: str) -> Row:
+        call = {"id": id, "name": "run_shell_command", "args": {"command": command}}
+        spent = {"promptTokenCount": 15, "candidatesTokenCount": 5}
+        return line("assistant", {"functionCall": call}, model="scripted", usageMetadata=spent)
+
+    def result(id: str, **response: str) -> Row:
+        return line("tool_result", {"functionResponse": {"id": id, "response": response}})
+
+    yield line("user", {"text": "Fix add"}, provenance="real_user")
+    yield line("user", {"text": f"<qwen:user-prompt-submit-context>{SHOWN}"}, provenance="hook")
+    yield line("system", subtype="brand_new", systemPayload={"uiEvent": {"text": "?"}})
+    yield call("a", COMMAND)
+    trailer = "\nError: (none)\nExit Code: 0\nSignal: (none)\nProcess Group PGID: (none)"
+    yield result("a", output=f"Command: {COMMAND}\nDirectory: (root)\nOutput: (empty){trailer}")
+    yield call("b", TEST)
+    yield result("b", error=f"Command: {TEST}\nDirectory: (root)\nOutput: FAILED (failures=1)")
+    yield line("assistant", {"text": "It fails."}, {"text": "hm", "thought": True})
+
+
+def _cline() -> Row:
+    def call(id: str, command: str) -> Row:
+        use = {"type": "tool_use", "id": id, "name": "run_commands", "input": {"commands": [command]}}
+        metrics = {"inputTokens": 15, "outputTokens": 5}
+        return {"role": "assistant", "content": [use], "modelInfo": {"id": "scripted"}, "metrics": metrics}
+
+    def result(id: str, text: str, success: bool) -> Row:
+        told = [{"query": "q", "result": text, "success": success}]
+        return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": told}]}
+
+    asked = {"type": "text", "text": '<user_input mode="act">Fix add</user_input>'}
+    messages = [
+        {"id": "1", "role": "user", "content": [asked]},
+        call("a", COMMAND),
+        result("a", "", True),
+        call("b", TEST),
+        result("b", "FAILED (failures=1)", False),
+        {"role": "assistant", "content": [{"type": "text", "text": "It fails."}]},
+    ]
+    return {"version": "1", "agent": "lead", "sessionId": "s-1", "messages": messages, "system_prompt": "You are"}
+
+
+def _lines(rows: Callable[[], Iterable[Row]]) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / "session.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows()))
+        return folder / "session.jsonl"
+
+    return write
+
+
+def _cline_file(folder: Path) -> Path:
+    (folder / "s-1.messages.json").write_text(json.dumps(_cline(), indent=1))
+    return folder / "s-1.messages.json"
+
+
+def _opencode_file(folder: Path) -> Path:
+    def call(id: str, command: str, output: str, code: int) -> Row:
+        state = {"status": "completed", "input": {"command": command}, "output": output, "metadata": {"exit": code}}
+        return {"type": "tool", "tool": "bash", "callID": id, "state": state}
+
+    told = {"role": "assistant", "modelID": "scripted", "tokens": {"input": 15, "output": 5}}
+    messages: list[tuple[str, Row, list[Row]]] = [
+        (
+            "1",
+            {"role": "user"},
+            [{"type": "text", "text": '"Fix add"'}, {"type": "text", "text": SHOWN, "synthetic": True}],
+        ),
+        ("2", told, [{"type": "step-start"}, call("a", COMMAND, "", 0), call("b", TEST, "FAILED (failures=1)", 1)]),
+        ("3", told, [{"type": "brand_new"}, {"type": "text", "text": "It fails."}]),
+    ]
+    with sqlite3.connect(folder / "opencode.db") as database:
+        database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, time_created INTEGER)")
+        database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
+        database.execute("CREATE TABLE part (id TEXT, message_id TEXT, data TEXT)")
+        database.executemany("INSERT INTO session VALUES (?, ?, ?)", [("s-1", None, 1), ("s-2", "s-1", 2)])
+        for id, data, parts in messages:
+            database.execute("INSERT INTO message VALUES (?, 's-1', ?, ?)", (id, int(id), json.dumps(data)))
+            for number, part in enumerate(parts):
+                database.execute("INSERT INTO part VALUES (?, ?, ?)", (f"{id}{number}", id, json.dumps(part)))
+        database.execute("INSERT INTO message VALUES ('9', 's-2', 9, ?)", (json.dumps({"role": "user"}),))
+        child = json.dumps({"type": "text", "text": "Look around"})
+        database.execute("INSERT INTO part VALUES ('90', '9', ?)", (child,))
+    database.close()
+    return folder / "opencode.db"
+
+
+FILES: dict[str, Callable[[Path], Path]] = {
+    "codex": _lines(_codex),
+    "gemini_cli": _lines(_gemini),
+    "qwen_code": _lines(_qwen),
+    "cline": _cline_file,
+    "opencode": _opencode_file,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_session_is_a_run_with_its_calls_results_and_outcome(tmp_path: Path, name: str) -> None:
+    path = FILES[name](tmp_path)
+    assert detect(path) == name
+    entry = next(iter(read(path)))
+    assert isinstance(entry, Imported)
+    run = entry.trajectory
+    assert (run.task, run.answer, run.metadata["run_id"]) == ("Fix add", "It fails.", "s-1")
+    assert run.metadata["model"] == "scripted"
+    assert (run.usage.input_tokens, run.usage.output_tokens) == (30, 15 if name == "codex" else 10)
+    calls = [str(call.arguments) for step in run.steps for call in step.action.calls]
+    assert len(calls) == 2
+    assert COMMAND in calls[0]
+    assert TEST in calls[1]
+    results = [seen for step in run.steps for seen in step.observations if seen.source == "tool"]
+    assert [(seen.text.splitlines()[:1], seen.is_error) for seen in results] == [
+        ([], False),
+        (["FAILED (failures=1)"], True),
+    ]
+    assert entry.verdict
+    assert (entry.verdict.outcome, run.metadata["outcome_by"]) == ("failure", "the tests failed after the last edit")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_that_memory_showed_is_read_back(tmp_path: Path, name: str) -> None:
+    for entry in read(FILES[name](tmp_path)):
+        assert isinstance(entry, Imported)
+        assert "SHOWN" not in entry.trajectory.model_dump_json()
+
+
+def test_a_sub_agent_of_opencode_is_a_run_with_a_parent(tmp_path: Path) -> None:
+    runs = [
+        entry.trajectory.metadata["run_id"] for entry in read(_opencode_file(tmp_path)) if isinstance(entry, Imported)
+    ]
+    assert runs == ["s-1", "s-1/s-2"]
+
+
+def test_a_database_of_another_program_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "opencode.db").write_bytes(b"no database at all")
+    (entry,) = read(tmp_path / "opencode.db")
+    assert isinstance(entry, Skipped)
+
+
+@pytest.mark.parametrize("name", ["codex", "gemini_cli", "qwen_code"])
+def test_torn_and_odd_lines_are_skipped_and_the_rest_is_read(tmp_path: Path, name: str) -> None:
+    path = FILES[name](tmp_path)
+    lines = path.read_text().splitlines()
+    lines[4:4] = ["{torn", "7", '"text"', "[]", json.dumps({"type": ["odd"], "payload": 3, "message": []})]
+    path.write_text("\n".join(lines))
+    entries = list(read(path))
+    assert len([entry for entry in entries if isinstance(entry, Skipped)]) == 1
+    assert isinstance(entries[-1], Imported)
+    assert entries[-1].trajectory.answer == "It fails."

@@ -1,0 +1,152 @@
+"""How a coding agent's run ended, by what happened in it: the last sign wins; without a sign there is no opinion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lessonbank import Action, Observation, Step, ToolCall, Trajectory
+from lessonbank.importers._evidence import verdict_of
+
+EDIT = ("Edit", {"file_path": "a.py"}, "ok", False)
+PASS = ("Bash", {"command": "pytest -q"}, "3 passed in 0.1s", False)
+FAIL = ("Bash", {"command": "pytest -q"}, "1 failed, 2 passed", True)
+Call = tuple[str, Any, str, bool]
+
+
+def run(*events: Call | str) -> Trajectory:
+    steps = [Step(observation=Observation(text="Fix add", source="user"))]
+    for number, event in enumerate(events):
+        if isinstance(event, str):
+            steps.append(Step(action="I am done.", observation=Observation(text=event, source="user")))
+            continue
+        name, arguments, text, failed = event
+        result = Observation(text=text, source="tool", call_id=f"c{number}", is_error=failed)
+        call = ToolCall(name=name, arguments=arguments, id=f"c{number}")
+        steps.append(Step(action=Action(calls=(call,)), observations=(result,)))
+    return Trajectory(task="Fix add", steps=tuple(steps))
+
+
+def shell(command: Any, text: str = "", failed: bool = False, *, name: str = "Bash", key: str = "command") -> Call:
+    return name, {key: command}, text, failed
+
+
+def outcome(*events: Call | str) -> str | None:
+    found = verdict_of(run(*events))
+    return found.outcome if found else None
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ((EDIT, PASS), "success"),
+        ((EDIT, FAIL), "failure"),
+        ((EDIT, FAIL, EDIT, PASS), "success"),
+        ((EDIT, PASS, EDIT), None),
+        ((PASS,), None),
+        ((EDIT,), None),
+        ((), None),
+        ((EDIT, PASS, "No, that is wrong"), "failure"),
+        ((EDIT, "It still fails with the same error"), "failure"),
+        ((EDIT, "That doesn’t work", EDIT, PASS), "success"),
+        ((EDIT, "That doesn't work", EDIT), None),
+        ((EDIT, PASS, "Thanks, no problem at all"), "success"),
+        ((EDIT, PASS, "Now add a docstring"), "success"),
+        ((EDIT, PASS, "[Request interrupted by user]"), "unknown"),
+        ((EDIT, PASS, "<turn_aborted>the user"), "unknown"),
+        ((EDIT, shell("git commit -am done", "[main 1a2b3c4] done")), "success"),
+        ((EDIT, FAIL, shell("git commit -am done", "[main 1a2b3c4] done")), "failure"),
+        ((EDIT, shell("git commit -am done", "nothing to commit", True)), None),
+        ((EDIT, shell("git log --grep commit")), None),
+    ],
+)
+def test_the_last_sign_wins_and_an_edit_makes_the_earlier_ones_stale(
+    events: tuple[Call | str, ...], expected: str | None
+) -> None:
+    assert outcome(*events) == expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        shell("cd repo && python3.11 -m pytest -x tests", "5 passed"),
+        shell("npm run test:unit", "Tests: 3 passed"),
+        shell("cargo test --all", "test result: ok. 3 passed; 0 failed"),
+        shell("go test ./...", "ok  \tpkg\t0.1s"),
+        shell("CI=1 timeout 60 uv run pytest", "1 passed"),
+        shell("./gradlew clean test"),
+        shell("make check"),
+        shell("pytest -q | tail -3", "4 passed in 1s"),
+        shell(["bash", "-lc", "pytest -q"], "ok", name="shell"),
+        shell('bash -lc "pytest -q"', name="exec_command", key="cmd"),
+        shell(["python -m unittest"], "Ran 1 test\n\nOK", name="run_commands", key="commands"),
+        shell("npx vitest run", name="run_shell_command"),
+        shell(".venv/bin/python -m pytest", name="container.exec", key="cmd"),
+    ],
+)
+def test_tests_are_known_by_their_command_however_it_is_called(call: Call) -> None:
+    assert outcome(EDIT, call) == "success"
+    assert outcome(call, EDIT) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        shell("pytest -q || true", "collected"),
+        shell("pytest -q | tail -1", "see the log"),
+        shell("pytest -q; echo done", "done"),
+        shell("echo pytest", "pytest"),
+        shell("echo 'all; pytest' ", "3 passed"),
+        shell('git log -n1 --format="pytest; 3 passed"'),
+        shell("cat <<EOF\npytest\nEOF", "3 passed"),
+        shell("pytest -q", "no tests ran in 0.01s"),
+        shell("python -m unittest", "Ran 0 tests in 0.0s\n\nOK"),
+        shell("pytest -q", "1 failed, 2 passed"),  # the exit code and the words disagree
+        shell("pip install pytest", "ok"),
+        shell("ls tests", "3 passed"),
+        ("mcp__notes__search", {"query": "pytest"}, "3 passed", False),
+        ("Read", {"file_path": "test.log"}, "3 passed", False),
+    ],
+)
+def test_what_only_looks_like_passed_tests_proves_nothing(call: Call) -> None:
+    assert outcome(EDIT, call) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        shell("sed -i 's/a/b/' a.py"),
+        shell("echo x > a.py"),
+        shell("printf x >> a.py"),
+        shell("git checkout -- a.py"),
+        shell("cat > a.py <<EOF\nx\nEOF"),
+        ("apply_patch", "*** Begin Patch", "Done", False),
+        ("write_file", {"file_path": "a.py"}, "ok", False),
+        ("replace", {"file_path": "a.py"}, "ok", False),
+        ("mcp__fs__write_file", {"path": "a.py"}, "ok", False),
+    ],
+)
+def test_every_way_to_change_a_file_makes_a_test_result_stale(call: Call) -> None:
+    assert outcome(EDIT, PASS, call) is None
+
+
+@pytest.mark.parametrize("command", ["pytest -q 2>&1", "pytest -q > /dev/null", "pytest -q 2>/dev/null >&2"])
+def test_output_that_goes_elsewhere_is_no_edit(command: str) -> None:
+    assert outcome(EDIT, shell(command, "")) == "success"
+
+
+def test_an_edit_and_its_test_may_stand_in_one_command() -> None:
+    assert outcome(shell("sed -i s/a/b/ a.py && pytest -q", "2 passed")) == "success"
+    assert outcome(shell("pytest -q && sed -i s/a/b/ a.py", "2 passed")) is None
+
+
+def test_huge_commands_and_outputs_are_read_in_linear_time() -> None:
+    noise = "<<'a " * 20_000 + "\\" * 50_000 + "> " * 20_000 + "\"'" * 30_000
+    assert outcome(EDIT, shell(noise, noise), noise) is None
+
+
+def test_the_verdict_names_its_rule() -> None:
+    found = verdict_of(run(EDIT, PASS))
+    assert found
+    assert (found.source, found.reason) == ("ground_truth", "the tests passed after the last edit")
