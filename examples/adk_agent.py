@@ -6,9 +6,7 @@ Install `lessonbank[adk]`, then: python examples/adk_agent.py
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 from google.adk.agents import LlmAgent
 from google.adk.apps import App
@@ -42,10 +40,7 @@ def release(command: str) -> dict[str, str]:
 
 async def main() -> list[str]:
     """Two tasks: what the first one taught stands in the requests of the second."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        lessonbank.connect(Path(folder) / "bank.db", scope="acme", evidence=lessonbank.Evidence(holdout=None)) as bank,
-    ):
+    with lessonbank.connect(":memory:", scope="acme", evidence=lessonbank.Evidence(holdout=None)) as bank:
         memory = ReasoningBankPlugin(bank, verify=lambda run: run.answer == "Released.")
         agent = LlmAgent(name="releaser", model=Scripted(model="scripted"), tools=[release])
         runner = InMemoryRunner(app=App(name="shop", root_agent=agent, plugins=[memory]))

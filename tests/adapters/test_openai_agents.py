@@ -342,7 +342,8 @@ async def test_a_run_in_a_tool_has_the_run_around_it_as_its_parent(bank: lessonb
 
 @pytest.mark.anyio
 async def test_agents_two_levels_deep_do_not_mix(bank: lessonbank.ReasoningBank) -> None:
-    deep, deeper = "Look at the second page", "Look at the footnote"
+    deep, deeper = "Look at the second page", "Read the footnote"
+    bank.lessons.add(title="Turn the page first", content="It lies face down.", task=deep, by="Ana")
     script = {TASK: [Calls("delegate", {"task": deep}), Says("six")]}
     script[deep] = [Calls("delegate", {"task": deeper}), Says("three")]
     script[deeper] = [Says("one")]
@@ -356,6 +357,10 @@ async def test_agents_two_levels_deep_do_not_mix(bank: lessonbank.ReasoningBank)
     assert runs.keys() == {TASK, deep}
     assert runs[deep].answer == "three"
     assert deeper in runs[deep].model_dump_json()
+    assert [["Turn the page" in sent.words for sent in model.requests[task]] for task in (deep, deeper)] == [
+        [True, True],
+        [False],
+    ]
     assert runs[TASK].answer == "six"
 
 

@@ -258,11 +258,6 @@ class _Record:
             self.raised(asyncio.CancelledError())
         elif error := task.exception():
             self.raised(error)
-        elif (
-            self.run and result.final_output is None and result.current_turn > (result.max_turns or result.current_turn)
-        ):
-            messages = self.messages([*self._own, *_said(result.new_items, result.raw_responses)])
-            self.run.finish(messages, error=f"MaxTurnsExceeded: more than {result.max_turns}")
         else:
             self.ended(result)
 
