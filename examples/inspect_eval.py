@@ -1,6 +1,6 @@
 """An evaluation of Inspect AI with a memory: scores are the truth about runs. Offline.
 
-Install `lessonbank[inspect]`, then: python examples/inspect_eval.py
+Install `lessonbank[inspect-ai]`, then: python examples/inspect_eval.py
 """
 
 import json
