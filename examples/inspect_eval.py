@@ -3,7 +3,6 @@
 Install `lessonbank[inspect-ai]`, then: python examples/inspect_eval.py
 """
 
-import json
 import tempfile
 
 from inspect_ai import Task, eval
@@ -15,8 +14,7 @@ from inspect_ai.solver import generate, system_message
 import lessonbank
 from lessonbank.adapters.inspect_ai import ReasoningBankMemory
 
-CONTENT = "Read the second page of the report before you count its rows."
-LESSON = {"title": "Read the second page", "content": CONTENT, "evidence": ["step 1"]}
+LESSON = {"title": "Read the second page", "content": "Most rows of a report stand on its second page."}
 
 
 def scripted() -> Model:
@@ -34,10 +32,9 @@ def scripted() -> Model:
 def main() -> list[str]:
     """The scores of two samples: C is correct."""
     unmeasured = lessonbank.Evidence(holdout=None)  # leave it out in earnest
-    distil = {"extractor": lambda prompt: json.dumps({"items": [LESSON]})}  # "openai:gpt-5-mini", in earnest
     with (
         tempfile.TemporaryDirectory() as logs,
-        lessonbank.connect(":memory:", scope="evals", model=distil, embedder="lexical", evidence=unmeasured) as bank,
+        lessonbank.connect(":memory:", scope="evals", embedder="lexical", evidence=unmeasured) as bank,
     ):
         memory = ReasoningBankMemory(bank)
         scores: list[str] = []
@@ -46,7 +43,8 @@ def main() -> list[str]:
             task = Task(dataset=[Sample(input=asked, target="6")], solver=solver, scorer=includes())
             (log,) = eval(task, model=scripted(), log_dir=logs, display="none")
             scores.append(str(next(iter(log.samples[0].scores.values())).value))
-            bank.drain()  # so that the next sample sees what this one taught
+            if len(scores) == 1:  # with `connect(…, model="openai:gpt-5-mini")` a model writes it, from the run
+                bank.lessons.add(**LESSON, task=asked, by="Ana")
     return scores
 
 

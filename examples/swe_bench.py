@@ -46,7 +46,7 @@ def main() -> list[int]:
     with lessonbank.connect(":memory:", scope="swe", model=distil, embedder="lexical", evidence=UNMEASURED) as bank:
         for issue in ISSUES:
             with tempfile.TemporaryDirectory() as folder:
-                Path(folder, "calc.py").write_text("def add(a, b):\n    return a-b\n")
+                Path(folder, "calc.py").write_text("def add(a, b):\n    return a-b\n", encoding="utf-8")
                 plain = DefaultAgent(scripted(), LocalEnvironment(cwd=folder), **TEMPLATES)
                 agent = ReasoningBankAgent(plain, bank, verify=lambda run, where=folder: resolved(where))
                 agent.run(issue)

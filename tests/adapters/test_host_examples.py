@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,12 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("MSWEA_SILENT_STARTUP", "1")
     monkeypatch.setenv("MSWEA_GLOBAL_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    yield
+    gc.collect()  # what a framework left open warns here, where that is no error
 
 
 def test_a_site_of_webarena_has_its_own_lessons() -> None:
@@ -36,7 +40,7 @@ def test_an_issue_of_swe_bench_is_shown_what_the_one_before_taught() -> None:
     assert load("swe_bench").main() == [0, 1]
 
 
-def test_a_sample_of_inspect_ai_is_shown_what_the_one_before_taught() -> None:
+def test_a_sample_of_inspect_ai_is_shown_the_lesson_that_somebody_wrote() -> None:
     pytest.importorskip("inspect_ai", reason="Inspect AI is not installed")
     assert load("inspect_eval").main() == ["I", "C"]
 
