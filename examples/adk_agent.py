@@ -42,10 +42,9 @@ def release(command: str) -> dict[str, str]:
 
 async def main() -> list[str]:
     """Two tasks: what the first one taught stands in the requests of the second."""
-    unmeasured = lessonbank.Evidence(holdout=None)
     with (
         tempfile.TemporaryDirectory() as folder,
-        lessonbank.connect(Path(folder) / "bank.db", scope="acme", evidence=unmeasured) as bank,
+        lessonbank.connect(Path(folder) / "bank.db", scope="acme", evidence=lessonbank.Evidence(holdout=None)) as bank,
     ):
         memory = ReasoningBankPlugin(bank, verify=lambda run: run.answer == "Released.")
         agent = LlmAgent(name="releaser", model=Scripted(model="scripted"), tools=[release])

@@ -1,15 +1,16 @@
 """SWE-bench as in the paper: mini-swe-agent solves issues one after the other, and learns from each.
 
-python examples/swe_bench.py          (offline: a toy issue and a scripted model, in a folder of its own)
+python examples/swe_bench.py          (offline: two toy issues and scripted models)
 
-For the real thing: `LitellmModel(model_name=…)` for `Scripted`, `DockerEnvironment(image=…)` for `LocalEnvironment`,
-the templates of mini-swe-agent's `swebench.yaml`, and the verdict of the SWE-bench harness for `resolved`.
+For the real thing: `LitellmModel(…)` for `scripted()`, `DockerEnvironment(image=…)` for `LocalEnvironment`, the
+templates of `swebench.yaml`, a model for `distil`, and the SWE-bench harness for `resolved`. If its verdict comes hours
+later: `agent.runs.tell(agent.last.id, outcome=…)`.
 """
 
+import json
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from minisweagent.agents.default import DefaultAgent
 from minisweagent.environments.local import LocalEnvironment
@@ -19,41 +20,39 @@ import lessonbank
 from lessonbank.adapters.mini_swe_agent import ReasoningBankAgent
 
 ISSUES = ["add() in calc.py subtracts: make it add", "add() in calc.py is wrong for negative numbers: make it add"]
-SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; git diff 2>/dev/null || cat calc.py"
+COMMANDS = ["sed -i s/a-b/a+b/ calc.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT; cat calc.py"]
 TEMPLATES = {"system_template": "You fix issues in a shell.", "instance_template": "Fix this issue:\n{{ task }}"}
-UNMEASURED = lessonbank.Evidence(holdout=None)  # in earnest leave it out: what is withheld shows whether memory helps
+UNMEASURED = lessonbank.Evidence(holdout=None)  # leave it out in earnest
 
 
-class Scripted(DeterministicModel):
-    """Fixes the file at once; a real model would read first."""
-
-    def __init__(self) -> None:
-        commands = ["sed -i s/a-b/a+b/ calc.py", SUBMIT]
-        super().__init__(outputs=[make_output(f"I run `{one}`.", [{"command": one}]) for one in commands])
+def scripted() -> DeterministicModel:  # fixes the file at once
+    return DeterministicModel(outputs=[make_output(f"I run `{one}`.", [{"command": one}]) for one in COMMANDS])
 
 
-def resolved(folder: Path) -> bool:
+def distil(prompt: str) -> str:
+    """Writes the lesson of a run, as a model would."""
+    lesson = {"title": "Look at the operator", "content": "Read the operator in calc.py before you change it."}
+    return json.dumps({"items": [{**lesson, "evidence": ["step 2"]}]})
+
+
+def resolved(folder: str) -> bool:
     """The tests of the issue, which the agent does not see."""
-    check = "import calc; assert calc.add(2, -3) == -1"
-    return subprocess.run(["python3", "-c", check], cwd=folder, check=False).returncode == 0
+    return not subprocess.run(["python3", "-c", "import calc; assert calc.add(2, -3) == -1"], cwd=folder).returncode
 
 
-def main() -> list[tuple[bool, int]]:
-    """For each issue: whether it was resolved, and how many lessons the agent saw."""
-    done: list[tuple[bool, int]] = []
-    with lessonbank.connect(":memory:", scope="swe-bench/calc", embedder="lexical", evidence=UNMEASURED) as bank:
-        for issue in ISSUES:  # one after the other: each issue sees what those before it taught
+def main() -> list[int]:
+    """How many lessons the agent saw with each issue."""
+    seen: list[int] = []
+    with lessonbank.connect(":memory:", scope="swe", model=distil, embedder="lexical", evidence=UNMEASURED) as bank:
+        for issue in ISSUES:
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, "calc.py").write_text("def add(a, b):\n    return a-b\n")
-                model: Any = Scripted()
-                plain = DefaultAgent(model, LocalEnvironment(cwd=folder), **TEMPLATES)
-                agent = ReasoningBankAgent(plain, bank)
+                plain = DefaultAgent(scripted(), LocalEnvironment(cwd=folder), **TEMPLATES)
+                agent = ReasoningBankAgent(plain, bank, verify=lambda run, where=folder: resolved(where))
                 agent.run(issue)
-                success = resolved(Path(folder))
-            agent.runs.tell(agent.last.id, outcome="success" if success else "failure")
-            bank.drain()
-            done.append((success, len(agent.last.recall.shown)))
-    return done
+                bank.drain()  # so that the next issue sees what this one taught
+                seen.append(len(agent.last.recall.shown))
+    return seen
 
 
 if __name__ == "__main__":

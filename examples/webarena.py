@@ -6,13 +6,10 @@ For the real thing: `gym.make("browsergym/webarena.310")` for `Shop`, and your a
 """
 
 from typing import Any
-from urllib.parse import urlsplit
 
 import lessonbank
 from lessonbank.adapters.browsergym import ReasoningBankAgent
 from lessonbank.adapters.following import scope_of
-
-UNMEASURED = lessonbank.Evidence(holdout=None)  # in earnest leave it out: what is withheld shows whether memory helps
 
 
 class Shop:
@@ -21,12 +18,9 @@ class Shop:
     def __init__(self, goal: str) -> None:
         self.goal, self.page = goal, "Orders, page 1 of 2: [12] link 'next'"
 
-    def reset(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        return self.observation(), {}
-
     def observation(self) -> dict[str, Any]:
-        goal = ({"type": "text", "text": self.goal},)
-        return {"goal": self.goal, "goal_object": goal, "url": "http://shop.example/orders", "axtree_txt": self.page}
+        goal = [{"type": "text", "text": self.goal}]
+        return {"goal_object": goal, "url": "http://shop.example/orders", "axtree_txt": self.page}
 
     def step(self, action: str) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         self.page = "Orders, page 2 of 2: 14 orders" if action == "click('12')" else self.page
@@ -34,31 +28,29 @@ class Shop:
 
 
 class Scripted:
-    """Looks at the second page only if a lesson says so, as a model might."""
+    """Looks at the second page only if a lesson says so."""
 
     def get_action(self, obs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if "14 orders" in obs["axtree_txt"]:
-            return "send_msg_to_user('14')", {"think": "Now I know."}
-        shown = " ".join(part["text"] for part in obs["goal_object"])
-        if "second page" in shown:
-            return "click('12')", {"think": "There is another page."}
-        return "send_msg_to_user('10')", {"think": "I count what I see."}
+            return "send_msg_to_user('14')", {}
+        reads_on = "second page" in str(obs["goal_object"])
+        return ("click('12')" if reads_on else "send_msg_to_user('10')"), {}
 
 
 def main() -> list[float]:
-    """The rewards of a task before and after somebody wrote a lesson about the site."""
-    rewards: list[float] = []
-    with lessonbank.connect(":memory:", scope="web", embedder="lexical", evidence=UNMEASURED) as bank:
+    rewards: list[float] = []  # before and after somebody wrote a lesson about the site
+    with lessonbank.connect(":memory:", scope="web", evidence=lessonbank.Evidence(holdout=None)) as bank:
         for goal in ("How many orders are there?", "How many orders are there in all?"):
-            agent = ReasoningBankAgent(Scripted(), bank, scope=lambda obs: scope_of("web", urlsplit(obs["url"]).netloc))
+            agent = ReasoningBankAgent(Scripted(), bank, scope=lambda obs: scope_of("web", obs["url"].split("/")[2]))
             env = agent.watch(Shop(goal))
-            (obs, _), reward, is_over = env.reset(), 0.0, False
+            obs, reward, is_over = env.observation(), 0.0, False  # `obs, _ = env.reset()` with gymnasium
             while not is_over:
                 action, _ = agent.get_action(obs)
                 obs, reward, is_over, _, _ = env.step(action)
+            if not rewards:
+                shop = bank.scoped(scope_of("web", "shop.example")).lessons
+                shop.add(title="Open the second page", content="Count there, too.", task=goal, by="Ana")
             rewards.append(reward)
-            shop = bank.scoped(scope_of("web", "shop.example"))
-            shop.lessons.add(title="Open the second page", content="Count orders there, too.", task=goal, by="Ana")
     return rewards
 
 

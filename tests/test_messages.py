@@ -796,3 +796,19 @@ def test_a_task_that_is_no_text_is_refused(task: Any) -> None:
     for source in ([USER], "the answer", Trajectory(task="t")):
         with pytest.raises(FormatError, match="the task is text, not a"):
             trajectory_from(source, task=task)
+
+
+@pytest.mark.full
+def test_a_thought_and_an_error_in_geminis_shape_are_what_they_are() -> None:
+    thought = {"text": "let me see", "thought": True}
+    run = trajectory_from(
+        [
+            {"role": "user", "parts": [{"text": "Count the rows"}]},
+            {"role": "model", "parts": [thought, {"functionCall": {"name": "count", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "count", "response": {"error": "no file"}}}]},
+            {"role": "model", "parts": [thought, {"text": "There is no file."}]},
+        ]
+    )
+    _, first, last = run.steps
+    assert (first.thought, last.thought, last.action.text) == ("let me see", "let me see", "There is no file.")
+    assert [seen.is_error for seen in first.observations] == [True]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import lessonbank
 from lessonbank import ReasoningBank, Safety, Step, Trajectory
 from lessonbank.config import File
 from lessonbank.errors import NotAllowed, NotFound, UsageError
+from lessonbank.stores._packing import packed
+from lessonbank.stores._records import dumped
 from lessonbank.types import Experience, Lesson, Provenance
 
 pytestmark = pytest.mark.full
@@ -73,7 +77,7 @@ FREE = {
     "recalls": {"list", "search", "get", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
-        *("counts", "export", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
+        *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
         *("writers", "reviewers"),
     },
 }
@@ -213,3 +217,23 @@ def test_reviewed_without_a_reviewer_warns_once(case: Case, protected: bool, cap
 def test_a_bank_that_is_only_read_says_who_its_reviewers_are(case: Case) -> None:
     with lessonbank.connect(File(case.file, read_only=True), scope="t") as bank:
         assert bank.admin.reviewers() == ("ana",)
+
+
+def test_verify_finds_an_approval_that_was_written_into_the_records_alone(case: Case) -> None:
+    with opened(case.file) as bank:
+        owner = bank.lessons.experience(case.drawn)
+    vouched = [one.model_copy(update={"state": "active", "approved": True}) for one in owner.lessons]
+    forged = owner.model_copy(update={"lessons": tuple(vouched)})
+    with closing(sqlite3.connect(case.file)) as file, file:
+        file.execute("UPDATE experiences SET record = ? WHERE id = ?", (packed(dumped(forged)[1]), owner.id))
+    with opened(case.file) as bank:
+        assert bank.lessons.get(case.drawn).approved
+        assert any(owner.id in problem for problem in bank.admin.verify())
+
+
+def test_who_takes_the_reviewers_out_of_the_file_is_seen(case: Case) -> None:
+    with closing(sqlite3.connect(case.file)) as file, file:
+        file.execute("DELETE FROM settings WHERE key LIKE 'reviewer/%'")
+    with opened(case.file) as bank:
+        assert not bank.admin.reviewers()
+        assert not bank.admin.verify()

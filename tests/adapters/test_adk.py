@@ -176,6 +176,9 @@ async def test_in_a_session_the_text_stands_before_the_message_of_this_run(bank:
         assert [text for _, text in asked.messages[:2]] == ["Say hello", "hello"]
         assert is_fenced(asked.messages[2][1])
         assert asked.messages[3] == ("user", TASK)
+    runs = {run.trajectory.task: run.trajectory for run in kept(bank)}
+    assert runs.keys() == {"Say hello", TASK}
+    assert "hello" not in runs[TASK].model_dump_json()
 
 
 @pytest.mark.anyio
@@ -388,6 +391,20 @@ async def test_a_session_that_is_added_is_learned_once_with_its_receipt(bank: le
     (recall,) = [r for r in bank.scoped(scope_of("acme", "ana")).recalls.list() if r.task == TASK]
     assert runs[TASK].recall_id == recall.id
     assert LESSON not in runs[TASK].trajectory.model_dump_json()
+
+
+@pytest.mark.anyio
+async def test_an_invocation_without_an_answer_waits_until_the_session_is_added_again(
+    bank: lessonbank.ReasoningBank,
+) -> None:
+    memory = ReasoningBankMemoryService(bank)
+    said = {"author": "user", "invocation_id": "one", "content": Content(role="user", parts=[Part(text=TASK)])}
+    answer = {"author": "counter", "invocation_id": "one", "content": Content(role="model", parts=[Part(text="three")])}
+    events = [Event.model_validate(said)]
+    for expected in (0, 1):
+        await memory.add_events_to_memory(app_name="acme", user_id="ana", events=events)
+        assert len(kept(bank)) == expected
+        events.append(Event.model_validate(answer))
 
 
 @pytest.mark.anyio

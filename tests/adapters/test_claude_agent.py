@@ -17,7 +17,7 @@ from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, HandsOff, Raises, Says
 from lessonbank.testing.model_server import Fault, ModelServer
-from lessonbank.types import PARENT
+from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk is not installed")
 
@@ -218,6 +218,9 @@ class TestClaudeAgent(AdapterContract):
             bank.drain()
             kept = {run.trajectory.task: (run.trajectory.answer, run.verdict.outcome) for run in self._runs(bank)}
             assert kept == {"First": ("one", "success"), "Second": ("two", "failure")}
+            assert {run.trajectory.usage for run in self._runs(bank)} == {
+                Usage(requests=1, input_tokens=100, output_tokens=10)
+            }
 
     async def test_a_run_that_is_interrupted_is_kept_as_unfinished(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -16,10 +16,10 @@ pytest.importorskip("langchain.agents", reason="langchain is not installed: pip 
 from blockbuster import BlockingError, blockbuster_ctx
 from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
-from langchain.tools import ToolRuntime
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
@@ -258,6 +258,15 @@ async def test_a_checkpoint_holds_nothing_of_the_memory_and_goes_on_without_it(b
     assert await plain.run("Say hello", config={"configurable": {"thread_id": "1"}}) == "hello"
 
 
+def test_an_agent_that_crashes_inside_a_chain_is_kept(bank: lessonbank.ReasoningBank) -> None:
+    memory, llm = ReasoningBankMiddleware(bank), Scripted(script=ScriptedAgentModel({TASK: [Raises("gone")]}))
+    chain = RunnableLambda(asked) | memory.follow(create_agent(llm, [lookup], middleware=[memory]))
+    with pytest.raises(RuntimeError, match="gone"):
+        chain.invoke(TASK)
+    (run,) = kept(bank)
+    assert run.trajectory.error == "RuntimeError: gone"
+
+
 @pytest.mark.anyio
 async def test_in_a_thread_the_text_stands_before_the_message_of_this_run(bank: lessonbank.ReasoningBank) -> None:
     model = ScriptedAgentModel({"Say hello": [Says("hello")], TASK: list(WORK)})
@@ -269,10 +278,9 @@ async def test_in_a_thread_the_text_stands_before_the_message_of_this_run(bank: 
         assert [text for _, text in sent.messages[:2]] == ["Say hello", "hello"]
         assert LESSON in sent.messages[2][1]
         assert sent.messages[3] == ("user", TASK)
-    assert {run.trajectory.task: run.trajectory.answer for run in kept(bank)} == {
-        "Say hello": "hello",
-        TASK: "three rows",
-    }
+    runs = {run.trajectory.task: run.trajectory for run in kept(bank)}
+    assert {task: run.answer for task, run in runs.items()} == {"Say hello": "hello", TASK: "three rows"}
+    assert "hello" not in runs[TASK].model_dump_json()
 
 
 @pytest.mark.anyio
@@ -325,10 +333,9 @@ def graph_of(memory: ReasoningBankMiddleware, model: ScriptedAgentModel) -> Any:
     """Two agents in a graph: the first hands the conversation to the second."""
 
     @tool
-    def transfer(runtime: ToolRuntime[Context, Any]) -> Command[Any]:
-        """Hand over."""
-        told = ToolMessage("handed over", tool_call_id=runtime.tool_call_id)
-        return Command(goto="clerk", graph=Command.PARENT, update={"messages": [*runtime.state["messages"], told]})
+    def transfer() -> Command[Any]:
+        """Hand over; the other agent sees the task alone."""
+        return Command(goto="clerk", graph=Command.PARENT)
 
     llm = Scripted(script=model)
     graph = StateGraph(AgentState, context_schema=Context)

@@ -14,7 +14,7 @@ import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
-from lessonbank.types import PARENT
+from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("agent_framework", reason="agent-framework-core is not installed")
 
@@ -65,7 +65,8 @@ class Scripted(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):
         else:
             assert isinstance(reply, Says)
             content = Content.from_text(reply.text)
-        return ChatResponse(messages=[Message("assistant", [content])])
+        usage = {"input_token_count": 100, "output_token_count": 10}
+        return ChatResponse(messages=[Message("assistant", [content])], usage_details=usage)
 
 
 def request(messages: Sequence[Message], options: Any) -> Request:
@@ -116,10 +117,14 @@ class Program:
         return done.text
 
     async def stop_early(self, task: str, /) -> None:
-        async with self.agent.run(task, stream=True, function_invocation_kwargs={"user": "ana"}) as updates:
-            async for update in updates:
-                if any(part.type == "function_result" for part in update.contents):
-                    break
+        updates = self.agent.run(task, stream=True, function_invocation_kwargs={"user": "ana"})
+        async for update in updates:
+            if any(part.type == "function_result" for part in update.contents):
+                break
+        if hasattr(updates, "close"):  # before 1.21 a stream can only be dropped
+            await updates.close()
+        del updates
+        gc.collect()
 
     def history(self) -> str:
         assert all(TASK in str(session) for session in self.sessions)
@@ -212,6 +217,11 @@ class TestMicrosoftAgentFramework(AdapterContract):
             await Program(model, [own, memory]).run(TASK)
             assert seen == [TASK]
             assert LESSON in model.requests[TASK][0].words
+
+    async def test_what_a_run_cost_is_kept(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            await self._work(bank)
+            assert self._runs(bank)[0].trajectory.usage == Usage(requests=3, input_tokens=300, output_tokens=30)
 
     async def test_a_stream_that_fails_is_a_failed_run(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -13,7 +13,7 @@ import lessonbank
 from lessonbank.adapters.following import scope_of
 from lessonbank.testing import AdapterContract, Calls, Request, Says, ScriptedAgentModel
 from lessonbank.testing.adapter_contract import DELEGATE, LESSON, TASK, TOOL, Raises
-from lessonbank.types import PARENT
+from lessonbank.types import PARENT, Usage
 
 pytest.importorskip("strands", reason="strands-agents is not installed")
 
@@ -68,6 +68,8 @@ class Scripted(Model):
             yield {"contentBlockDelta": {"delta": {"text": reply.text}}}
         yield {"contentBlockStop": {}}
         yield {"messageStop": {"stopReason": "tool_use" if isinstance(reply, Calls) else "end_turn"}}
+        usage = {"inputTokens": 100, "outputTokens": 10, "totalTokens": 110}
+        yield {"metadata": {"usage": usage, "metrics": {"latencyMs": 1}}}
 
 
 def request(messages: Any, system_prompt: str | None) -> Request:
@@ -154,7 +156,9 @@ class TestStrands(AdapterContract):
             assert str(agent(TASK, invocation_state={"user": "ana"})).strip() == "three rows"
             bank.drain()
             assert [request.words.count(LESSON) for request in model.requests[TASK]] == [1, 1]
-            assert self._runs(bank)[0].trajectory.answer == "three rows"
+            (run,) = self._runs(bank)
+            assert run.trajectory.answer == "three rows"
+            assert run.trajectory.usage == Usage(requests=2, input_tokens=200, output_tokens=20)
 
     async def test_the_text_stands_in_the_message_of_the_prompt_and_before_its_words(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

@@ -92,6 +92,13 @@ def test_a_lesson_is_a_line_of_a_list_and_nothing_else_to_a_reader_of_markdown(o
     assert len(list(re.finditer(r"^<!--", text, re.MULTILINE))) == 2
 
 
+def test_no_tag_of_html_spans_two_lines() -> None:
+    entry = Entry.of(Lesson(title="Use <a", description="At <a", content="Say <a\nhref='x'> and <b\n>."), id="0123abcd")
+    tokens = seen(MarkdownIt("commonmark").parse(entry.text))
+    assert "html_inline" not in {token.type for token in tokens}
+    assert inert_line("Fill in <customer name>.") == "Fill in <customer name>."
+
+
 @pytest.mark.parametrize("word", ["@notes.md", "@~/.ssh/id", "see (@./a)"])
 def test_a_lesson_includes_no_other_file(word: str) -> None:
     assert "@ " in inert_line(word)

@@ -400,3 +400,8 @@ def test_without_presidio_the_sentence_says_what_to_install() -> None:
     except ImportError:
         with pytest.raises(MissingExtra, match=r"lessonbank\[presidio\]"):
             PresidioRedacting()
+
+
+def test_what_begins_like_a_token_and_goes_on_in_another_alphabet_is_read() -> None:
+    text = "eyJ" + "é" * 30 + "." + "a" * 30 + "." + "b" * 30
+    assert redact(text) == redact(redact(text))

@@ -248,3 +248,12 @@ async def test_a_server_that_is_killed_loses_no_run_that_it_acknowledged(folder:
         process.wait(timeout=30)
     with kept(folder) as bank:
         assert bank.runs.get(run).status == "pending"
+
+
+def test_without_the_sdk_the_command_says_what_to_install(folder: Path) -> None:
+    words = ["lessonbank", *COMMAND[2:]]
+    code = f"import sys; sys.modules['mcp'] = None; sys.argv = {words!r}; from lessonbank.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert "pip install 'lessonbank[mcp]'" in ended.stderr
+    assert ended.stderr.strip().endswith("[missing_extra]")

@@ -273,6 +273,21 @@ def test_tools_may_work_long_and_what_never_comes_back_is_unfinished() -> None:
     assert ended.stopped
 
 
+def test_what_comes_after_the_told_end_of_a_run_is_no_other_run() -> None:
+    desk = Desk()
+    asked = request(ASK)
+    found, *_ = desk.send(asked)
+    desk.reply(found, asked, said("", "c1"))
+    assert found
+    ended = desk.all.end(found, told=True)
+    assert ended
+    assert (ended.run, ended.stopped) == (found.last_run, None)
+    follow = request(ASK, said("", "c1"), {"role": "tool", "tool_call_id": "c1", "content": "x"})
+    assert desk.send(follow)[1] == "lesson 1"
+    desk.reply(found, follow, said("Done."))
+    assert desk.all.close() == []
+
+
 def test_the_end_of_the_proxy_ends_every_run() -> None:
     desk = Desk()
     for number, answer in enumerate((said("Done."), said("", "c1"))):

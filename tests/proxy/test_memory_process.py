@@ -109,7 +109,7 @@ def test_a_memory_that_hangs_delays_one_request_by_the_deadline(
             os.kill(memory, signal.SIGCONT)
         assert not any("Update" in shown(got) for got in upstream.got)
         assert took[0] >= 1
-        assert sum(took[1:]) < 1
+        assert sum(took[1:]) < 3, "each of them would have waited a second"
     assert len([r for r in caplog.records if "did not answer" in r.message]) == 1
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
 
 from .following import DEADLINE, FollowedRun, RunFollower, current_run
 
@@ -262,12 +263,15 @@ class Session:
 
     def _finish(self, turn: _Open) -> None:
         result, source = turn.result, self._source(turn)
+        usage = _usage(result.usage or {}, result.num_turns) if result else None
         if result is None or (result.terminal_reason or "").startswith("aborted"):
             turn.run.stop(source, reason=result.terminal_reason or "" if result else "no result")
         elif result.is_error:
-            turn.run.finish(source, error="; ".join(result.errors or []) or result.result or result.subtype)
+            turn.run.finish(
+                source, error="; ".join(result.errors or []) or result.result or result.subtype, usage=usage
+            )
         elif any(message["role"] == "assistant" for message in turn.messages):
-            turn.run.finish(source, answer=result.result)
+            turn.run.finish(source, answer=result.result, usage=usage)
         else:
             turn.run.stop(source, reason="the model was not asked")
 
@@ -304,6 +308,11 @@ def _context(event: str, text: str) -> dict[str, Any]:
     if not text or len(text) > _MOST:
         return {}
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+
+
+def _usage(told: dict[str, Any], requests: int) -> Usage:
+    read = sum(told.get(f"{kind}input_tokens") or 0 for kind in ("", "cache_creation_", "cache_read_"))
+    return Usage(requests=requests, input_tokens=read, output_tokens=told.get("output_tokens") or 0)
 
 
 def _instructions(prompt: Any) -> str:

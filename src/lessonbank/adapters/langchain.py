@@ -252,13 +252,13 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         if found := self._open.get(state.get("lessonbank_run", "")):
             return found
         thread = _thread()
-        found = next((run for run in reversed(self._open.values()) if thread and run.thread == thread), None)
+        found = next((run for run in reversed(list(self._open.values())) if thread and run.thread == thread), None)
         if found and found.is_paused:
             found.graph, found.is_paused = self._graphs.here()[1], False
         return found
 
     def _graph_ended(self, graph: UUID, error: BaseException | None) -> None:
-        for run in [run for run in self._open.values() if run.graph == graph]:
+        for run in [run for run in list(self._open.values()) if run.graph == graph]:
             if isinstance(error, GraphBubbleUp) or (error is None and not run.is_answered):
                 run.is_paused = True
             elif run.is_answered:
@@ -304,10 +304,11 @@ class _Graphs(BaseCallbackHandler):
         """The runs of the graph whose node calls this, and of the outermost graph that is followed."""
         callbacks = get_config().get("callbacks")
         node = callbacks.parent_run_id if isinstance(callbacks, BaseCallbackManager) else None
-        own = top = self._parents.get(node) if node else None
-        while top and (outer := self._parents.get(top)):
+        known = self._parents
+        own = top = known.get(node) if node else None
+        while top and (outer := known.get(top)) in known:  # what is around a followed graph tells nothing here
             top = outer
-        return own, top
+        return (own, top) if top in known else (None, None)
 
     def _over(self, run: UUID, error: BaseException | None) -> None:
         self._parents.pop(run, None)

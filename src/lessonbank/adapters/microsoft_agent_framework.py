@@ -14,6 +14,7 @@ from weakref import finalize
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
 
 from .following import DEADLINE, FollowedRun, RunFollower, current_run
 
@@ -42,6 +43,7 @@ class _Open:
     asked: Sequence[Message]
     messages: Sequence[Message] = ()
     instructions: str = ""
+    requests: int = 0
     is_read: bool = False
     """Whether the stream of its answer was read to the end."""
 
@@ -55,7 +57,9 @@ class _Open:
         self.messages = [*self.messages, *response.messages]
 
     def finish(self, response: AgentResponse[Any]) -> None:
-        self.run.finish(self.source(*response.messages))
+        told: Any = response.usage_details or {}
+        counts = {f"{kind}_tokens": told.get(f"{kind}_token_count") or 0 for kind in ("input", "output")}
+        self.run.finish(self.source(*response.messages), usage=Usage(requests=self.requests, **counts))
 
     def fail(self, error: BaseException) -> None:
         if isinstance(error, _STOPPED):
@@ -129,7 +133,7 @@ class _Requests(ChatMiddleware):
         open = self._open
         place = _place(context.messages, open.asked) if open.asked else None
         if place is not None:
-            open.messages = context.messages[place:]
+            open.messages, open.requests = context.messages[place:], open.requests + 1
             open.instructions = str((context.options or {}).get("instructions") or "")
             if open.run.text:
                 shown = Message("user", [open.run.text])

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
 from lessonbank.sync import ReasoningBank
+from lessonbank.types import Usage
 
 from .following import DEADLINE, FollowedRun, RunFollower, current_run
 
@@ -126,7 +127,7 @@ class ReasoningBankPlugin(Plugin):
         if ended and ended.stop_reason == "cancelled":
             _stop(open, event.agent, "cancelled")
         elif ended or isinstance(error, Exception):
-            open.run.finish(_source(open, event.agent), error=error)
+            open.run.finish(_source(open, event.agent), error=error, usage=_usage(event.agent))
         else:
             _stop(open, event.agent, type(error).__name__ if error else "cancelled")
 
@@ -137,6 +138,15 @@ def _stop(open: _Open, agent: Agent, reason: str) -> None:
 
 def _source(open: _Open, agent: Agent) -> object:
     return {"system": agent.system_prompt, "messages": open.messages} if open.messages else []
+
+
+def _usage(agent: Agent) -> Usage | None:
+    """What this run cost, also where it failed."""
+    called = agent.event_loop_metrics.latest_agent_invocation
+    if called is None:
+        return None
+    told = called.usage
+    return Usage(requests=len(called.cycles), input_tokens=told["inputTokens"], output_tokens=told["outputTokens"])
 
 
 def _asks(message: Mapping[str, Any]) -> bool:

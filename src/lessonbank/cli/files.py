@@ -125,7 +125,7 @@ def export(
 
 def import_(
     file: Annotated[
-        Path, typer.Argument(help="What `export` wrote; or CLAUDE.md, AGENTS.md, rules, a folder of skills.")
+        Path, typer.Argument(help="What `export` wrote, memories of another program, CLAUDE.md, or a folder of skills.")
     ],
     bank: options.Bank,
     scope: options.Scope,

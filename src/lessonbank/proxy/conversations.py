@@ -96,7 +96,8 @@ class Conversation:
     def enter(self, request: Request, now: float, /) -> None:
         """A request is under way. It begins another run where none is going on."""
         self.last, self.under_way = now, self.under_way + 1
-        if not self.run:
+        goes_on = request.turn is None and self.last_run  # the end was told while tools were at work
+        if not self.run and not goes_on:
             turn = request.turn if request.turn is not None else 0
             self.run, self.is_recalled, self.has_spoken, self.error = new_id(), False, False, ""
             self.began, self.usage = now, (0, 0, 0)
@@ -136,6 +137,7 @@ class Conversations:
         self, conversation: Conversation, request: Request, answer: Answer, /, *, hint: str, now: float
     ) -> None:
         """A response is over. `answer` says what the agent said, or why there is nothing."""
+        self._all.setdefault(id(conversation), conversation)  # it may have been crowded out meanwhile
         chain, asked = self._chain(request, conversation.scope, hint)
         conversation.under_way, conversation.last = conversation.under_way - 1, now
         if answer.error:

@@ -18,11 +18,12 @@ from typing import Any
 from ._spans import Page, Span, compiled, places
 from ._words import expression, harmless, random_looking, unspeakable, wilful
 
+_SIGNS = (":", "://")
+"""Words of rules that cannot overlap themselves, and have no letters of either case."""
 _LINE = 160
 """Characters before an option in which its command is looked for."""
 _HEAD = 3
-_HEADS = re.compile(r"(?<![A-Za-z0-9])(?=([A-Za-z0-9]..))")
-"""Where the word of a key may begin."""
+_WORD = re.compile("[A-Za-z0-9]+")
 _SESSION = re.compile(r"(?i)sess|sid|auth|token|jwt|csrf|xsrf|login|user|uid|\bid\b|key|secret|remember|account")
 _DATABASE = re.compile(r"(?i:postgres(?:ql)?|mysql|mongodb|amqps?|rediss?|mssql|sqlserver)(?:\+[a-z0-9]{1,16})?\Z")
 
@@ -51,7 +52,7 @@ class Rule:
         text, rest = page.text, compiled(self.rest)
         group = rest.groupindex.get("secret", 0)
         glued, done = word[0].isalnum() and not self.before, 0
-        for at in places(text if self.typed else page.low, word):
+        for at in self._tried(word, page):
             if at < done or (glued and at and text[at - 1].isascii() and text[at - 1].isalnum()):
                 continue
             found = rest.match(text, at + len(word))
@@ -59,6 +60,13 @@ class Rule:
             if found and (not self.check or _CHECKS[self.check](found, at)) and self._is_asked(page, at):
                 start = found.start(group) if group else at - self.before
                 yield Span(start, found.end(group), self.kind, text[start : found.end(group)], self.typed)
+
+    def _tried(self, word: str, page: Page) -> Iterator[int]:
+        """Where `word` stands, and for a sign that stands everywhere only where the rest follows it, too."""
+        if word in _SIGNS:
+            together = compiled(f"{re.escape(word)}(?:{self.rest})")
+            return (found.start() for found in together.finditer(page.text))
+        return places(page.text if self.typed else page.low, word)
 
     def _is_asked(self, page: Page, at: int) -> bool:
         """Whether one of the commands stands before it in the line. `docker -p` is an option for ports."""
@@ -81,12 +89,14 @@ def _rule(table: str, kind: str, words: str, rest: str, check: str | int = "", c
 
 @cache
 def _by_head() -> dict[str, list[tuple[str, Rule]]]:
-    """The rules for keys by the first three letters of their words; by `""` those to be looked for one by one."""
+    """The rules for keys by how their words begin: at most three letters, as far as they are letters and digits; by
+    `""` those to be looked for one by one."""
     heads: dict[str, list[tuple[str, Rule]]] = {"": []}
     for rule in rules("keys"):
         for word in rule.words:
             stands_first = len(word) >= _HEAD and word[0].isalnum() and not rule.before
-            heads.setdefault(word[:_HEAD] if stands_first else "", []).append((word, rule))
+            head = _WORD.match(word[:_HEAD]) if stands_first else None
+            heads.setdefault(head[0] if head else "", []).append((word, rule))
     return heads
 
 
@@ -104,7 +114,7 @@ def ruled(page: Page, /) -> Iterator[Span]:
     """Find what the rules find: keys by their form, other secrets by their place."""
     if page.keys:
         heads = _by_head()
-        for head in ("", *heads.keys() & set(_HEADS.findall(page.keys))):
+        for head in ("", *heads.keys() & {word[:_HEAD] for word in _WORD.findall(page.keys)}):
             for word, rule in heads[head]:
                 if word in page.keys:
                     yield from rule.at(word, page)
@@ -155,7 +165,7 @@ def _is_jwt(found: re.Match[str], at: int) -> bool:
     head = found.string[at : found.end("head")][:400]
     try:
         return base64.urlsafe_b64decode(head[: len(head) // 4 * 4]).lstrip()[:1] == b"{"
-    except binascii.Error:
+    except ValueError:  # letters of other alphabets, or none that base64 has
         return False
 
 

@@ -36,6 +36,8 @@ _LETTERS = "A-Za-z0-9+/_-"
 _RUN = re.compile(rf"[{_LETTERS}](?<![{_LETTERS}][{_LETTERS}])[{_LETTERS}]{{11,}}+={{0,2}}")
 _MORE = re.compile(rf"(?:(?:\r?\n|\\{{1,4}}n)[ \t]{{0,16}}[{_LETTERS}]{{1,80}}+)++={{0,2}}")
 """How a run goes on that was broken into lines of equal length."""
+_SMALL = re.compile(r"[0-9a-f]{16}|[0-9+/_-]{12}")
+"""What is encoded in a word without capitals holds one of these, because of `_may_be_text`."""
 _HEX = re.compile("[0-9a-f]{16,}|[0-9A-F]{16,}")
 """One digit more than the letters need is left where the text was cut off."""
 _HEX_TEXT = re.compile(r"(?:[2-7][0-9a-fA-F]|0[9AaDd]){8}")
@@ -165,7 +167,7 @@ def decoded(text: str, words: Iterable[str], /) -> Iterator[tuple[int, int, str]
     at = done = 0
     for word in words:
         at = text.index(word, at)
-        for run in _RUN.finditer(word):
+        for run in () if word.islower() and not _SMALL.search(word) else _RUN.finditer(word):
             start, end = at + run.start(), at + run.end()
             if start < done or not _may_be_text(run[0]):
                 continue
