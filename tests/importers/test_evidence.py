@@ -97,7 +97,7 @@ def test_tests_are_known_by_their_command_however_it_is_called(call: Call) -> No
         shell("pytest -q | tail -1", "see the log"),
         shell("pytest -q; echo done", "done"),
         shell("echo pytest", "pytest"),
-        shell("echo 'all; pytest' ", "3 passed"),
+        shell('echo "all; pytest -q too"', "3 passed"),
         shell('git log -n1 --format="pytest; 3 passed"'),
         shell("cat <<EOF\npytest\nEOF", "3 passed"),
         shell("pytest -q", "no tests ran in 0.01s"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias, cast
 
+from lessonbank._version import VERSION
 from lessonbank.errors import UsageError
 from lessonbank.types import Json
 
@@ -130,10 +131,16 @@ def _claude_code(wanted: Wanted, project: Path | None) -> Iterable[Piece]:
     """A plug-in in a folder that is its own marketplace, and the two settings that switch it on."""
     home = _folder(project, ".claude", "CLAUDE_CONFIG_DIR")
     folder = home / _NAME
-    about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": "0.1.0"}
+    about: dict[str, Json] = {"name": _NAME, "description": _ABOUT, "version": VERSION}
+    about |= {"author": {"name": _NAME}, "license": "Apache-2.0"}
     events = _events("claude-code", wanted, "SessionStart UserPromptSubmit Stop SessionEnd", trusted=True)
     hooks: Json = {"hooks": {event: [entry] for event, entry in events.items()}}
-    market: Json = {"name": _NAME, "owner": {"name": _NAME}, "plugins": [{**about, "source": "./plugin"}]}
+    market: Json = {
+        "name": _NAME,
+        "description": _ABOUT,
+        "owner": {"name": _NAME},
+        "plugins": [{**about, "source": "./plugin"}],
+    }
     yield OwnFile(folder / ".claude-plugin/marketplace.json", _json(market))
     yield OwnFile(folder / "plugin/.claude-plugin/plugin.json", _json(about))
     yield OwnFile(folder / "plugin/hooks/hooks.json", _json(hooks))

@@ -79,8 +79,6 @@ def verdict_of(run: Trajectory, /) -> Verdict | None:
 
 
 def _after(known: Sign | None, sign: Sign, *, edited: bool) -> Sign | None:
-    if sign == "edit":
-        return None
     if sign in ("passed", "failed", "commit") and not edited:  # tests that the run did not change prove nothing of it
         return known
     if sign == "commit" and known in ("passed", "failed"):
