@@ -362,6 +362,8 @@ import os, sys
 import lessonbank
 from lessonbank.views import archive
 
+pytestmark = pytest.mark.full
+
 class Dying:
     def __init__(self, portions):
         self.portions = portions

@@ -18,7 +18,7 @@ from lessonbank.evidence.audits import Audits
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Audit, Outcome, Settlement
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 TASK = "Cancel the pending order"
 
 

@@ -12,7 +12,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank, Lesson
 from lessonbank.types import Add, Candidate, Experience, GroupDraw, Recall, Retire, Settlement
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 T = "acme/desk"
 WIDE, TOPIC = "source/guardrail", "topic/refunds"

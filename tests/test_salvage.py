@@ -20,6 +20,8 @@ from lessonbank.errors import LessonbankError, StoreDamaged, StoreUnavailable, U
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Missing, Retire, Salvaged
 
+pytestmark = pytest.mark.full
+
 PAGE = 4096
 
 

@@ -23,7 +23,7 @@ from lessonbank.testing import ScriptedModel
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 TASK = "Find the cheapest blue shoes"
 

@@ -16,6 +16,8 @@ from lessonbank.errors import UsageError
 from lessonbank.testing import HashingEmbedder
 from lessonbank.types import Add, Change
 
+pytestmark = pytest.mark.full
+
 SECONDS = 20
 """Long enough for a busy machine: a test that would wait forever fails instead."""
 

@@ -30,6 +30,8 @@ from lessonbank.types import (
 )
 from lessonbank.types.timeline import Diff, Lineage, about, diff, lineage, live, reached, state_at
 
+pytestmark = pytest.mark.full
+
 START = datetime(2026, 1, 1, tzinfo=UTC)
 APPEND = lessonbank.Learning(consolidation="append")
 """These runs teach the same in other words, which is one lesson otherwise."""

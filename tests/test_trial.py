@@ -20,7 +20,7 @@ from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Topic
 from lessonbank.types.ids import digest
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 TASK = "Cancel the order"
 

@@ -17,6 +17,8 @@ from lessonbank.errors import NotFound, UsageError
 from lessonbank.types import Run
 from lessonbank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
 
+pytestmark = pytest.mark.full
+
 VIEWS = (AsyncLessons, AsyncRuns, AsyncRecalls, AsyncHistory, AsyncAdmin)
 
 

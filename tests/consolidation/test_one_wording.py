@@ -18,7 +18,7 @@ from lessonbank.testing.store_samples import MINE, experience, refused
 from lessonbank.types import Add, Change, Experience, Retire
 from lessonbank.types.repeats import repeats_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 SEARCHES: list[dict[str, Any]] = [
     {},

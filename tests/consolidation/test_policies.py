@@ -28,7 +28,7 @@ from lessonbank.testing import HashingEmbedder, ScriptedModel
 from lessonbank.types import Add, Candidate, Change, Found, Match, Merge, Provenance, Recall, Restore, Retire
 from lessonbank.types.repeats import repeats_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OLD = "A search that finds nothing may have a stale index. Run `rebuild` once, then search again."

@@ -16,6 +16,8 @@ from lessonbank.evidence.episodes import Episodes
 from lessonbank.evidence.report import report
 from lessonbank.evidence.review import ALPHA, LIKELY, review, shown_from
 
+pytestmark = pytest.mark.full
+
 SAID = ("helps", "harms", "likely helps", "likely harms")
 
 

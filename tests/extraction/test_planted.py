@@ -26,6 +26,8 @@ from lessonbank.types import (
     Trajectory,
 )
 
+pytestmark = pytest.mark.full
+
 COUNT = 280
 
 

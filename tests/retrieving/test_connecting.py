@@ -13,6 +13,8 @@ from lessonbank import Lesson, Retrieval, Step, Trajectory
 from lessonbank.errors import UsageError
 from lessonbank.testing.settings import grouped
 
+pytestmark = pytest.mark.full
+
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "admission": None}
 
 

@@ -29,7 +29,7 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Add, Experience, Found, Retire
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.full]
 OPTIONS: dict[str, Any] = {"scope": "t", "holdout": None, "embedder": "hashing", "admission": None}
 
 

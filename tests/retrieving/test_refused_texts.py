@@ -15,6 +15,8 @@ from lessonbank.retrieving import DenseRetriever, Refusals
 from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing import HashingEmbedder, ScriptedModel
 
+pytestmark = pytest.mark.full
+
 BAD = "poison"
 
 

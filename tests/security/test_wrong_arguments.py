@@ -151,7 +151,8 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
     for view in VIEWS:
         for name, function in _methods(getattr(bank, view)):
             more = special.get(f"{view}.{name}", special.get(name, {}))
-            yield _call(f"{view}.{name}", function, known, **more)
+            if name not in ("add_reviewer", "remove_reviewer"):
+                yield _call(f"{view}.{name}", function, known, **more)
     yield Call("attempt block", _attempted(bank), {"task": "t", "source": MESSAGES, "action": "ls"})
     yield Call("connect", _connected, {"where": folder / "new.db", "scope": "acme"})
     for kind in (config.File, config.Server, config.Model, *_settings()):
@@ -160,6 +161,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         yield Call(kind.__name__, _used(kind, folder), known_here)
     yield Call("importers.read", _read, {"path": folder / "runs.jsonl"})
     yield Call("importers.detect", importers.detect, {"path": folder / "runs.jsonl"})
+    yield _call("admin.add_reviewer", bank.admin.add_reviewer, known)  # last: it closes doors
 
 
 def _settings() -> tuple[Any, ...]:

@@ -304,6 +304,8 @@ class AsyncLessons:
 
     async def _hides(self, ids: Sequence[str], call: str, *, by: str | None) -> None:
         """Hiding a lesson is free, so that it is quick; but what a person vouched for, a person takes back."""
+        if by is not None:
+            person(by)
         if self._of.off:
             return
         if any([_lesson(await self.experience(id), id).approved for id in ids]):
