@@ -133,7 +133,7 @@ def test_the_looks_between_reviews_say_what_the_reviews_say() -> None:
 
 
 def test_a_run_that_hangs_fails_and_nobody_hears_of_it() -> None:
-    stream = making.hanging(900, 0)
+    stream = making.hanging(1500, 0)
     bank = Pure(stream, Holdout(0.1, 0.1), acts=False)
     played = play(stream, bank)
     episodes = bank.rows.episodes()
