@@ -29,7 +29,9 @@ def run(place: Path, *words: object, code: int = 0) -> str:
 
 
 def change(file: Path) -> None:
-    file.write_text(file.read_text().replace("reason first, then", "reason politely, then"))
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("reason first, then", "reason politely, then"), encoding="utf-8"
+    )
 
 
 def test_a_file_goes_out_and_an_edit_comes_in_and_is_decided(place: Path) -> None:

@@ -195,7 +195,7 @@ def test_nothing_of_the_environment_is_written(
 
 
 def test_the_client_loads_the_standard_library_only() -> None:
-    source = Path(client.__file__).read_text()
+    source = Path(client.__file__).read_text(encoding="utf-8")
     assert "lessonbank." not in source.replace('"lessonbank.hooks.resident"', "")
     assert "import typing" not in source
 
