@@ -42,7 +42,8 @@ LOCK = 3
 
 def release() -> str:
     """The installed release, as its file says it: importing the package would take too long."""
-    with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_version.py"), encoding="utf-8") as file:
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(package, "_version.py"), encoding="utf-8") as file:
         return file.read().partition("VERSION = ")[2].strip()[:40]
 
 
