@@ -25,6 +25,8 @@ from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.testing.settings import grouped
 from lessonbank.types import Counts
 
+pytestmark = pytest.mark.full
+
 resource = pytest.importorskip("resource", reason="file size limits are POSIX")
 OPTIONS: dict[str, Any] = {"embedder": "lexical", "holdout": 0.3}
 
@@ -361,8 +363,6 @@ DIES = """
 import os, sys
 import lessonbank
 from lessonbank.views import archive
-
-pytestmark = pytest.mark.full
 
 class Dying:
     def __init__(self, portions):
