@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -254,7 +255,8 @@ def test_the_command_serves_until_it_is_interrupted_and_keeps_what_happened(tmp_
     with Upstream(chat("Published.")) as upstream:
         command = [sys.executable, "-m", "lessonbank.cli", "proxy", "--upstream", upstream.url, "--port", "0"]
         command += ["--bank", str(tmp_path / "bank.db"), "--scope", SCOPE, "--embedder", "lexical", "--holdout", "0"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        hears = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # tests in the background ignore it
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=hears) as process:
             assert process.stderr
             line = process.stderr.readline()
             url = next(word for word in line.split() if word.startswith("http://127.0.0.1"))

@@ -219,6 +219,12 @@ def _at(chance: random.Random) -> int:
     return chance.randrange(6)
 
 
+async def _in_background(t: BankTenant, chance: random.Random) -> Any:
+    run = t.run(chance)
+    t.handle.in_background(lambda: t.handle.learn(run, outcome="success"))
+    await t.handle.drain()
+
+
 async def _add_writer(t: BankTenant, chance: random.Random) -> Any:
     """The key itself is drawn anew each time."""
     return bool(await t.bank.admin.add_writer(f"worker {t.mark}"))
@@ -233,6 +239,9 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "retrieve": lambda t, c: t.handle.retrieve(c.choice(_TASKS), limit=c.choice((1, 3))),
     "learn": _learn,
     "submit": _submit,
+    "keep_unfinished": lambda t, c: t.handle.keep_unfinished(t.run(c)),
+    "in_background": _in_background,
+    "drain": lambda t, c: t.handle.drain(),
     "judge": lambda t, c: t.handle.judge(t.run(c)),
     "extract": lambda t, c: t.handle.extract([Run(trajectory=t.run(c), verdict=Verdict(outcome="success"))]),
     "consolidate": _consolidate,
@@ -295,6 +304,9 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "admin.add_writer": _add_writer,
     "admin.remove_writer": _remove_writer,
     "admin.writers": lambda t, c: t.handle.admin.writers(),
+    "admin.add_reviewer": lambda t, c: t.handle.admin.add_reviewer(f"reviewer {t.mark}"),
+    "admin.remove_reviewer": lambda t, c: t.handle.admin.remove_reviewer(f"reviewer {t.mark}"),
+    "admin.reviewers": lambda t, c: t.handle.admin.reviewers(),
 }
 """A call of every public method of a bank and of its views."""
 
