@@ -21,8 +21,7 @@ _FREE: Final = (
     " WHERE l.number = t.leader AND l.scope = t.scope AND l.pending = 1))"
 )
 _ALONE: Final = (
-    " AND t.scope NOT IN (SELECT o.scope FROM trajectories o"
-    " WHERE o.pending = 1 AND o.worker IS NOT NULL AND o.due > ?3)"
+    " AND t.scope NOT IN (SELECT o.scope FROM trajectories o WHERE o.pending = 1 AND o.worker <> ?4 AND o.due > ?3)"
 )
 
 
@@ -34,16 +33,16 @@ def claim(
     worker: str,
     limit: int,
     seconds: float,
-    ordered: bool,
+    exclusive: bool,
     anyway: bool,
 ) -> list[tuple[str, int, bytes]]:
     """Scope, earlier tries and packed record of each run that is taken. See `Store.claim`."""
     at = microseconds(now())
     ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = f"{_FREE}{one}{_ALONE if ordered else ''}{ready} LIMIT 1"
+    free = f"{_FREE}{one}{_ALONE if exclusive else ''}{ready} LIMIT 1"
     taken = list[tuple[str, int, bytes]]()
-    while len(taken) < limit and (row := connection.execute(free, (scope, UNFINISHED_TAG, at)).fetchone()):
+    while len(taken) < limit and (row := connection.execute(free, (scope, UNFINISHED_TAG, at, worker)).fetchone()):
         number, *found = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
         connection.execute(sql, (worker, _later(at, seconds), number))
