@@ -45,7 +45,7 @@ def import_records(
     once = _Once(connection, scope) if one_wording else None
     ready = (_packed(marked(portion, scope=scope)) for portion in portions())
     for portion, adds in _ahead(ready):
-        added += len(keep(connection, scope, portion.runs))
+        added += len(keep(connection, scope, portion.runs, together=False))
         added += sum(record(connection, one) for one in portion.recalls)
         added += _add(connection, adds, before, once, scope, writer)
         added += _settle(connection, portion.settlements, before, scope, writer)
