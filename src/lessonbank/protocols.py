@@ -265,16 +265,16 @@ class Store(Protocol):
         limit: int,
         seconds: float,
         scope: str | None = None,
-        ordered: bool = False,
+        exclusive: bool = False,
         anyway: bool = False,
     ) -> Sequence[Claim]:
         """Take up to `limit` runs that wait, for `seconds`: nobody else gets them, until these are over.
 
         Those that may be taken longest come first, of every scope (for a worker, never for an agent) or of `scope`.
-        One that is learned meanwhile (`apply` settles it) is nobody's any more. `ordered`: at most one run of a scope
-        is taken at a time, and none of a scope of which another one is. `anyway`: also runs whose time has not come,
-        and those that were given up, but none that another worker holds; the oldest first. `worker` names one worker,
-        not a group of them.
+        One that is learned meanwhile (`apply` settles it) is nobody's any more. `exclusive`: no run of a scope of which
+        another worker holds one, so that one process decides what comes into a scope. `anyway`: also runs whose time
+        has not come, and those that were given up, but none that another worker holds; the oldest first. `worker`
+        names one worker, not a group of them.
         """
         ...
 

@@ -29,10 +29,12 @@ async def _claimed(
     worker: str = "one",
     seconds: float = _HOUR,
     scope: str | None = None,
-    ordered: bool = False,
+    exclusive: bool = False,
     anyway: bool = False,
 ) -> list[Trajectory]:
-    claims = await store.claim(worker=worker, limit=limit, seconds=seconds, scope=scope, ordered=ordered, anyway=anyway)
+    claims = await store.claim(
+        worker=worker, limit=limit, seconds=seconds, scope=scope, exclusive=exclusive, anyway=anyway
+    )
     return [claim.trajectory for claim in claims]
 
 
@@ -175,15 +177,17 @@ class QueueTests(StoreTests):
             await _learn(store, runs[0])
             assert await _claimed(store, anyway=True) == runs[1:]
 
-    async def test_in_order_one_run_of_a_scope_is_claimed_at_a_time(self) -> None:
+    async def test_a_scope_can_be_one_workers_alone(self) -> None:
         async with self.opened() as store:
             mine, theirs = await _kept(store, 3), await _kept(store, 2, scope=THEIRS)
-            assert await _claimed(store, ordered=True) == [mine[0], theirs[0]]
-            assert await _claimed(store, worker="two", ordered=True) == []
+            assert await _claimed(store, 2, exclusive=True) == mine[:2]
+            assert await _claimed(store, worker="two", exclusive=True) == theirs
+            assert await _claimed(store, 2, exclusive=True) == mine[2:]
             await _learn(store, mine[0])
-            assert await _claimed(store, worker="two", ordered=True) == [mine[1]]
-            await store.release(theirs[0].id, scope=THEIRS, worker="one", error="later", wait=_HOUR)
-            assert await _claimed(store, worker="two", ordered=True) == [theirs[1]]
+            await store.release(mine[1].id, scope=MINE, worker="one")
+            assert await _claimed(store, worker="two", exclusive=True) == []
+            await store.release(mine[2].id, scope=MINE, worker="one", error="later", wait=_HOUR)
+            assert await _claimed(store, worker="two", exclusive=True) == [mine[1]]
 
     async def test_the_queue_counts_what_waits_what_is_claimed_and_what_is_given_up(self) -> None:
         async with self.opened() as store:

@@ -137,12 +137,12 @@ class SqliteStore:
         limit: int,
         seconds: float,
         scope: str | None = None,
-        ordered: bool = False,
+        exclusive: bool = False,
         anyway: bool = False,
     ) -> Sequence[Claim]:
         """See `Store.claim`."""
         where, by = None if scope is None else check_scope(scope), encodable(worker)
-        take = partial(_queue.claim, worker=by, limit=limit, seconds=seconds, ordered=ordered, anyway=anyway)
+        take = partial(_queue.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
         taken = await self._write(take, where)
         return await self._call(
             lambda: [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for s, n, b in taken]
