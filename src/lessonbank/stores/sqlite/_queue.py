@@ -19,9 +19,8 @@ _FREE: Final = (
     "SELECT t.number, s.name, t.tries, t.record FROM trajectories t JOIN scopes s ON s.number = t.scope"
     f" WHERE {UNSETTLED} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM trajectories l"
     " WHERE l.number = t.leader AND l.scope = t.scope AND l.pending = 1))"
-)
-_ALONE: Final = (
-    " AND t.scope NOT IN (SELECT o.scope FROM trajectories o WHERE o.pending = 1 AND o.worker <> ?4 AND o.due > ?3)"
+    " AND (NOT ?4 OR t.scope NOT IN (SELECT o.scope FROM trajectories o"
+    " WHERE o.pending = 1 AND o.worker <> ?5 AND o.due > ?3))"
 )
 
 
@@ -40,9 +39,9 @@ def claim(
     at = microseconds(now())
     ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
     one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
-    free = f"{_FREE}{one}{_ALONE if exclusive else ''}{ready} LIMIT 1"
-    taken = list[tuple[str, int, bytes]]()
-    while len(taken) < limit and (row := connection.execute(free, (scope, UNFINISHED_TAG, at, worker)).fetchone()):
+    free = f"{_FREE}{one}{ready} LIMIT 1"
+    values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[tuple[str, int, bytes]]()
+    while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
         number, *found = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
         connection.execute(sql, (worker, _later(at, seconds), number))
