@@ -277,7 +277,8 @@ class AsyncReasoningBank:
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope)
-        self.in_background(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
+        learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
+        self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(
@@ -601,18 +602,19 @@ class AsyncReasoningBank:
         """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
         return AsyncAdmin(self._handle)
 
-    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
-        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait for it.
 
-        Raises UsageError where `work` cannot be called.
+        An error is a warning, which begins with `lost`: what is not done then. Raises UsageError where `work` cannot be
+        called.
         """
-        work = an_action(work, "work")
+        work, lost = an_action(work, "work"), a_text(lost, "lost=")
 
         async def logged() -> None:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
+                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)
