@@ -20,7 +20,7 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage, sync
+from .files import backup, export, import_, migrate, restore, salvage, sync
 from .formats import formats
 from .install import install, uninstall
 from .learn import learn
@@ -66,6 +66,7 @@ app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)
+app.command()(migrate)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)

@@ -46,6 +46,7 @@ from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
+from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model

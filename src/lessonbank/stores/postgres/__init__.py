@@ -47,13 +47,14 @@ from lessonbank.types import (
 )
 from lessonbank.types.queue import IN_HAND
 
-from . import _importing, _listing, _migrations, _purge, _queue, _read, _rebuild, _vectors, _words, _write
+from . import _copying, _importing, _listing, _migrations, _purge, _queue, _read, _rebuild, _vectors, _words, _write
 from ._database import EVERY, Connection, Database, Lock, Stream, finished, prepared, said, translated
 from ._rollback import roll_back
 from ._rows import experience_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
+    from lessonbank.stores._copying import Row, Table
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -424,6 +425,18 @@ class PostgresStore:
         raise UsageError(
             f"a database is not copied to {str(path)[:80]!r}: use pg_basebackup or pg_dump, or `lessonbank export`"
         )
+
+    async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
+        """See `Copyable.read_rows`."""
+        return await self._read(check_scope(scope), _copying.read_rows, table, after, limit)
+
+    async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
+        """See `Copyable.write_rows`."""
+        await self._write(check_scope(scope), _copying.write_rows, table, rows)
+
+    async def finish_copy(self, *, scope: str) -> None:
+        """See `Copyable.finish_copy`."""
+        await self._write(check_scope(scope), _copying.finish_copy)
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""
