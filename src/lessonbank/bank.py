@@ -83,6 +83,7 @@ from .types import (
     Verdict,
 )
 from .types.ids import digest, new_id
+from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 
 T = TypeVar("T", Recall, Learned)
@@ -117,6 +118,7 @@ class AsyncReasoningBank:
         success_at: float = SUCCESS_AT,
         pays: bool = True,
         keep_runs: float | None = None,
+        submits_here: bool = True,
         observe: bool = False,
         off: bool = False,
         settings: Mapping[str, object] | None = None,
@@ -135,7 +137,7 @@ class AsyncReasoningBank:
         self._learning = set[asyncio.Task[None]]()
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
-        self._receipts = Receipts(store)
+        self._receipts, self._submits_here = Receipts(store), submits_here
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -264,7 +266,8 @@ class AsyncReasoningBank:
         """Keep one run (or several of one task) and learn from it in the background; the ids of the runs.
 
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
-        a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
+        a crash, a worker or `runs.retry()` goes on with it. With `Learning(submit="worker")` only workers learn from
+        it. Raises UsageError, FormatError, StoreError.
         """
         if self._handle.skips("submit"):
             return ()
@@ -276,9 +279,10 @@ class AsyncReasoningBank:
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
-        await self.store.keep(kept, scope=self.scope)
-        learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
-        self.in_background(learn, lost="a submitted run stays pending")
+        await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
+        if self._submits_here:
+            learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
+            self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(

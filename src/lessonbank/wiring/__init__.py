@@ -166,6 +166,7 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
     }
@@ -191,6 +192,7 @@ async def connect_async(
         success_at=learning.success_at,
         pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
+        submits_here=learning.submit == "here",
         observe=evidence.observe,
         off=off,
         settings=told,
