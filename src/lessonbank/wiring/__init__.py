@@ -233,11 +233,10 @@ def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: An
 
     return equip(
         profile,
-        domain=learning.domain,
+        learning=learning,
         roles=roles,
         budget=chosen(retrieval.budget, BUDGET),
         preface=chosen(retrieval.preface, None),
-        judge_budget=chosen(learning.judge_budget, None),
     )
 
 
