@@ -88,6 +88,8 @@ from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRu
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
+KNOWN: Final = 3
+"""Lessons of the bank that an extractor is shown."""
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
@@ -107,6 +109,7 @@ class AsyncReasoningBank:
         consolidator: Consolidator,
         injector: Injector,
         one_wording: bool = False,
+        compares: bool = False,
         ledger: Ledger | None = None,
         topics: Topics | None = None,
         limit: int = 1,
@@ -134,7 +137,7 @@ class AsyncReasoningBank:
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
         self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
-        self._learning = set[asyncio.Task[None]]()
+        self._learning, self._compares = set[asyncio.Task[None]](), compares
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
         self._receipts, self._submits_here = Receipts(store), submits_here
@@ -667,11 +670,29 @@ class AsyncReasoningBank:
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        extractor = await self._knowing(attempts)
         with self._intake.in_force():
-            drawn = await self._extractor(attempts)
+            drawn = await extractor(attempts)
+        if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
+            own = {lesson.id for lesson in receipt.shown}
+            told = {id: again for id, again in drawn.repeats.items() if id not in own}
+            drawn = drawn.model_copy(update={"repeats": told})
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
+
+    async def _knowing(self, attempts: Sequence[Run]) -> Extractor:
+        """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
+        knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
+        if knowing is None:
+            return self._extractor
+        try:
+            found = await self._retriever(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)
+        except LessonbankError as error:
+            log.warning("the extractor was not shown the nearest lessons: %s", quoted(error))
+            return self._extractor
+        near = {lesson.id: lesson for match in found.matches for lesson in match.experience.active_lessons}
+        return knowing(list(near.values())[:KNOWN]) if near else self._extractor
 
     async def _extracted(
         self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
