@@ -18,6 +18,7 @@ import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.config import Evidence, File, Learning, Parts
 from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, UsageError
+from lessonbank.guard.identity import of_process
 from lessonbank.protocols import Completion
 from lessonbank.types import Step, Trajectory, Usage, Verdict
 from lessonbank.workers import Budget, Worked, Worker
@@ -309,3 +310,34 @@ async def test_a_part_that_raises_costs_a_try_and_not_the_worker(caplog: pytest.
         worked = await Worker(bank).run(drain=True)
         assert (worked.learned, worked.failed) == (1, 1)
         assert "a bug" in str((await bank.runs.get(id)).problem)
+
+
+async def test_a_run_is_learned_as_whoever_submitted_it() -> None:
+    async with opened() as bank:
+        key = await bank.admin.add_writer("ana")
+        recall = await bank.retrieve(run().task)
+        await bank.scoped(writer="ana", key=key).submit([run(), run()], recall=recall, outcome="success")
+        assert (await Worker(bank).run(drain=True)).learned == 1
+        settlement = await bank.store.settlement(recall.id, scope=SCOPE)
+        assert settlement is not None
+        assert settlement.identity == "key:ana"
+        assert {entry.writer for entry in await bank.history.list()} == {"ana"}
+
+
+@pytest.mark.parametrize(
+    "forged", [{}, {"seal": ""}, {"seal": "\ud800"}, {"seal": 7}, {"identity": 7}, {"writer": None}]
+)
+async def test_a_run_that_says_who_submitted_it_is_not_believed(forged: dict[str, Any]) -> None:
+    async with opened() as bank:
+        key = await bank.admin.add_writer("ana")
+        (honest,) = await bank.scoped(writer="ana", key=key).submit(run(), outcome="success")
+        told = (await bank.runs.get(honest)).metadata["lessonbank_submitted"]
+        assert isinstance(told, dict)
+        recall = await bank.retrieve(run().task)
+        stolen = {**told, "recall": recall.id, **forged}
+        other = run().model_copy(update={"metadata": {"lessonbank_submitted": stolen}})
+        await bank.store.keep([other], scope=SCOPE, wait=0.0)
+        assert (await Worker(bank).run(drain=True)).learned == 2
+        settlement = await bank.store.settlement(recall.id, scope=SCOPE)
+        assert settlement is not None
+        assert settlement.identity == of_process()
