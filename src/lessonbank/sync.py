@@ -63,6 +63,7 @@ class Runs(Waiting[AsyncRuns]):
     get = _sync(AsyncRuns.get)
     pending = _sync(AsyncRuns.pending)
     retry = _sync(AsyncRuns.retry)
+    queue = _sync(AsyncRuns.queue)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
     unlabelled = _sync(AsyncRuns.unlabelled)

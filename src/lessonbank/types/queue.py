@@ -5,11 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from .changes import Learned
 from .record import Record
 from .runs import Trajectory
 
 IN_HAND: Final = 600.0
 """Seconds for which a kept run is left to the process that kept it, which mostly learns from it at once."""
+
+
+def problem_of(learned: Learned, /) -> str:
+    """Why runs still wait after a try to learn from them."""
+    return "; ".join(learned.notes) or "the run was neither judged nor learned"
 
 
 class Claim(Record):

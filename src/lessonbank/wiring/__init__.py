@@ -168,6 +168,7 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
     }
@@ -182,6 +183,7 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
         topics=topics,
@@ -193,6 +195,7 @@ async def connect_async(
         success_at=learning.success_at,
         pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
+        submits_here=learning.submit == "here",
         observe=evidence.observe,
         off=off,
         settings=told,
@@ -227,11 +230,10 @@ def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: An
 
     return equip(
         profile,
-        domain=learning.domain,
+        learning=learning,
         roles=roles,
         budget=chosen(retrieval.budget, BUDGET),
         preface=chosen(retrieval.preface, None),
-        judge_budget=chosen(learning.judge_budget, None),
     )
 
 
