@@ -411,6 +411,13 @@ class PostgresStore:
         for scope in await self.scopes():
             await self._write(scope, _rebuild.rebuild)
         await self._sweep(full=True)
+        await self.index_vectors()
+
+    async def index_vectors(self) -> Sequence[str]:
+        """Make the HNSW indexes that large scopes need; the statements. Writers of vectors wait meanwhile."""
+        lacking = await self._find(EVERY, _vectors.index_statements)
+        await _result(self._database.call(self._database.outside, *lacking))
+        return lacking
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads every scope, and checks that what follows from the records does."""
