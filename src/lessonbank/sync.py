@@ -102,6 +102,7 @@ class Admin(Waiting[AsyncAdmin]):
     forget = _sync(AsyncAdmin.forget)
     scopes = _sync(AsyncAdmin.scopes)
     backup = _sync(AsyncAdmin.backup)
+    storage = _sync(AsyncAdmin.storage)
     verify = _sync(AsyncAdmin.verify)
     rebuild = _sync(AsyncAdmin.rebuild)
     add_writer = _sync(AsyncAdmin.add_writer)

@@ -296,6 +296,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.proposals": lambda t, c: t.handle.lessons.proposals(),
     # What acts on the whole file is its owner's: a tenant's own handle refuses it.
     "admin.scopes": _scopes,
+    "admin.storage": lambda t, c: t.bank.admin.storage(),
     "admin.verify": lambda t, c: t.bank.admin.verify(),
     "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
     "admin.backup": _backup,
@@ -317,6 +318,7 @@ LOOKS = (
     "admin.counts",
     "runs.pending",
     "admin.export",
+    "admin.storage",
     "admin.verify",
     "admin.scopes",
 )

@@ -73,6 +73,8 @@ async def fill(address: str, scope: str, rows: np.ndarray, *, seed: int) -> None
 
 _BASE = f"FROM lessonbank.vectors WHERE scope = '{SCOPE}' AND space = '{SPACE}' AND shown"
 _HALF = f"unit::halfvec({DIMENSIONS})"
+_THOSE = f"AND vector_dims(unit) = {DIMENSIONS}"
+"""The index has vectors of so many dimensions."""
 _BIT = f"binary_quantize(unit)::bit({DIMENSIONS})"
 _RESCORED = "SELECT experience FROM ({inner}) c ORDER BY unit <#> %(q)s::vector LIMIT 5"
 METHODS: dict[str, tuple[str, tuple[str, ...], str | None]] = {
@@ -87,17 +89,23 @@ METHODS: dict[str, tuple[str, tuple[str, ...], str | None]] = {
         None,
     ),
     "HNSW, not iterative": (
-        _RESCORED.format(inner=f"SELECT experience, unit {_BASE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"),
+        _RESCORED.format(
+            inner=f"SELECT experience, unit {_BASE} {_THOSE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"
+        ),
         ("SET hnsw.iterative_scan = off", "SET hnsw.ef_search = 40"),
         "near",
     ),
     "HNSW, iterative, ef_search 100": (
-        _RESCORED.format(inner=f"SELECT experience, unit {_BASE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"),
+        _RESCORED.format(
+            inner=f"SELECT experience, unit {_BASE} {_THOSE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"
+        ),
         ("SET hnsw.iterative_scan = relaxed_order", "SET hnsw.ef_search = 100"),
         "near",
     ),
     "HNSW, iterative, ef_search 400": (
-        _RESCORED.format(inner=f"SELECT experience, unit {_BASE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"),
+        _RESCORED.format(
+            inner=f"SELECT experience, unit {_BASE} {_THOSE} ORDER BY {_HALF} <#> %(q)s::halfvec LIMIT 37"
+        ),
         ("SET hnsw.iterative_scan = relaxed_order", "SET hnsw.ef_search = 400"),
         "near",
     ),

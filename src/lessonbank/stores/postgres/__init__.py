@@ -47,7 +47,20 @@ from lessonbank.types import (
 )
 from lessonbank.types.queue import IN_HAND
 
-from . import _copying, _importing, _listing, _migrations, _purge, _queue, _read, _rebuild, _vectors, _words, _write
+from . import (
+    _copying,
+    _health,
+    _importing,
+    _listing,
+    _migrations,
+    _purge,
+    _queue,
+    _read,
+    _rebuild,
+    _vectors,
+    _words,
+    _write,
+)
 from ._database import EVERY, Connection, Database, Lock, Stream, finished, prepared, said, translated
 from ._rollback import roll_back
 from ._rows import experience_of
@@ -421,10 +434,14 @@ class PostgresStore:
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads every scope, and checks that what follows from the records does."""
-        found: list[str] = []
+        found = list(await self._find(EVERY, _health.missing_indexes))
         for scope in await self.scopes():
             found.extend(await self._read(scope, _rebuild.problems))
         return found
+
+    async def storage(self) -> Mapping[str, str]:
+        """See `Store.storage`."""
+        return await self._find(EVERY, _health.storage)
 
     async def backup(self, path: Path, /) -> None:
         """A server has its own: raises UsageError."""

@@ -427,6 +427,11 @@ class SqliteStore:
             self._database.damaged(found[0])
         return found
 
+    async def storage(self) -> Mapping[str, str]:
+        """See `Store.storage`."""
+        self._database.check_open()
+        return {"SQLite": sqlite3.sqlite_version}
+
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
         await self._read(_backup.backup, path)
