@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 
 import pytest
@@ -22,12 +23,6 @@ def run(number: int, rules: str = RULES) -> Trajectory:
     return Trajectory(task=f"Close case {number}", instructions=rules, steps=steps)
 
 
-def beginning(told: list[str]) -> str:
-    """What all of them begin with."""
-    same = next((n for n, letters in enumerate(zip(*told, strict=False)) if len({*letters}) > 1), len(min(told)))
-    return told[0][:same]
-
-
 def texts(model: ScriptedModel) -> list[str]:
     return ["\n".join(f"{m.role}: {m.content}" for m in call.messages) for call in model.calls]
 
@@ -38,7 +33,7 @@ async def test_what_a_judge_is_sent_begins_with_the_same_text_for_every_run_of_a
     judge = LLMJudge(model, prompt=for_domain(domain, "judge"))
     for number in range(3):
         await judge(run(number))
-    begins = beginning(texts(model))
+    begins = os.path.commonprefix(texts(model))  # noqa: RUF071 - texts, not paths
     assert begins.count("is kept by every clerk") == 40
     assert begins.rstrip().endswith("<<<run")
     assert "check" in texts(model)[0][len(begins) :]
@@ -53,7 +48,7 @@ async def test_what_an_extractor_is_sent_begins_with_the_same_text_for_every_run
     extract = LLMExtractor(model, success=prompt, failure=prompt, contrast=for_domain(domain, "contrast"))
     for number in range(3):
         await extract([Run(trajectory=run(number), verdict=Verdict(outcome="success"))])
-    begins = beginning(texts(model))
+    begins = os.path.commonprefix(texts(model))  # noqa: RUF071 - texts, not paths
     assert begins.count("is kept by every clerk") == 40
 
 

@@ -30,8 +30,9 @@ from lessonbank.types import (
     VerdictSource,
 )
 
-from ._forms import ContrastLessons, Lessons
+from ._forms import ContrastLessons, ContrastLessonsBeside, Lessons, LessonsBeside
 from ._grounding import grounded, shown_steps
+from ._known import Known
 from .parsing import Draft, parse_lessons
 
 BUDGET = 8_000
@@ -108,6 +109,16 @@ class LLMExtractor:
         self._show_labels = show_labels
         self._grounding = grounding
         self._structured = structured
+        self._known = Known()
+
+    def knowing(self, lessons: Sequence[Lesson], /) -> Self:
+        """The same extractor, which is shown these lessons of the bank and says how its own stand to them.
+
+        Where its prompt has no slot `known`, this changes nothing.
+        """
+        other = copy(self)
+        other._known = Known(tuple(lessons))
+        return other
 
     def labelled(self, shown: bool, /) -> Self:
         """The same extractor, whose contrast is told how each run ended (`shown`), or has to find out."""
@@ -136,7 +147,8 @@ class LLMExtractor:
         self, model: LanguageModel, runs: Sequence[_Run], role: str, limit: int, notes: list[str]
     ) -> Extraction:
         prompt = self._prompts[role]
-        schema: type[BaseModel] = ContrastLessons if role == "contrast" else Lessons
+        known = self._known if "known" in prompt.slots else Known()
+        schema = _form(role, beside=bool(known.lessons))
         completion = await model.generate(
             await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, runs, limit))),
             temperature=self._temperature,
@@ -149,10 +161,12 @@ class LLMExtractor:
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
-        if len(drafts) > limit:
+        if len(drafts) > limit:  # what memory has already counts, too: the limit is the model's
             dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
+        told = known.sorted(drafts)
         return Extraction(
-            lessons=tuple(_lesson(draft, runs, prompt, model.name) for draft in drafts[:limit]),
+            lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
+            repeats=told.repeats,
             usage=completion.usage,
             notes=(*notes, *parsed.problems, *dropped),
         )
@@ -166,6 +180,7 @@ class LLMExtractor:
         if len(runs) > 1 and not self._show_labels:
             told = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
+        slots["known"] = self._known.told(mark)
         if "agent" in prompt.slots:
             slots["agent"] = agent_prefix(runs[0].attempt.trajectory, budget=self._budget)
         return {name: slots[name] for name in prompt.slots if name in slots}
@@ -258,7 +273,13 @@ def _told(label: str, verdict: Verdict, mark: str) -> str:
     return f"{line} The reason given, to be checked against the steps:\n{reason}"
 
 
-def _lesson(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:
+def _form(role: str, *, beside: bool) -> type[BaseModel]:
+    if role == "contrast":
+        return ContrastLessonsBeside if beside else ContrastLessons
+    return LessonsBeside if beside else Lessons
+
+
+def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:
     verdicts = [run.attempt.verdict for run in runs]
     outcomes = {verdict.outcome for verdict in verdicts}
     kind: Kind = "strategy" if "success" in outcomes else "guardrail"
@@ -273,6 +294,9 @@ def _lesson(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> L
         description=draft.description,
         content=draft.content,
         kind=kind,
+        applies_to=draft.applies_to,
+        choice=draft.choice,
+        against=known.against(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
             verdict=verdicts[0].outcome if len(outcomes) == 1 else from_kind,
