@@ -30,6 +30,7 @@ from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
 from .trial import trial
+from .worker import worker
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every error about options and arguments derives from; typer has no name for it in all its releases."""
@@ -69,6 +70,7 @@ app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)
+app.command()(worker)
 
 
 def _print_version(wanted: bool) -> None:
