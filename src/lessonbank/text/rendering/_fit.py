@@ -208,14 +208,14 @@ def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
             continue
         if left:
             yield from _flush(told)
-            yield from _cut(left) if one.marked else ()
+            yield from _cut(left) if one.marked or line.joined or left[-1].joined else ()
             left, told = [], [line.text]
         elif line.joined and told:
             told[-1] += line.text
         else:
             told.append(line.text)
     yield from _flush(told)
-    if left and one.marked:
+    if left and (one.marked or left[0].joined):
         yield from _cut(left)
 
 
