@@ -62,6 +62,7 @@ from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
 from .protocols import Consolidator, Extractor, Judge, Retriever, Store
+from .retrieving.contests import one_side
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .retrieving.trusted import Trusted
@@ -168,12 +169,15 @@ class AsyncReasoningBank:
         found = await self._ledger.prefer(found, scope=self.scope)
         recall_id = new_id()
         groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
+        assigned = await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
+        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
+        found = sides.found
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            assigned=sides.assigned(assigned),
             groups=groups,
             retriever=search.name,
             space=search.space,
@@ -461,6 +465,7 @@ class AsyncReasoningBank:
         and a trial that goes on later shows the same text."""
         found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
+        found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
         recall = self._injector.recall(
             found,
@@ -668,7 +673,7 @@ class AsyncReasoningBank:
         with self._intake.in_force():
             drawn = await extractor(attempts)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
-            own = {lesson.id for lesson in receipt.shown}
+            own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             told = {id: again for id, again in drawn.repeats.items() if id not in own}
             drawn = drawn.model_copy(update={"repeats": told})
         runs = [attempt.trajectory for attempt in attempts]

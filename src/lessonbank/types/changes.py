@@ -49,6 +49,8 @@ class Retire(Record):
     reason: str
     group: str = ""
     """The group that was taken back as one. What comes into it later has evidence of its own."""
+    successor: str = ""
+    """The lesson that takes their place, because the evidence says that it helps more."""
 
 
 class Restore(Record):
