@@ -185,6 +185,8 @@ class Learning:
     """The largest number of tokens (estimated) of a run that the judge is shown."""
     success_at: float = 1.0
     """The reward from which on a run is a success (above 0, at most 1)."""
+    reflect_every: int | None = None
+    """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
     keep_runs: float | None = None
     """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
 
@@ -200,6 +202,7 @@ class Learning:
         a_share(self.abstain, "Learning(abstain=)")
         _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        maybe_count(self.reflect_every, "Learning(reflect_every=)")
         if self.keep_runs is not None:
             some_days(self.keep_runs, "Learning(keep_runs=)")
 

@@ -25,15 +25,18 @@ from lessonbank.types import (
     Forgotten,
     Found,
     JournalEntry,
+    Json,
     Lesson,
     Match,
     Proposal,
     Purge,
     Recall,
+    Replace,
     Retire,
     Settle,
     Trust,
 )
+from lessonbank.types.repeats import repeats_of, with_repeats
 from lessonbank.types.timeline import reworded
 
 from .columns import Columns
@@ -55,6 +58,8 @@ _UNLABELLED: Final = (
     "audit: {count} labels are missing, and what comes after the first of them does not count yet; `runs audit` lists "
     "the runs, `runs correct` labels them"
 )
+_MOVED: Final = 50
+"""Experiences that taught a lesson and are told which one took its place, at most."""
 _BETWEEN: Final = 150
 """Outcomes between two times that one lesson takes the place of others."""
 _FIRST, _SHARE = 20, 0.05
@@ -298,8 +303,22 @@ class StoredLedger:
                 older = [await self._lesson(one, scope) for one in named]
                 if back := tuple(one.id for one in older if one and not one.hidden and not one.approved):
                     why = f"shown to help more: {why_of(found, unit)}"
-                    return [Retire(lesson_ids=back, successor=id, reason=why)]
+                    moved = [change for one in back for change in await self._moved(one, lesson, scope)]
+                    return [*moved, Retire(lesson_ids=back, successor=id, reason=why)]
         return []
+
+    async def _moved(self, older: str, lesson: Lesson | None, scope: str) -> list[Change]:
+        """What lets the tasks that found `older` find `lesson` in its place."""
+        if lesson is None:
+            return []
+        again = await self._store.repeating(older, scope=scope)
+        owner = await if_there(self._store.owner(older, scope=scope))
+        told: Json = [{"title": lesson.title, "evidence": [], "why": f"it took the place of {older}"}]
+        return [
+            Replace(experience=with_repeats(one, {**repeats_of(one), lesson.id: told}), reason="another lesson")
+            for one in ([owner] if owner else []) + list(again)[-_MOVED:]
+            if all(lesson.id != own.id for own in one.lessons) and lesson.id not in repeats_of(one)
+        ]
 
     async def _proposals(self, kept: _Kept, scope: str) -> list[Proposal]:
         """What was proposed, and not answered since: the lesson is still shown, and nobody approved it again."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, cast
 
 from lessonbank._concurrency import if_there
 from lessonbank.evidence.draws import Assignment, uniform
@@ -13,6 +14,10 @@ from lessonbank.types import Found, Lesson, Match
 
 from ._wrapper import Around
 
+_REREAD: Final = 20
+"""Searches after which a process looks whether another one began a contest."""
+_MOST, _EACH = 2_000, 4
+"""Older lessons whose contests are remembered, and the newer ones of each."""
 ODDS: Final = 0.5
 """The probability with which a recall shows the lessons that were there before."""
 
@@ -22,6 +27,8 @@ class Contested(Around):
     """Finds with a lesson those that it competes with, so that either side can be shown."""
 
     store: Store
+    _kept: dict[str, tuple[int, Mapping[str, Sequence[str]]]] = field(default_factory=dict[str, Any])
+    """By scope: how often it was used, and which newer lessons compete with an older one."""
 
     @property
     def name(self) -> str:
@@ -29,18 +36,24 @@ class Contested(Around):
         return self.inner.name
 
     async def __call__(self, task: str, /, *, scope: str, limit: int) -> Found:
-        """What `inner` finds; behind a lesson with `against` stand the lessons that it names and nothing found."""
+        """What `inner` finds. Behind each lesson stand those that compete with it, in the same place."""
         found = await self.inner(task, scope=scope, limit=limit)
-        if not any(_rivals(match) for match in found.matches):
+        newer = await self._newer(scope)
+        if not any(_rivals(match, newer) for match in found.matches):
             return found
         known = {lesson.id for match in found.matches for lesson in match.experience.lessons}
-        matches = [await self._completed(match, known, scope) for match in found.matches]
+        matches = [await self._completed(match, newer, known, scope) for match in found.matches]
         return found.model_copy(update={"matches": tuple(matches)})
 
-    async def _completed(self, match: Match, known: set[str], scope: str) -> Match:
-        missing = [id for id in _rivals(match) if id not in known]
-        if not missing:
-            return match
+    async def _newer(self, scope: str) -> Mapping[str, Sequence[str]]:
+        used, newer = self._kept.get(scope, (0, {}))
+        if used % _REREAD == 0:
+            newer = _read(await self.store.setting(_key(scope)))
+        self._kept[scope] = used + 1, newer
+        return newer
+
+    async def _completed(self, match: Match, newer: Mapping[str, Sequence[str]], known: set[str], scope: str) -> Match:
+        missing = [id for id in dict.fromkeys(_rivals(match, newer)) if id not in known]
         owners = [await if_there(self.store.owner(id, scope=scope)) for id in missing]
         there = {lesson.id: lesson for owner in owners if owner for lesson in owner.active_lessons}
         added = tuple(there[id] for id in missing if id in there)
@@ -49,10 +62,41 @@ class Contested(Around):
         return match.model_copy(update={"experience": match.experience.model_copy(update={"lessons": lessons})})
 
 
-def _rivals(match: Match) -> list[str]:
+def _rivals(match: Match, newer: Mapping[str, Sequence[str]]) -> list[str]:
     if match.lesson_id is not None:  # of such a match one lesson is shown
         return []
-    return [id for one in match.experience.active_lessons if one.against for id in one.against.lesson_ids]
+    active = match.experience.active_lessons
+    named = [id for one in active for id in newer.get(one.id, ())] if newer else []
+    # A general lesson competes with those that the task finds: the others would not have been shown.
+    competing = [one.against for one in active if one.against and one.against.stand != "general"]
+    return [*named, *(id for against in competing for id in against.lesson_ids)]
+
+
+async def remember(store: Store, lessons: Iterable[Lesson], /, *, scope: str) -> None:
+    """Keep which older lessons the newer ones compete with, so that a search for the older finds the newer.
+
+    A hint, and no record: without it a contest takes place only where the newer lesson itself is found.
+    """
+    competing = [lesson for lesson in lessons if lesson.against]
+    if not competing:
+        return
+    newer = {id: list(told) for id, told in _read(await store.setting(_key(scope))).items()}
+    for lesson in competing:
+        for id in lesson.against.lesson_ids if lesson.against else ():
+            newer[id] = [*newer.get(id, []), lesson.id][-_EACH:]
+    await store.set_setting(_key(scope), json.dumps(dict(list(newer.items())[-_MOST:])))
+
+
+def _key(scope: str) -> str:
+    return f"contests/{scope}"
+
+
+def _read(told: str | None) -> Mapping[str, Sequence[str]]:
+    try:
+        kept = cast("dict[str, list[str]]", json.loads(told or "{}"))
+        return {str(id): [str(one) for one in newer] for id, newer in kept.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,6 +239,18 @@ class JournalEntry(Record):
     entry: Annotated[Change | Settle | Purge | Erased | Forgotten | Missing, Field(discriminator="kind")]
 
 
+class Reflected(Record):
+    """What one call of `reflect` did."""
+
+    lessons: tuple[Lesson, ...] = ()
+    """General lessons that are new. Each is drawn against those that it covers: `Lesson.against` names them."""
+    topics: tuple[str, ...] = ()
+    """The names of the topics that were looked at."""
+    changes: tuple[Change, ...] = ()
+    usage: Usage = Field(default_factory=Usage)
+    notes: tuple[str, ...] = ()
+
+
 class Learned(Record):
     """What one call of `learn` did."""
 

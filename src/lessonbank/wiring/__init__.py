@@ -166,6 +166,7 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "reflect_every": learning.reflect_every,
         "act": evidence.act,
         "observe": evidence.observe,
     }
@@ -180,6 +181,8 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        reflector=roles.extractor,
+        reflect_every=learning.reflect_every,
         compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
