@@ -42,6 +42,8 @@ from .lessons import Rule as Rule
 from .lessons import Stand as Stand
 from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
+from .queue import Claim as Claim
+from .queue import Queue as Queue
 from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall
