@@ -128,6 +128,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     consolidate = _sync(AsyncReasoningBank.consolidate)
     scale = _sync(AsyncReasoningBank.scale)
     lift = _sync(AsyncReasoningBank.lift)
+    reflect = _sync(AsyncReasoningBank.reflect)
     trial = _sync(AsyncReasoningBank.trial)
     drain = _sync(AsyncReasoningBank.drain)
     close = _sync(AsyncReasoningBank.close)

@@ -28,6 +28,7 @@ from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
+from .reflect import reflect
 from .retrieve import retrieve
 from .trial import trial
 from .worker import worker
@@ -50,6 +51,7 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(reflect)
 app.command()(proxy)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
