@@ -123,8 +123,8 @@ async def connect_async(
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
-    intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
+    intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
         if not off:
