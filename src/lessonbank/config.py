@@ -190,7 +190,11 @@ class Learning:
     abstain: float = 0.0
     """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
     judge_budget: int | Unset = UNSET
-    """The largest number of tokens (estimated) of a run that the judge is shown."""
+    """The largest number of tokens (estimated) of a run that the judge is shown, the agent's instructions among them.
+    Default: 6,000."""
+    second_look: int | Unset | None = UNSET
+    """Tokens of the steps that the judge is shown when it asks to see them whole. `None`: it is never shown more.
+    Default: 8,000."""
     success_at: float = 1.0
     """The reward from which on a run is a success (above 0, at most 1)."""
     submit: Submit = "here"
@@ -210,6 +214,8 @@ class Learning:
         a_share(self.abstain, "Learning(abstain=)")
         _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
         one_of(self.submit, "Learning(submit=)", get_args(Submit))
+        if self.second_look is not None:
+            _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
         if self.keep_runs is not None:
             some_days(self.keep_runs, "Learning(keep_runs=)")

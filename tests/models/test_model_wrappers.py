@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
-from lessonbank.models.wrappers import Clipped, Limited, Retrying, TimeLimited, standard
+from lessonbank.models.wrappers import Clipped, Limited, Paced, Retrying, TimeLimited, standard
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape

@@ -24,6 +24,7 @@ class TestPostgresStore(StoreContract):
 
     async def lose_what_can_be_rebuilt(self, store: Store) -> None:
         with psycopg.connect(self.address) as raw:
+            raw.execute("SELECT set_config('lessonbank.scope', '*', true)")
             for (scope,) in raw.execute("SELECT scope FROM lessonbank.scopes").fetchall():
                 raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (scope,))
                 for table in ("vectors", "lessons", "attempts", "terms"):

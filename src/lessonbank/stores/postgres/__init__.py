@@ -25,6 +25,7 @@ from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
+    Claim,
     Counts,
     Erasure,
     Experience,
@@ -36,6 +37,7 @@ from lessonbank.types import (
     LessonState,
     Match,
     Outcome,
+    Queue,
     Recall,
     Run,
     RunStatus,
@@ -43,9 +45,10 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.queue import IN_HAND
 
-from . import _importing, _listing, _migrations, _purge, _read, _rebuild, _vectors, _words, _write
-from ._database import Connection, Database, Lock, Stream, finished, prepared, said, translated
+from . import _importing, _listing, _migrations, _purge, _queue, _read, _rebuild, _vectors, _words, _write
+from ._database import EVERY, Connection, Database, Lock, Stream, finished, prepared, said, translated
 from ._rollback import roll_back
 from ._rows import experience_of
 
@@ -85,11 +88,12 @@ class PostgresStore:
         await to_thread.run_sync(partial(_prepare, url, read_only=read_only, partitions=partitions))
         return cls(Database(url, read_only=read_only))
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
+    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
-        return await self._write(where, _write.keep, runs, lock="shared") if runs else []
+        keep = partial(_write.keep, wait=wait)
+        return await self._write(where, keep, runs, lock="shared") if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -103,6 +107,39 @@ class PostgresStore:
         """See `Store.pending`."""
         where, bound = check_scope(scope), None if limit is None else max(limit, 0)
         return await self._read(where, _listing.pending, bound, after)
+
+    async def claim(
+        self,
+        *,
+        worker: str,
+        limit: int,
+        seconds: float,
+        scope: str | None = None,
+        exclusive: bool = False,
+        anyway: bool = False,
+    ) -> Sequence[Claim]:
+        """See `Store.claim`."""
+        where, by = None if scope is None else check_scope(scope), encodable(worker)
+        take = partial(_queue.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
+        return await _result(self._database.write(lambda c: take(c, where), scope=where or EVERY, lock="shared"))
+
+    async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
+        """See `Store.extend`."""
+        longer = partial(_queue.extend, worker=encodable(worker), seconds=seconds)
+        return await self._write(check_scope(scope), longer, tuple(ids), lock="shared")
+
+    async def release(
+        self, id: str, /, *, scope: str, worker: str, error: str | None = None, wait: float | None = 0.0
+    ) -> bool:
+        """See `Store.release`."""
+        why = None if error is None else encodable(error)
+        give = partial(_queue.release, worker=encodable(worker), error=why, wait=wait)
+        return await self._write(check_scope(scope), give, id, lock="shared")
+
+    async def queue(self, *, scope: str | None = None) -> Queue:
+        """See `Store.queue`."""
+        where = None if scope is None else check_scope(scope)
+        return await self._find(where or EVERY, lambda connection: _queue.queue(connection, where))
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
@@ -170,9 +207,12 @@ class PostgresStore:
     ) -> int:
         """See `Store.import_records`. One transaction: other writers wait, readers do not."""
         where, by = check_scope(scope), encodable(approved_by) if approved_by else None
-        told = encodable(writer), by, one_wording
-        work = lambda c: _importing.import_records(c, portions, where, *told)  # noqa: E731
-        return await _result(self._database.write(work, scope=where))
+        name = encodable(writer)
+
+        def write(connection: Connection) -> int:
+            return _importing.import_records(connection, portions, where, name, by, one_wording)
+
+        return await _result(self._database.write(write, scope=where))
 
     async def get(self, id: str, /, *, scope: str) -> Experience:
         """See `Store.get`."""
@@ -321,7 +361,7 @@ class PostgresStore:
 
     async def scopes(self) -> Sequence[str]:
         """See `Store.scopes`."""
-        return await self._find("", _read.scopes)
+        return await self._find(EVERY, _read.scopes)
 
     async def setting(self, key: str, /) -> str | None:
         """See `Store.setting`."""

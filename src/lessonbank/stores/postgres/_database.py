@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import psycopg
 from psycopg import IsolationLevel
+from psycopg.adapt import Dumper, Loader
 from psycopg.types.string import StrBinaryDumper, StrDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 
@@ -20,6 +21,8 @@ T = TypeVar("T")
 Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 Lock: TypeAlias = Literal["none", "shared", "alone"]
 
+EVERY: Final = "*"
+"""What a transaction names that looks at every scope: its role must be allowed to."""
 _MOST: Final = 16
 """Connections of one process at most."""
 _PATIENCE: Final = 30.0
@@ -255,7 +258,7 @@ def _without_nul(text: str) -> str:
     return text.replace("\1", "\1a").replace("\0", "\1b") if "\0" in text or "\1" in text else text
 
 
-class _TextLoader(psycopg.adapt.Loader):
+class _TextLoader(Loader):
     format = psycopg.pq.Format.BINARY
 
     def load(self, data: Any) -> str:
@@ -270,7 +273,7 @@ class UnitRow:
     data: bytes
 
 
-class _UnitDumper(psycopg.adapt.Dumper):
+class _UnitDumper(Dumper):
     format = psycopg.pq.Format.BINARY
 
     def dump(self, obj: UnitRow) -> bytes:

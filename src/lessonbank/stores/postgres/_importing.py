@@ -67,7 +67,7 @@ class _Receiver:
 
     def keep(self, runs: Sequence[Trajectory], /) -> int:
         """See `Receiver.keep`."""
-        return len(keep(self._connection, self._scope, runs))
+        return len(keep(self._connection, self._scope, runs, together=False))
 
     def record(self, recall: Recall, /) -> bool:
         """See `Receiver.record`."""

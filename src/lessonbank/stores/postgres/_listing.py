@@ -21,7 +21,7 @@ from lessonbank.stores._records import encodable, loaded, microseconds
 from lessonbank.types import Json, Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 
 from ._database import Connection, row, rows
-from ._read import holding, trajectory
+from ._read import FAILED, UNSETTLED, holding, trajectory
 from ._rows import experiences_at
 
 _FIRST: Final = 64
@@ -97,13 +97,15 @@ def runs(connection: Connection, asked: Asked, /, *, outcome: Outcome | None, st
         where.add(f"coalesce({_OUTCOME}, 'unknown') = %s", outcome)
     if status is not None:
         where.add("pending = %s", status != "learned")
-    if status in ("pending", "unfinished"):
+    if status in ("pending", "unfinished", "failed"):
         where.add("(%s = ANY(tags)) = %s", UNFINISHED_TAG, status == "unfinished")
-    sql = f"SELECT pending, record FROM lessonbank.trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    if status in ("pending", "failed"):
+        where.add(f"{FAILED} = %s", status == "failed")
+    sql = f"SELECT {_STANDING}, record FROM lessonbank.trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
     pages = _pages(connection, sql, where.values)
-    kept = ((waiting, loaded(Trajectory, unpacked(blob))) for page in pages for waiting, blob in page)
+    kept = ((standing, loaded(Trajectory, unpacked(blob))) for page in pages for *standing, blob in page)
     found = asked.first(kept, lambda one: run_texts(one[1]))
-    return [_run(connection, asked.scope, run, pending=waiting) for waiting, run in found]
+    return [_run(connection, asked.scope, run, *standing) for standing, run in found]
 
 
 _OUTCOME: Final = (
@@ -116,12 +118,19 @@ _OUTCOME: Final = (
 def run(connection: Connection, scope: str, id: str, /) -> Run:
     """One kept run, as it is listed. Raises NotFound."""
     kept = trajectory(connection, scope, id)
-    sql = "SELECT pending FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
-    return _run(connection, scope, kept, pending=row(connection, sql, scope, kept.id) == (True,))
+    sql = f"SELECT {_STANDING} FROM lessonbank.trajectories t WHERE scope = %s AND id = %s"
+    return _run(connection, scope, kept, *row(connection, sql, scope, kept.id) or ())
 
 
-def _run(connection: Connection, scope: str, run: Trajectory, *, pending: bool) -> Run:
-    return run_of(run, holding(connection, scope, [run.id]), pending=pending)
+_STANDING: Final = f"pending, {FAILED}, tries, error"
+"""How a run stands in the queue."""
+
+
+def _run(
+    connection: Connection, scope: str, run: Trajectory, waits: bool, failed: bool, tries: int, error: str | None
+) -> Run:
+    holder = holding(connection, scope, [run.id])
+    return run_of(run, holder, pending=waits, failed=failed, tries=tries, problem=error)
 
 
 def recalls(connection: Connection, asked: Asked, /, *, lesson: str | None, settled: bool | None) -> list[Recall]:
@@ -145,12 +154,9 @@ def pending(connection: Connection, scope: str, limit: int | None, after: str | 
         (last,) = _known(connection, sql, scope, after, kind="run")
     found = rows(
         connection,
-        "SELECT record FROM lessonbank.trajectories WHERE scope = %s AND pending AND NOT %s = ANY(tags)"
-        " AND number > %s ORDER BY number LIMIT %s",
-        scope,
-        UNFINISHED_TAG,
-        last,
-        limit,
+        f"SELECT record FROM lessonbank.trajectories t WHERE scope = %(scope)s AND {UNSETTLED} AND NOT {FAILED}"
+        " AND number > %(last)s ORDER BY number LIMIT %(limit)s",
+        {"scope": scope, "unfinished": UNFINISHED_TAG, "last": last, "limit": limit},
     )
     return [loaded(Trajectory, unpacked(blob)) for (blob,) in found]
 

@@ -22,6 +22,10 @@ RECEIPTS: Final = (
     "SELECT record FROM lessonbank.recalls WHERE scope = %s AND coalesce((settled IS NOT NULL) = %s, true)"
     " ORDER BY scope, created_at, number"
 )
+FAILED: Final = "(t.due IS NULL AND t.error IS NOT NULL)"
+"""Which of the runs that nothing was learned from are given up."""
+UNSETTLED: Final = "t.pending AND NOT %(unfinished)s = ANY(t.tags)"
+"""From which trajectories something can still be learned; `unfinished` is `UNFINISHED_TAG`."""
 JOURNAL: Final = (
     "SELECT sequence, at, writer, entry FROM lessonbank.journal WHERE scope = %s AND sequence > %s"
     " AND coalesce(kind = ANY(%s), true) ORDER BY scope, sequence"
@@ -108,8 +112,8 @@ def counts(connection: Connection, scope: str, /) -> Counts:
         " (SELECT count(*) AS every, count(*) FILTER (WHERE state = 'retired') AS retired,"
         "  count(*) FILTER (WHERE state = 'quarantined') AS quarantined"
         "  FROM lessonbank.lessons WHERE scope = %(scope)s) l,"
-        " (SELECT count(*) AS every, count(*) FILTER (WHERE pending AND NOT %(unfinished)s = ANY(tags)) AS pending"
-        "  FROM lessonbank.trajectories WHERE scope = %(scope)s) t,"
+        f" (SELECT count(*) AS every, count(*) FILTER (WHERE {UNSETTLED} AND NOT {FAILED}) AS pending"
+        "  FROM lessonbank.trajectories t WHERE scope = %(scope)s) t,"
         " (SELECT count(*) AS every, count(settled) AS settled FROM lessonbank.recalls WHERE scope = %(scope)s) r",
         {"scope": scope, "unfinished": UNFINISHED_TAG},
     )

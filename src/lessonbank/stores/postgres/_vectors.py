@@ -145,7 +145,8 @@ def _best(
     connection: Connection, query: Vectors, *, scope: str, space: str, limit: int, exclude: Sequence[int]
 ) -> list[tuple[int, int, float]]:
     """Experience, place and score of the best, equal scores newest first."""
-    asked = {"scope": scope, "space": space, "exclude": exclude, "query": as_row(query), "most": limit + _MORE}
+    asked: dict[str, Any] = {"scope": scope, "space": space, "exclude": exclude, "query": as_row(query)}
+    asked["most"] = limit + _MORE
     while True:
         found = rows(connection, _NEAREST, asked)
         scored = [(number, at, _score(distance)) for number, at, distance in found]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
 from lessonbank.stores._entries import Batch, Journalled, entry_of
-from lessonbank.stores._listing import tags
+from lessonbank.stores._listing import is_unfinished, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import microseconds, moment
 from lessonbank.text.bm25 import words
@@ -28,6 +28,7 @@ from lessonbank.types import (
     Trajectory,
 )
 from lessonbank.types.ids import now
+from lessonbank.types.queue import IN_HAND
 from lessonbank.types.timeline import Entry
 
 from ._database import Connection, do, many, row, rows
@@ -76,7 +77,7 @@ class Present:
         sql = "SELECT wording, id FROM lessonbank.lessons WHERE scope = %s AND wording = ANY(%s)"
         return [(wording, id) for wording, id in rows(self._connection, sql, self._scope, list(wordings))]
 
-    def _one(self, sql: str, id: str) -> object:
+    def _one(self, sql: str, id: str) -> Any:
         found = row(self._connection, sql, self._scope, [id])
         return found[1] if found else None
 
@@ -88,21 +89,33 @@ _LESSONS: Final = (
 )
 
 
-def keep(connection: Connection, scope: str, runs: Sequence[Trajectory], /) -> list[str]:
-    """Insert trajectories by id; the ids that were new."""
+def keep(
+    connection: Connection,
+    scope: str,
+    runs: Sequence[Trajectory],
+    /,
+    *,
+    wait: float = IN_HAND,
+    together: bool = True,
+) -> list[str]:
+    """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
     make_scope(connection, scope)
-    at = microseconds(now())
-    new = [run.id for run, blob in packed_records(runs) if _insert_run(connection, scope, run, blob, at)]
+    at, leader, new = microseconds(now()), None, list[str]()
+    for run, blob in packed_records(runs):
+        due = None if is_unfinished(run) else at + round(wait * 1e6)
+        if do(connection, _KEEP, scope, run.id, at, due, leader, list(tags(run.metadata)), blob):
+            new.append(run.id)
+        if together and leader is None and len(runs) > 1:
+            sql = "SELECT number FROM lessonbank.trajectories WHERE scope = %s AND id = %s"
+            (leader,) = row(connection, sql, scope, run.id) or (None,)
     settle_pending(connection, scope, new)
     return new
 
 
-def _insert_run(connection: Connection, scope: str, run: Trajectory, blob: bytes, at: int) -> bool:
-    sql = (
-        "INSERT INTO lessonbank.trajectories (scope, id, kept_at, pending, tags, record)"
-        " VALUES (%s, %s, %s, true, %s, %s) ON CONFLICT DO NOTHING"
-    )
-    return do(connection, sql, scope, run.id, at, list(tags(run.metadata)), blob) == 1
+_KEEP: Final = (
+    "INSERT INTO lessonbank.trajectories (scope, id, kept_at, due, leader, tags, record, pending)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, true) ON CONFLICT DO NOTHING"
+)
 
 
 def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:

@@ -84,12 +84,20 @@ CREATE TABLE lessonbank.trajectories (
     id text COLLATE "C" NOT NULL,
     kept_at bigint NOT NULL,
     pending boolean NOT NULL,
+    due bigint,                            -- no worker takes it before; null: none does (unfinished, or given up)
+    worker text,                           -- who took it; it is theirs until it is due again
+    tries integer NOT NULL DEFAULT 0,
+    error text,                            -- why the last try failed
+    leader bigint,                         -- the number of the first run that was kept with it, if that is another
     tags bytea[] NOT NULL,
     record bytea NOT NULL,
     PRIMARY KEY (scope, id)
 ) PARTITION BY HASH (scope);
 CREATE INDEX trajectories_by_time ON lessonbank.trajectories (scope, kept_at, number);
 CREATE INDEX trajectories_pending ON lessonbank.trajectories (scope, number) WHERE pending;
+CREATE INDEX trajectories_claimed ON lessonbank.trajectories (scope, due) WHERE pending AND worker IS NOT NULL;
+-- The only index that does not begin with the scope: a worker asks what is due in all of them.
+CREATE INDEX trajectories_due ON lessonbank.trajectories (due, number) WHERE pending;
 
 CREATE TABLE lessonbank.recalls (
     scope text COLLATE "C" NOT NULL,
@@ -142,7 +150,8 @@ CREATE TABLE lessonbank.vectors (
 ALTER TABLE lessonbank.vectors ALTER COLUMN unit SET STORAGE MAIN;
 CREATE INDEX vectors_by_experience ON lessonbank.vectors (scope, experience);
 
--- Who may see what. A role that is not in here is the owner's or has no rights at all, see `admit`.
+-- Who may see what. A role that is not in here is the owner's or has no rights at all, see `admit`. A transaction sees the
+-- scope that `lessonbank.scope` names, and every one where that is `*` and its role may.
 CREATE TABLE lessonbank.roles (
     role text PRIMARY KEY,
     prefix text,                           -- the scope, with all below it, that the role is bound to
@@ -157,8 +166,8 @@ LANGUAGE sql AS $$
 $$;
 CREATE FUNCTION lessonbank.sees_every_scope() RETURNS boolean STABLE SECURITY DEFINER SET search_path = pg_catalog
 LANGUAGE sql AS $$
-    SELECT pg_has_role(session_user, nspowner, 'USAGE')
-        OR EXISTS (SELECT 1 FROM lessonbank.roles r WHERE r.role = session_user AND r.every_scope)
+    SELECT current_setting('lessonbank.scope', true) = '*' AND (pg_has_role(session_user, nspowner, 'USAGE')
+        OR EXISTS (SELECT 1 FROM lessonbank.roles r WHERE r.role = session_user AND r.every_scope))
     FROM pg_namespace WHERE nspname = 'lessonbank'
 $$;
 
@@ -198,7 +207,7 @@ BEGIN
             name);
     END LOOP;
     FOREACH name IN ARRAY ARRAY['scopes', 'trajectories'] LOOP
-        EXECUTE format('CREATE POLICY every_scope ON lessonbank.%I FOR SELECT'
+        EXECUTE format('CREATE POLICY every_scope ON lessonbank.%I'
             ' USING ((SELECT lessonbank.sees_every_scope()))', name);
     END LOOP;
 END $$;
