@@ -280,6 +280,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.search": lambda t, c: t.handle.runs.search("order", limit=c.choice((1, 9))),
     "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
+    "runs.queue": lambda t, c: t.handle.runs.queue(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
     "runs.audit": lambda t, c: t.handle.runs.audit(2),
