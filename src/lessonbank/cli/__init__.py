@@ -29,6 +29,7 @@ from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
+from .review import review
 from .trial import trial
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
@@ -50,6 +51,7 @@ app.command()(explain)
 app.command()(lift)
 app.command()(trial)
 app.command()(proxy)
+app.command()(review)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
