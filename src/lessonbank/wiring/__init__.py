@@ -53,7 +53,7 @@ from ._models import resolve as resolve_models
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
-from ._stores import open_store, switched_off
+from ._stores import named_place, open_store, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ async def connect_async(
     call does nothing and says so.
 
     Args:
-        where: a file, `:memory:` for a bank that ends with the process, or `File(path, read_only=True)`.
+        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, or a database
+            of PostgreSQL with pgvector: `postgresql://USER:PASSWORD@HOST/DATABASE`.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
             `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
@@ -148,7 +149,7 @@ async def connect_async(
         await store.close()
         raise
     told = {
-        "store": _named_place(where),
+        "store": named_place(where),
         "scope": scope,
         "profile": f"{profile} ({learning.domain} prompts)",
         "model": roles.description,
@@ -166,6 +167,7 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
     }
@@ -180,6 +182,7 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
         topics=topics,
@@ -191,6 +194,7 @@ async def connect_async(
         success_at=learning.success_at,
         pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
+        submits_here=learning.submit == "here",
         observe=evidence.observe,
         off=off,
         settings=told,
@@ -219,22 +223,16 @@ def _is_off() -> bool:
     return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def _named_place(where: File | Server) -> str:
-    """Where the bank is, without secrets."""
-    return f"{where.path}{' (read only)' if where.read_only else ''}" if is_a(where, File) else str(where)
-
-
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
     from ._profiles import equip
 
     return equip(
         profile,
-        domain=learning.domain,
+        learning=learning,
         roles=roles,
         budget=chosen(retrieval.budget, BUDGET),
         preface=chosen(retrieval.preface, None),
-        judge_budget=chosen(learning.judge_budget, None),
     )
 
 
