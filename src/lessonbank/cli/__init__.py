@@ -30,6 +30,7 @@ from .proxy import proxy
 from .purge import purge
 from .reflect import reflect
 from .retrieve import retrieve
+from .review import review
 from .trial import trial
 from .worker import worker
 
@@ -53,6 +54,7 @@ app.command()(lift)
 app.command()(trial)
 app.command()(reflect)
 app.command()(proxy)
+app.command()(review)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
