@@ -52,7 +52,7 @@ async def teaching(attempts: Any) -> Extraction:
 def served(open_bank: Any, *, scope: str) -> Iterator[ReasoningBank]:
     """A bank over HTTP, whose server listens on this machine."""
     pytest.importorskip("fastapi", reason="needs the extra server")
-    from lessonbank.service import running
+    from lessonbank.service.serving import running
 
     with running(open_bank) as server:
         key = server.key("learn", scope="", role="admin")

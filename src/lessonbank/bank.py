@@ -29,7 +29,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of
+from .guard.identity import identity_of, sealed
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -83,10 +83,13 @@ from .types import (
     Verdict,
 )
 from .types.ids import digest, new_id
+from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
+KNOWN: Final = 3
+"""Lessons of the bank that an extractor is shown."""
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
@@ -106,6 +109,7 @@ class AsyncReasoningBank:
         consolidator: Consolidator,
         injector: Injector,
         one_wording: bool = False,
+        compares: bool = False,
         ledger: Ledger | None = None,
         topics: Topics | None = None,
         limit: int = 1,
@@ -117,6 +121,7 @@ class AsyncReasoningBank:
         success_at: float = SUCCESS_AT,
         pays: bool = True,
         keep_runs: float | None = None,
+        submits_here: bool = True,
         observe: bool = False,
         off: bool = False,
         settings: Mapping[str, object] | None = None,
@@ -124,6 +129,7 @@ class AsyncReasoningBank:
         self.store, self.scope, self.limit = store, check_scope(scope), limit
         self.writer = checked_name(writer, what="writer=")
         self._key: str | None = None
+        self._teller: str | None = None
         self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
@@ -132,10 +138,10 @@ class AsyncReasoningBank:
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
         self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
-        self._learning = set[asyncio.Task[None]]()
+        self._learning, self._compares = set[asyncio.Task[None]](), compares
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
-        self._receipts = Receipts(store)
+        self._receipts, self._submits_here = Receipts(store), submits_here
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -264,20 +270,25 @@ class AsyncReasoningBank:
         """Keep one run (or several of one task) and learn from it in the background; the ids of the runs.
 
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
-        a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
+        a crash, a worker or `runs.retry()` goes on with it. With `Learning(submit="worker")` only workers learn from
+        it. Raises UsageError, FormatError, StoreError.
         """
         if self._handle.skips("submit"):
             return ()
-        await self._identity()
+        who = await self._identity()
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        seal = await sealed(self.store, who, self.writer, runs=[run.id for run in runs], scope=self.scope)
+        told |= {"identity": who, "writer": self.writer, "seal": seal}
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
-        await self.store.keep(kept, scope=self.scope)
-        self.in_background(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
+        await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
+        if self._submits_here:
+            learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
+            self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(
@@ -601,18 +612,19 @@ class AsyncReasoningBank:
         """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
         return AsyncAdmin(self._handle)
 
-    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
-        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait for it.
 
-        Raises UsageError where `work` cannot be called.
+        An error is a warning, which begins with `lost`: what is not done then. Raises UsageError where `work` cannot be
+        called.
         """
-        work = an_action(work, "work")
+        work, lost = an_action(work, "work"), a_text(lost, "lost=")
 
         async def logged() -> None:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
+                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)
@@ -661,11 +673,29 @@ class AsyncReasoningBank:
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        extractor = await self._knowing(attempts)
         with self._intake.in_force():
-            drawn = await self._extractor(attempts)
+            drawn = await extractor(attempts)
+        if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
+            own = {lesson.id for lesson in receipt.shown}
+            told = {id: again for id, again in drawn.repeats.items() if id not in own}
+            drawn = drawn.model_copy(update={"repeats": told})
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
+
+    async def _knowing(self, attempts: Sequence[Run]) -> Extractor:
+        """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
+        knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
+        if knowing is None:
+            return self._extractor
+        try:
+            found = await self._retriever(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)
+        except LessonbankError as error:
+            log.warning("the extractor was not shown the nearest lessons: %s", quoted(error))
+            return self._extractor
+        near = {lesson.id: lesson for match in found.matches for lesson in match.experience.active_lessons}
+        return knowing(list(near.values())[:KNOWN]) if near else self._extractor
 
     async def _extracted(
         self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
@@ -809,8 +839,17 @@ class AsyncReasoningBank:
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        if self._teller is not None:
+            return self._teller
         trusted = self._trust_names and self._is_named
         return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
+
+    async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
+        """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""
+        bank = copy(self)
+        if teller is not None:
+            bank._teller, bank.writer = teller
+        return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
@@ -842,7 +881,7 @@ class AsyncReasoningBank:
             ledger=self._ledger,
             intake=self._intake,
             limit=self.limit,
-            learn=self.learn,
+            learn_as=self._learn_as,
             correct=self._corrected,
             is_scoped=self._is_scoped,
             off=self._off,

@@ -64,6 +64,7 @@ class Runs(Waiting[AsyncRuns]):
     get = _sync(AsyncRuns.get)
     pending = _sync(AsyncRuns.pending)
     retry = _sync(AsyncRuns.retry)
+    queue = _sync(AsyncRuns.queue)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
     unlabelled = _sync(AsyncRuns.unlabelled)
@@ -189,9 +190,9 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
         return Attempt(self.aio.attempt(task, limit=limit, trusted=trusted, metadata=metadata), wait=run_sync)
 
-    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
-        begin(self.aio.in_background, an_action(work, "work"))
+        begin(functools.partial(self.aio.in_background, lost=lost), an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

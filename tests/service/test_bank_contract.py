@@ -20,7 +20,7 @@ pytest.importorskip("fastapi", reason="needs the extra server")
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.client.bank import RemoteBank
 from lessonbank.client.operations import ON_THIS_SIDE, OPERATIONS, VIEWS
-from lessonbank.service import running
+from lessonbank.service.serving import running
 
 pytestmark = pytest.mark.full
 

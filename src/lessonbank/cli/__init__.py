@@ -14,7 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, hook, lessons, recalls, reviewers, runs, writers
+from . import history, hook, keys, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
@@ -29,7 +29,9 @@ from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
 from .retrieve import retrieve
+from .serve import serve
 from .trial import trial
+from .worker import worker
 
 _WRONG_CALL = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What every error about options and arguments derives from; typer has no name for it in all its releases."""
@@ -50,12 +52,14 @@ app.command()(explain)
 app.command()(lift)
 app.command()(trial)
 app.command()(proxy)
+app.command()(serve)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
 app.add_typer(reviewers.app, name="reviewers")
+app.add_typer(keys.app, name="keys")
 app.command()(install)
 app.command()(uninstall)
 app.add_typer(hook.app, name="hook")
@@ -69,6 +73,7 @@ app.command()(salvage)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)
+app.command()(worker)
 
 
 def _print_version(wanted: bool) -> None:

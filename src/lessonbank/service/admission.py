@@ -13,11 +13,12 @@ from fastapi import Request
 
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.client.operations import API, Operation
-from lessonbank.errors import NotAllowed, RateLimited, Unauthenticated, UsageError, VersionMismatch
+from lessonbank.errors import NotAllowed, Unauthenticated, UsageError, VersionMismatch
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import name_key
 
 from .keys import Key, Keys
+from .problems import TooOften
 
 _BURST: Final = 10.0
 """Seconds of its rate that a key may use at once."""
@@ -102,7 +103,7 @@ class Admission:
             raise NotAllowed(f"a key of the role {key.role!r} is not for {operation.name}")
         if operation.whole_bank and key.scope:
             raise NotAllowed(f"{operation.name} acts on the whole bank, and this key is for one tenant")
-        return self.caller(request, key, whole_bank=operation.whole_bank)
+        return self.caller(request, key, whole_bank=operation.whole_bank or operation.name == "admin.scopes")
 
     def caller(self, request: Request, key: Key, /, *, whole_bank: bool = False) -> Caller:
         """The bank as a key sees it, in the scope that the request names. Raises NotAllowed, UsageError."""
@@ -122,14 +123,6 @@ class Admission:
     async def scopes(self, key: Key, /) -> tuple[str, ...]:
         """The scopes that a key covers and that hold anything."""
         return tuple(scope for scope in await self._bank.admin.scopes() if key.covers(scope))
-
-
-class TooOften(RateLimited):
-    """A key was used too often; `wait` seconds later it may be used again."""
-
-    def __init__(self, message: str, /, *, wait: float) -> None:
-        super().__init__(message)
-        self.wait = wait
 
 
 def _header(request: Request, name: str) -> str | None:

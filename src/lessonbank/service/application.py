@@ -15,14 +15,16 @@ from starlette.responses import Response
 
 from lessonbank._version import VERSION
 from lessonbank.bank import AsyncReasoningBank
-from lessonbank.client.operations import API
+from lessonbank.client.operations import API, OPERATIONS
 from lessonbank.errors import LessonbankError
 from lessonbank.types import Record
 
 from .admission import Admission
+from .events import stream
 from .metrics import CONTENT_TYPE, Metrics
 from .problems import Problem, answer_errors, of_error, problem
-from .routes import Routes
+from .routes import REFUSALS, Routes
+from .traces import Traces
 from .wire import Bounded
 from .wire import Limits as Limits
 
@@ -69,6 +71,7 @@ def application(bank: AsyncReasoningBank, /, *, limits: Limits | None = None, cl
     answer_errors(app)
     Routes(admission).add_to(app)
     _add_greeting(app, admission, bank)
+    _add_streams(app, admission)
     _add_operations(app, bank, metrics)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALLEST_PACKED)
     app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics)
@@ -91,8 +94,29 @@ def _add_greeting(app: FastAPI, admission: Admission, bank: AsyncReasoningBank) 
         return bool(done)
 
     extra: dict[str, Any] = {"security": [{"key": []}]}
-    app.add_api_route("/v1", greeting, methods=["GET"], openapi_extra=extra, tags=["server"])
-    app.add_api_route("/v1/drain", drain, methods=["POST"], openapi_extra=extra, tags=["server"])
+    app.add_api_route("/v1", greeting, methods=["GET"], openapi_extra=extra, tags=["server"], responses=REFUSALS)
+    app.add_api_route("/v1/drain", drain, methods=["POST"], openapi_extra=extra, tags=["server"], responses=REFUSALS)
+
+
+def _add_streams(app: FastAPI, admission: Admission) -> None:
+    traces = Traces()
+
+    async def events(request: Request) -> Response:
+        """The changes of a scope as server-sent events, and each further one as it comes."""
+        return stream(request, (await admission.admit(request, OPERATIONS["history.list"])).bank)
+
+    async def take(request: Request) -> Response:
+        """OpenTelemetry traces with GenAI spans (OTLP/HTTP, JSON or protobuf): each whole trace becomes runs."""
+        return await traces.take(request, await admission.admit(request, OPERATIONS["submit"]))
+
+    told: dict[str, Any] = {"security": [{"key": []}]}
+    body = {kind: {"schema": {}} for kind in ("application/json", "application/x-protobuf")}
+    otlp = {**told, "requestBody": {"required": True, "content": body}}
+    sse: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}, "description": "Changes."}}
+    app.add_api_route(
+        "/v1/events", events, methods=["GET"], openapi_extra=told, tags=["server"], responses={**REFUSALS, **sse}
+    )
+    app.add_api_route("/v1/traces", take, methods=["POST"], openapi_extra=otlp, tags=["server"], responses=REFUSALS)
 
 
 def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) -> None:
@@ -107,7 +131,7 @@ def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) ->
 
     async def numbers() -> Response:
         """Counts and times for Prometheus, without contents, scopes and names."""
-        return Response(metrics.text(), media_type=CONTENT_TYPE)
+        return Response(metrics.text(await bank.store.queue()), media_type=CONTENT_TYPE)
 
     for path, answer in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", numbers)):
         app.add_api_route(path, answer, methods=["GET"], tags=["operations"], response_model=None)

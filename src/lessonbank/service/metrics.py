@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import Final
 
+from lessonbank.types.ids import now
+from lessonbank.types.queue import Queue
+
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _METHODS: Final = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -39,9 +42,9 @@ class Metrics:
         self._seconds[at][bisect_left(_SECONDS, seconds)] += 1
         self._sums[at] += seconds
 
-    def text(self) -> str:
-        """All of it, as Prometheus reads it."""
-        return "\n".join((*self._lines(), ""))
+    def text(self, queue: Queue, /) -> str:
+        """All of it, as Prometheus reads it, with the runs that wait to be learned."""
+        return "\n".join((*_of_queue(queue), *self._lines(), ""))
 
     def _lines(self) -> Iterator[str]:
         yield "# TYPE lessonbank_requests_busy gauge"
@@ -56,3 +59,11 @@ class Metrics:
                 yield f'lessonbank_request_seconds_bucket{{{labels},le="{bound}"}} {count}'
             yield f"lessonbank_request_seconds_sum{{{labels}}} {self._sums[method, route]:.6f}"
             yield f"lessonbank_request_seconds_count{{{labels}}} {sum(counts)}"
+
+
+def _of_queue(queue: Queue) -> Iterator[str]:
+    yield "# TYPE lessonbank_runs gauge"
+    for name, count in (("waiting", queue.waiting), ("claimed", queue.claimed), ("failed", queue.failed)):
+        yield f'lessonbank_runs{{state="{name}"}} {count}'
+    yield "# TYPE lessonbank_oldest_run_seconds gauge"
+    yield f"lessonbank_oldest_run_seconds {(now() - queue.oldest).total_seconds() if queue.oldest else 0.0:.0f}"

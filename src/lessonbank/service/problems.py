@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import traceback
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -15,8 +16,9 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
-from lessonbank.errors import LessonbankError, TransientModelError, UsageError, printable
+from lessonbank.errors import LessonbankError, RateLimited, TransientModelError, UsageError, printable
 
 log = logging.getLogger("lessonbank.server")
 _STATUS: Final[Mapping[str, int]] = {
@@ -44,6 +46,14 @@ _CODES: Final[Mapping[int, str]] = {
 }
 
 
+class TooOften(RateLimited):
+    """A key was used too often; `retry_after` seconds later it may be used again."""
+
+    def __init__(self, message: str, /, *, wait: float) -> None:
+        super().__init__(message)
+        self.retry_after = wait
+
+
 class Problem(BaseModel):
     """What went wrong. `code` never changes its meaning; `detail` says what to do."""
 
@@ -66,8 +76,8 @@ def problem(
 def of_error(error: LessonbankError, /) -> Response:
     """An error of the bank as a response."""
     headers = dict[str, str]()
-    if isinstance(error, TransientModelError) and error.retry_after:
-        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    if isinstance(error, TransientModelError | TooOften) and error.retry_after:
+        headers["Retry-After"] = str(math.ceil(error.retry_after))
     if error.code == "unauthenticated":
         headers["WWW-Authenticate"] = "Bearer"
     return problem(error.code, str(error), status=status_of(error), headers=headers)
@@ -100,9 +110,20 @@ async def _of_form(_: Request, error: Any) -> Response:
     return problem("usage", printable(f"{place or 'the body'} is wrong: {first['msg']}"), status=422)
 
 
-async def _of_http(_: Request, error: Any) -> Response:
+async def _of_http(request: Request, error: Any) -> Response:
     code = _CODES.get(error.status_code, "usage")
-    return problem(code, printable(error.detail), status=error.status_code, headers=error.headers)
+    headers = {"Allow": _methods(request)} if error.status_code == 405 else error.headers
+    return problem(code, printable(error.detail), status=error.status_code, headers=headers)
+
+
+def _methods(request: Request) -> str:
+    """The methods of a path. Starlette names those of its first route only."""
+    found = set[str]()
+    for route in request.app.routes:
+        match, _ = route.matches(request.scope)
+        if match is Match.PARTIAL:
+            found |= set(route.methods or ())
+    return ", ".join(sorted(found))
 
 
 async def _unexpected(_: Request, error: Exception) -> Response:

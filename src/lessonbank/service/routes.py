@@ -203,10 +203,7 @@ def _rest(operation: Operation) -> str:
 
 
 def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
-    told: dict[int | str, dict[str, Any]] = {
-        "4XX": {"description": "It was refused: `code` says why, `detail` what to do.", "content": _PROBLEM},
-        "5XX": {"description": "The bank, its model or the server failed.", "content": _PROBLEM},
-    }
+    told = {**REFUSALS}
     if operation.name == "lessons.get":
         told[304] = {"description": "The lesson is the one of `If-None-Match`."}
     if operation.file == "received":
@@ -215,6 +212,11 @@ def _responses(operation: Operation) -> dict[int | str, dict[str, Any]]:
 
 
 _PROBLEM: Final = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+REFUSALS: Final[dict[int | str, dict[str, Any]]] = {
+    "4XX": {"description": "It was refused: `code` says why, `detail` what to do.", "content": _PROBLEM},
+    "5XX": {"description": "The bank, its model or the server failed.", "content": _PROBLEM},
+}
+"""How every request may be refused."""
 
 
 def _extra(operation: Operation) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> A
         raise UsageError(f"{told[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
     server = where if isinstance(where, Server) else Server(str(where.path))
     try:
-        from lessonbank.client import RemoteBank
+        from lessonbank.client.bank import RemoteBank
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("lessonbank"):
             raise

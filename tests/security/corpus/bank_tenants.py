@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -170,8 +169,7 @@ async def _backup(t: BankTenant, chance: random.Random) -> Any:
 async def _submit(t: BankTenant, chance: random.Random) -> Any:
     """What a submitted run teaches is there once another call of the bank has waited for it."""
     ids = await t.handle.submit(t.run(chance), outcome="success")
-    while waiting := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
-        await asyncio.wait(waiting)
+    await t.handle.drain()
     return ids
 
 
@@ -221,7 +219,7 @@ def _at(chance: random.Random) -> int:
 
 async def _in_background(t: BankTenant, chance: random.Random) -> Any:
     run = t.run(chance)
-    t.handle.in_background(lambda: t.handle.learn(run, outcome="success"))
+    t.handle.in_background(lambda: t.handle.learn(run, outcome="success"), lost="it was not learned")
     await t.handle.drain()
 
 

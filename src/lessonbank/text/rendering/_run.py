@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -18,6 +19,9 @@ View: TypeAlias = Literal["full", "thoughts", "messages"]
 runs). `messages`: all but the instructions (the paper's code runs)."""
 
 _FRAME = 72  # bytes of a step's heading, of a note about steps left out, and of the blank lines around both
+INSTRUCTIONS = 2_500
+"""Tokens of an agent's instructions that are shown."""
+_UNTOLD = re.compile(r"^\[not told whole: steps? ([\d–, ]+)\]$", re.M)
 _TINY = 400  # bytes below which there is room for the task only
 
 
@@ -30,21 +34,35 @@ class _Told:
     parts: tuple[Part, ...]
 
 
-def render(trajectory: Trajectory, /, *, budget: int, view: View = "full") -> str:
+def render(
+    trajectory: Trajectory,
+    /,
+    *,
+    budget: int,
+    view: View = "full",
+    instructions: bool = True,
+    steps: Collection[int] = (),
+) -> str:
     """`trajectory` in at most `budget` tokens (as `estimate_tokens` counts), in time linear in its size.
 
     Kept, as far as the budget goes: the task, the agent's instructions, what users said, every call with its arguments,
     errors with the line around them, the start and the end of the run and of each text in it, the answer.
     Steps are numbered from 1 as in the trajectory (`[step 7]`).
 
+    `instructions=False` leaves the agent's instructions to `render_instructions`, which is the same text for every run
+    of an agent. `steps` (numbers from 1) is for a second look: it shows these steps only, each as whole as the
+    budget allows.
+
     Raises:
         UsageError: `budget` is not positive.
     """
     room = _bytes(budget)
+    if steps:
+        return _only_steps(trajectory, frozenset(steps), room=room, view=view)
     if room < _TINY:
         return _only_task(trajectory, room)
     first = [Part("[task]", unify(trajectory.task), 60)]
-    if view == "full" and trajectory.instructions.strip():
+    if instructions and view == "full" and trajectory.instructions.strip():
         first.append(Part("[instructions the agent was given]", unify(trajectory.instructions), 40))
     return _compose(first, trajectory, list(_ending(trajectory)), room=room, view=view)
 
@@ -57,6 +75,30 @@ def render_steps(trajectory: Trajectory, /, *, budget: int, view: View = "full")
     """
     room = _bytes(budget)
     return _compose([], trajectory, [], room=room, view=view) if room >= 3 * _FRAME else ""
+
+
+def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS) -> str:
+    """What the agent was told before any task, in at most `budget` tokens, or "" where nothing is known.
+
+    The text depends on the instructions alone, so it is the same in every run of an agent. Put it before the run,
+    and a provider's prompt cache holds it.
+    """
+    part = Part("[instructions the agent was given]", unify(trajectory.instructions), 1)
+    return part.fit(_bytes(budget)) if part.text else ""
+
+
+def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
+    """The numbers of the steps that a rendered run leaves out, tells in brief or cuts: those worth a second look."""
+    told = _UNTOLD.findall(rendered)
+    spans = [span.partition("–") for span in told[-1].split(", ")] if told else []
+    return tuple(n for first, _, last in spans for n in range(int(first), int(last or first) + 1))
+
+
+def _only_steps(trajectory: Trajectory, wanted: frozenset[int], /, *, room: int, view: View) -> str:
+    parts = step_parts(trajectory.steps, task="", observed=view != "thoughts")
+    told = [_Told(i, f"[step {i}]", tuple(own)) for i, own in enumerate(parts, 1) if i in wanted]
+    sizes = _sizes([], told, room)
+    return "\n\n".join("\n".join((step.heading, *_fit(step.parts, sizes))) for step in told)
 
 
 def _bytes(budget: int, /) -> int:
