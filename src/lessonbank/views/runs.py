@@ -10,6 +10,7 @@ import anyio
 
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
+from lessonbank.guard.identity import teller_of
 from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
 from lessonbank.types.ids import new_id
 from lessonbank.types.queue import IN_HAND, Queue, problem_of
@@ -99,13 +100,13 @@ class AsyncRuns:
 
     async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
         """Learn from `run` and all that belongs to it; the ids of these runs."""
-        runs, told = await self._as_submitted(run)
-        result = await self._of.learn(runs, **told)
+        runs, teller, told = await self._as_submitted(run)
+        result = await self._of.learn_as(teller, runs, **told)
         tried = result.experience.attempts if result.experience else ()
         return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
 
-    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], dict[str, Any]]:
-        """The runs that were submitted together with `run`, and what was said of them then."""
+    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
+        """The runs that were submitted together with `run`, by whom, and what was said of them then."""
         told = run.metadata.get(SUBMITTED)
         said = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
         store, scope = self._of.store, self._of.scope
@@ -113,7 +114,8 @@ class AsyncRuns:
         siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
         arguments = {name: said[name] for name in ("outcome", "reward") if name in said}
         recall = await if_there(store.recall(said["recall"], scope=scope)) if "recall" in said else None
-        return [run, *siblings], {**arguments, "recall": recall}
+        teller = await teller_of(store, said, runs=[run.id, *others], scope=scope)
+        return [run, *siblings], teller, {**arguments, "recall": recall}
 
     async def queue(self) -> Queue:
         """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""

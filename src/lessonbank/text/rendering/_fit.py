@@ -15,8 +15,10 @@ _GAP = 44  # bytes of a note about steps left out
 _DEEDS = 0.45  # the share of the room that the one-line forms of the actions may take before what decides
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
+_TRIES = 3
 _MISSED = 200  # lines in a row that did not fit, after which no more are tried
 _NOTED = 200  # characters of a step whose cut is worth a note at the end
+_MOST_NOTED = 24
 _FOOT = 220  # bytes of that note
 _LARGEST = {Rank.DECIDES: 0.6, Rank.CHANGE: 0.4, Rank.SAID: 0.2}
 """The share of the room that the lines of one text may take, up to that rank."""
@@ -49,15 +51,14 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
     scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
     limit = room - _FOOT - _GAP
     best: list[str] = []
-    # Prices are rather too high (marks that meet are one mark), so what is left over is offered again.
-    for _ in range(3):
+    # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
+    for _ in range(_TRIES):
         told = list(_told(_chosen(scenes, limit), gaps=gaps))
-        if (size := sum(width(text) + 2 for text in told)) > room:
+        spare = room - sum(width(text) + 2 for text in told)
+        best = told if spare >= 0 else best
+        if 0 <= spare < room // 20 or (spare < 0 and best):
             break
-        best = told
-        if room - size < room // 20:
-            break
-        limit += room - size
+        limit += spare
     return best
 
 
@@ -160,17 +161,16 @@ def _told(choice: Choice, /, *, gaps: bool) -> Iterator[str]:
             yield from _gap(expected, scene.number - 1)
         expected = scene.number + 1
         lost = sum(_lost(one, own) for one, own in zip(scene.blocks, kept, strict=True))
-        yield _step(scene, kept, shown, lost=lost)
-        cut.append((lost, scene.number))
+        yield (told := _step(scene, kept, shown, lost=lost))
+        if lost > _NOTED and ", in brief]" not in told.partition("\n")[0]:
+            cut.append((lost, scene.number))
     if gaps:
         yield from _gap(expected, last)
-        told = {number for _, number in cut}
-        cut += [(_NOTED + 1, n) for n in range(1, last + 1) if n not in told]
     yield from _foot(cut)
 
 
 def _is_shown(scene: Scene, shown: set[int], /) -> bool:
-    return scene.number in shown or all(not one.lines for one in scene.blocks)
+    return scene.number in shown or not any(one.lines or one.twin for one in scene.blocks)
 
 
 def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
@@ -208,14 +208,14 @@ def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
             continue
         if left:
             yield from _flush(told)
-            yield from _cut(left) if one.marked else ()
+            yield from _cut(left) if one.marked or line.joined or left[-1].joined else ()
             left, told = [], [line.text]
         elif line.joined and told:
             told[-1] += line.text
         else:
             told.append(line.text)
     yield from _flush(told)
-    if left and one.marked:
+    if left and (one.marked or left[0].joined):
         yield from _cut(left)
 
 
@@ -249,9 +249,8 @@ def _gap(start: int, stop: int, /) -> Iterator[str]:
 
 
 def _foot(cut: list[tuple[int, int]], /) -> Iterator[str]:
-    """Which steps are not told whole, those that lost most first in the choice, in their order in the text."""
-    worth = sorted(((lost, number) for lost, number in cut if lost > _NOTED), reverse=True)
-    numbers = sorted(number for _, number in worth[:24])
+    """Which steps that are told lost most: those that are left out or told in brief say so themselves."""
+    numbers = sorted(number for _, number in sorted(cut, reverse=True)[:_MOST_NOTED])
     if not numbers:
         return
     spans: list[tuple[int, int]] = []

@@ -10,7 +10,7 @@ from itertools import islice
 
 from lessonbank.types import Trajectory
 
-from ._scenes import Block, Line, Rank, Scene
+from ._scenes import Block, Line, Rank, Scene, pieces
 
 _TREE = re.compile(
     r"^[ \t]*(?:\[\w+\] [A-Za-z]+ ['\"]|- [a-z]+(?: \"[^\"\n]*\")?(?: \[[\w=.-]+\])* ?\[ref=|RootWebArea )", re.M
@@ -38,6 +38,7 @@ _AROUND = {"navigation", "banner", "contentinfo", "complementary"}
 _OTHERS = "not selected:"
 _LONG = 200
 _DEPTH = 6
+_GONE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def read_page(lines: Sequence[str], /) -> Page:
         if match and (match["id"] or match["quote"] or match["rest"]):
             _take(page, match, above, others, known)
         elif line.strip() and not line.startswith("#"):
-            page.nodes.append(Node(_short(" ".join(line.split()))))
+            page.nodes.append(Node(" ".join(line.split())))
     _flush(page, others, above)
     return page
 
@@ -113,7 +114,8 @@ def _take(page: Page, match: re.Match[str], above: list[_Open], others: list[str
         return
     if role != "option":
         _flush(page, others, above)
-    page.title = page.title or (name if role == "RootWebArea" else "")
+    if role == "RootWebArea":  # frames within a page have one of their own
+        page.title = f"{page.title} / {name}"
     around = role in _AROUND or (bool(above) and above[-1].around)
     state = _state(role, given)
     told = _told(role, name, state, above)
@@ -128,9 +130,9 @@ def _told(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:
     """What the element is, in few words, or nothing where that says nothing or was just said."""
     said = bool(name) and any(name in one.name for one in above[-4:])
     if role in _TEXTS:
-        return "" if said or not name else repr(_short(name))
+        return "" if said or not name else repr(name)
     plain = role in _ACTIVE or role in _LOUD or ((role in _GROUPS or role == "heading") and not said)
-    if not state and not (name and plain):
+    if not (name and (plain or state)) and state in ("", "checked=false"):
         return ""
     if role in _GROUPS and len(name) > 2 * _LONG:
         return ""
@@ -168,7 +170,7 @@ def _short(text: str, /) -> str:
 def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
     """Pages as what changed against the page before; the last look at each page also tells its whole state."""
     read = {
-        (scene.number, i): read_page([line.text for line in block.lines])
+        (scene.number, i): read_page(block.text.split("\n"))
         for scene in scenes
         for i, block in enumerate(scene.blocks)
         if block.kind == "seen" and is_page(block.text)
@@ -191,7 +193,7 @@ def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
 def _changed(block: Block, page: Page, known: tuple[int, Page] | None, /, *, leaving: bool) -> Block:
     name = block.label.rstrip(":")
     if known is None:
-        lines = tuple(Line(node.text, _first(node)) for node in page.nodes)
+        lines = tuple(line for node in page.nodes for line in pieces(node.text, _first(node)))
         return replace(block, label=f"{name} (a page):", lines=lines, marked=False)
     number, old = known
     same = old.title == page.title
@@ -216,15 +218,26 @@ def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterato
         if left[node.key] > 0:
             left[node.key] -= 1
             if node.telling and leaving:
-                yield Line(f"  {node.text}", Rank.CONTEXT)
+                yield from pieces(f"  {node.text}", Rank.CONTEXT)
             continue
         if same and node.name == _OTHERS:
             continue
         was = held.pop(node.name, None) if same else None
         text = f"+ {node.text}" if was is None else f"+ {node.text} (before: {was or 'nothing'})"
         changed = Rank.STATE if node.telling or was is not None else Rank.CHANGE
-        yield Line(text, changed if same else _first(node))
-    for node in old.nodes if same else ():
-        if node.name in held and node.name != _OTHERS and gone[node.key] > 0:
-            gone[node.key] -= 1
-            yield Line(f"- {node.text}", Rank.CONTEXT if node.telling else Rank.REST)
+        yield from pieces(text, changed if same else _first(node))
+    yield from _gone(old, gone, held) if same else ()
+
+
+def _gone(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
+    """What is no longer there: state, the first lines of the rest, and how many more."""
+    more = 0
+    for node in old.nodes:
+        if node.name not in held or node.name == _OTHERS or gone[node.key] <= 0:
+            continue
+        gone[node.key] -= 1
+        more += not node.telling
+        if node.telling or more <= _GONE:
+            yield from pieces(f"- {node.text}", Rank.CONTEXT if node.telling else Rank.REST)
+    if more > _GONE:
+        yield Line(f"- ({more - _GONE} more lines)", Rank.REST)

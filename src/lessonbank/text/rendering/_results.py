@@ -25,7 +25,7 @@ def results(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
 def _laid_out(block: Block, /) -> Block:
     if block.source == "user" or not block.lines or block.lines[0].text[:1] not in ("{", "["):
         return block
-    text = "".join(line.text if line.joined else f"\n{line.text}" for line in block.lines)
+    text = block.text
     if len(text) < _SHORT or any(line.hidden for line in block.lines):
         return block
     try:

@@ -26,7 +26,9 @@ CHOICES: tuple[Choice, ...] = (without_task, repeats, pages, results, code, old_
 """What is told of a run, choice after choice; each sees what the one before left."""
 INSTRUCTIONS = 2_500
 """Tokens of an agent's instructions that are shown."""
-_UNTOLD = re.compile(r"^\[not told whole: steps? ([\d–, ]+)\]$", re.MULTILINE)
+_SPANS = r"steps? ([\d–]+(?:, [\d–]+)*)"
+_UNTOLD = re.compile(rf"^\[(?:not told whole: {_SPANS}|{_SPANS} left out)\]$", re.MULTILINE)
+_BRIEF = re.compile(r"^\[step (\d+), in brief\]$", re.MULTILINE)
 _BREAK = 2
 
 
@@ -44,7 +46,7 @@ def render(
     Kept, as far as the budget goes: the task; one line for every action, with the element it touched; what users said;
     how the run ended. Then the final change of code and the tests after it, what changed on pages and what carries
     state, and what later steps rest on. Text that stood before is named, not repeated. Steps are numbered from 1 as in
-    the trajectory (`[step 7]`); the last line names the steps that are not told whole.
+    the trajectory (`[step 7]`); `incomplete_steps` gives those that are not told whole.
 
     `instructions=False` leaves the agent's instructions to `render_instructions`. `steps` (numbers from 1) is for a
     second look: it shows these steps only, each as whole as the budget allows.
@@ -74,9 +76,11 @@ def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS
 
 def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
     """The numbers of the steps that a rendered run leaves out, tells in brief or cuts: those worth a second look."""
-    told = _UNTOLD.findall(rendered)
-    spans = [span.partition("–") for span in told[-1].split(", ")] if told else []
-    return tuple(n for first, _, last in spans for n in range(int(first), int(last or first) + 1))
+    numbers = {int(number) for number in _BRIEF.findall(rendered)}
+    for cut, gone in _UNTOLD.findall(rendered):
+        for first, _, last in (span.partition("–") for span in (cut or gone).split(", ")):
+            numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
 
 
 def _whole(run: Trajectory, room: int, /, *, instructions: bool) -> str:

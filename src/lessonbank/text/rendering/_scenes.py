@@ -15,7 +15,7 @@ from ._parts import SPEECH, as_json, speaker
 Kind: TypeAlias = Literal["thought", "text", "call", "seen"]
 Lines: TypeAlias = "tuple[Line, ...]"
 
-_SEGMENT = 400
+_SEGMENT = 300
 """Characters of a line from which it is taken in pieces, so that a page on one line can be told in part."""
 _FIRST, _LAST = 2, 6  # lines of an output that say what it is, and how it went
 _DEED = 200
@@ -81,7 +81,7 @@ class Block:
     @property
     def text(self) -> str:
         """Its lines as one text."""
-        return "\n".join(line.text for line in self.lines)
+        return "".join(line.text if line.joined else f"\n{line.text}" for line in self.lines)[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +216,20 @@ def lines_of(text: str, most: int, rank: Rank, /) -> Iterator[Line]:
     if (many := lines / max(most // _SHORT, 1)) > 1:
         most = min(most, int(len(text) / many))
     if len(text) <= most:
-        yield from _pieces(text, rank)
+        yield from pieces(text, rank)
         return
     at, end = most // 3, len(text) - most // 2
-    yield from _pieces(text[:at], rank)
+    yield from pieces(text[:at], rank)
     for start, stop in error_places(text, at, end):
         yield Line("", Rank.NOISE, hidden=start - at)
-        yield from _pieces(text[start:stop], rank)
+        yield from pieces(text[start:stop], rank)
         at = stop
     yield Line("", Rank.NOISE, hidden=end - at)
-    yield from _pieces(text[end:], rank)
+    yield from pieces(text[end:], rank)
 
 
-def _pieces(text: str, rank: Rank, /) -> Iterator[Line]:
+def pieces(text: str, rank: Rank, /) -> Iterator[Line]:
+    """The lines of a text, long ones in pieces that go on where the one before ended."""
     for line in text.split("\n"):
         if len(line) <= _SEGMENT:
             yield Line(line, rank)
