@@ -88,6 +88,16 @@ async def test_two_exclusions_about_the_same_choice_become_one_lesson_that_gives
         assert one.topic == told.lessons[-1].topic
 
 
+async def test_a_new_lesson_that_says_all_of_it_already_keeps_its_own_words() -> None:
+    said = f"In {PLACE} the subject prefix MNT failed, and ENH before it. REL is left; the verdict shows it."
+    async with await bank([item(choice(("ENH",)))], [item(choice(("MNT", "ENH")), content=said)]) as memory:
+        await taught(memory, 1)
+        await taught(memory, 2)
+        (one,) = await shown(memory)
+        assert one.content == said
+        assert one.choice and left(one.choice) == "REL"
+
+
 async def test_the_lesson_that_narrowed_names_its_sources_and_a_rollback_brings_them_back() -> None:
     async with await bank([item(choice(("MNT",)))], [item(choice(("ENH",)))]) as memory:
         await taught(memory, 1)
