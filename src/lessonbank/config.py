@@ -89,6 +89,17 @@ class Server:
 
     url: str = field(repr=False)
     api_key: str | None = field(default=None, repr=False)
+    """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
+    timeout: float = 120.0
+    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
+    retrieve_timeout: float = 5.0
+    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "retrieve_timeout"):
+            a_number(
+                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
+            )
 
 
 @dataclass(frozen=True, slots=True)

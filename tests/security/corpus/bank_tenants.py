@@ -280,6 +280,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.search": lambda t, c: t.handle.runs.search("order", limit=c.choice((1, 9))),
     "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
+    "runs.queue": lambda t, c: t.handle.runs.queue(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
     "runs.audit": lambda t, c: t.handle.runs.audit(2),
@@ -305,6 +306,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.proposals": lambda t, c: t.handle.lessons.proposals(),
     # What acts on the whole file is its owner's: a tenant's own handle refuses it.
     "admin.scopes": _scopes,
+    "admin.storage": lambda t, c: t.bank.admin.storage(),
     "admin.verify": lambda t, c: t.bank.admin.verify(),
     "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
     "admin.backup": _backup,
@@ -326,6 +328,7 @@ LOOKS = (
     "admin.counts",
     "runs.pending",
     "admin.export",
+    "admin.storage",
     "admin.verify",
     "admin.scopes",
 )
