@@ -90,8 +90,8 @@ RETRIEVAL: tuple[Claim, ...] = (
         "k = 1 experience is retrieved.",
         "test_one_experience_is_recalled_unless_more_are_asked_for",
         default="k = 3; `limit=1` is the paper's",
-        why="three bring 0.82 of the desk's tasks where one brings 0.64, and 0.67 against 0.49 on other forms; they cost "
-        "300 tokens more",
+        why="three bring 0.82 of the desk's tasks where one brings 0.64, and 0.67 against 0.49 on other forms; "
+        "they cost 300 tokens more",
     ),
     same(
         "k-ablation",
