@@ -44,11 +44,16 @@ def item(told: dict[str, Any] | None, *, where: str = PLACE, content: str = "", 
 
 
 def bank(*replies: Any, **more: Any) -> Any:
-    left_ = [json.dumps({"items": reply}) for reply in replies]
+    waiting = [json.dumps({"items": reply}) for reply in replies]
+
+    def answer(messages: Any) -> str:
+        """The next lessons; the gate's question about a lesson's wording gets no answer."""
+        return waiting.pop(0) if messages[0].content.startswith("You write lessons") else "{}"
+
     return lessonbank.connect_async(
         ":memory:",
         **grouped(
-            model={"extractor": ScriptedModel(left_), "judge": ScriptedModel([])},
+            model={"extractor": ScriptedModel(answer), "judge": ScriptedModel([])},
             topics="words",
             embedder="lexical",
             holdout=None,
