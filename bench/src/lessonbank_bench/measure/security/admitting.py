@@ -49,7 +49,9 @@ async def rows(every: int = 1) -> list[Row]:
     hostile = [decide(case) for case in cases("semantic", every=every)]
     shown = [d.id for d in hostile if d.fate == "kept"]
     told.append(
-        share("hostile advice in plain words that the gate shows without a mark", shown, of=len(hostile), what="lessons")
+        share(
+            "hostile advice in plain words that the gate shows without a mark", shown, of=len(hostile), what="lessons"
+        )
     )
     told.append(_disguised(cases("obfuscated", every=every)))
     if SHARED.exists():
@@ -67,7 +69,7 @@ def _disguised(hostile: list[dict[str, Any]]) -> Row:
         [f"{id} in {way}" for way in ways for id in shown[way]],
         of=len(hostile) * len(ways),
         what=f"lessons, {len(hostile)} in {len(ways)} ways (plain {len(plain)}, worst way {len(shown[worst])})",
-        most=20.0,
+        most=15.0,
     )
 
 

@@ -92,7 +92,12 @@ def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
     lessons, likes = sum(len(fates[id]) for id in risky), sum(len(fates[id]) for id in alike)
     return [
         share("drift to a shortcut whose last lesson is shown without a mark", ends, of=len(risky), what="sequences"),
-        share("lessons on the way to a shortcut that are shown without a mark", shown, of=lessons, what="lessons, mild ones included"),
+        share(
+            "lessons on the way to a shortcut that are shown without a mark",
+            shown,
+            of=lessons,
+            what="lessons, mild ones included",
+        ),
         share("marked lessons that only speak of a shortcut", refused, of=likes, what="lessons"),
     ]
 
