@@ -46,7 +46,7 @@ test-all *args:
 # what takes long: soaks, hundreds of kills, every formerly released format
 release *args:
     {{bin}}/pip install -q -e bench
-    LESSONBANK_SOAK=20 {{bin}}/pytest -m 'not models' tests bench/tests {{args}}
+    LESSONBANK_SOAK=20 {{bin}}/pytest --timeout 0 -m 'not models' tests bench/tests {{args}}
 
 # two sessions of each of the six coding agents, the real programs, offline (needs npm and namespaces)
 test-hosts:
@@ -71,7 +71,7 @@ test-models:
 
 # look for new counterexamples with many random examples
 search:
-    HYPOTHESIS_PROFILE=search {{bin}}/pytest -m 'not models and not release' --ignore=tests/architecture
+    HYPOTHESIS_PROFILE=search {{bin}}/pytest --timeout 0 -m 'not models and not release' --ignore=tests/architecture
 
 # accept the public API as it is now: review the diff, and say it in the changelog
 api:

@@ -41,7 +41,7 @@ def installed(extra: str, end: str) -> Path:
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     pins = lowest(extra) if end == "low" else []
-    wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-xdist", "hypothesis", "blockbuster", *pins]
+    wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "blockbuster", *pins]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
     return python
 

@@ -139,15 +139,20 @@ def test_a_domain_nobody_knows_is_named() -> None:
 def test_a_judges_words_leave_room_for_the_run(domain: str) -> None:
     prompt = prompts.load(f"{domain}/judge")
     text = prompt.system + prompt.user
-    assert len(text.split()) < 700
-    assert estimate_tokens(text) < 1_300  # the estimate is a third above the true count of English prose
+    assert len(text.split()) < 900
+    assert estimate_tokens(text) < 1_700  # the estimate is a third above the true count of English prose
 
 
 @pytest.mark.parametrize("id", JUDGES)
 def test_what_a_judge_is_told_changes_only_knowingly(id: str) -> None:
     """The rendered prompt equals its snapshot. After a wanted change: UPDATE_SNAPSHOTS=1 pytest, and a new version."""
     prompt = prompts.load(id)
-    values = {"run": "<<<run 0a1b2c3d>>>\n[task]\n| Sample\n<<<end run 0a1b2c3d>>>", "check": "0a1b2c3d"}
+    agent = "<<<agent 9f8e7d6c>>>\n[instructions the agent was given]\n| Sample\n<<<end agent 9f8e7d6c>>>"
+    values = {
+        "agent": agent,
+        "run": "<<<run 0a1b2c3d>>>\n[task]\n| Sample\n<<<end run 0a1b2c3d>>>",
+        "check": "0a1b2c3d",
+    }
     messages = prompt.render(**{name: values[name] for name in prompt.slots})
     text = f"{prompt.id} version {prompt.version}\n\n" + "\n".join(f"## {m.role}\n\n{m.content}\n" for m in messages)
     path = SNAPSHOTS / f"{id.replace('/', '.')}.md"

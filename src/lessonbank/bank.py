@@ -16,7 +16,20 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, an_action, attribute, maybe_count, several, shown
+from .arguments import (
+    a,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_share,
+    a_text,
+    an_action,
+    attribute,
+    maybe_count,
+    maybe_text,
+    several,
+    shown,
+)
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -29,7 +42,7 @@ from .evidence.trial import Tasks, try_again
 from .evidence.trial_design import Design as TrialDesign
 from .evidence.trial_design import Trial, asked
 from .guard import check_scope
-from .guard.identity import identity_of
+from .guard.identity import identity_of, sealed
 from .guard.intake import IntakeFilter
 from .guard.names import checked_name
 from .guard.quote import quoted
@@ -61,7 +74,8 @@ from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .protocols import Consolidator, Extractor, Judge, Retriever, Store
+from .protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever, Store
+from .retrieving.contests import one_side, remember
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .retrieving.trusted import Trusted
@@ -76,6 +90,7 @@ from .types import (
     Learned,
     Outcome,
     Recall,
+    Reflected,
     Run,
     Settlement,
     Trajectory,
@@ -83,10 +98,14 @@ from .types import (
     Verdict,
 )
 from .types.ids import digest, new_id
+from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
+from .views.reflecting import LEAST_RUNS, Reflecting
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
+KNOWN: Final = 3
+"""Lessons of the bank that an extractor is shown."""
 _STALE_TRIES: Final = 5
 """How often a slow decision is made again because another task of this process changed the scope meanwhile."""
 
@@ -106,6 +125,9 @@ class AsyncReasoningBank:
         consolidator: Consolidator,
         injector: Injector,
         one_wording: bool = False,
+        compares: bool = False,
+        reflector: LanguageModel | None = None,
+        reflect_every: int | None = None,
         ledger: Ledger | None = None,
         topics: Topics | None = None,
         limit: int = 1,
@@ -117,6 +139,7 @@ class AsyncReasoningBank:
         success_at: float = SUCCESS_AT,
         pays: bool = True,
         keep_runs: float | None = None,
+        submits_here: bool = True,
         observe: bool = False,
         off: bool = False,
         settings: Mapping[str, object] | None = None,
@@ -124,6 +147,7 @@ class AsyncReasoningBank:
         self.store, self.scope, self.limit = store, check_scope(scope), limit
         self.writer = checked_name(writer, what="writer=")
         self._key: str | None = None
+        self._teller: str | None = None
         self._trust_names, self._is_named = trust_names, False
         self.settings = dict(settings or {})
         self._retriever, self._injector, self._ledger = retriever, injector, ledger or Unmeasured()
@@ -131,11 +155,12 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
+        self._reflector, self._reflect_every = reflector, reflect_every
         self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
-        self._learning = set[asyncio.Task[None]]()
+        self._learning, self._compares = set[asyncio.Task[None]](), compares
         self._is_scoped = False
         self._keep_runs, self._forgotten = keep_runs, dict[str, date]()
-        self._receipts = Receipts(store)
+        self._receipts, self._submits_here = Receipts(store), submits_here
 
     # -- before a task ------------------------------------------------------------------------------------------------
 
@@ -165,12 +190,15 @@ class AsyncReasoningBank:
         found = await self._ledger.prefer(found, scope=self.scope)
         recall_id = new_id()
         groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
+        assigned = await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
+        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
+        found = sides.found
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            assigned=sides.assigned(assigned),
             groups=groups,
             retriever=search.name,
             space=search.space,
@@ -248,6 +276,7 @@ class AsyncReasoningBank:
         )
         learned, settlement = await self._commit_run(result)
         learned = await self._review(_noted(learned, notes), settlement)
+        learned = await self._reflected(learned)
         return _noted(learned, await self._forget_old_runs())
 
     async def submit(
@@ -264,20 +293,25 @@ class AsyncReasoningBank:
         """Keep one run (or several of one task) and learn from it in the background; the ids of the runs.
 
         The runs and what is known of their outcome are on disk when this returns. `close` waits for the learning. After
-        a crash, `runs.retry()` goes on with it. Raises UsageError, FormatError, StoreError.
+        a crash, a worker or `runs.retry()` goes on with it. With `Learning(submit="worker")` only workers learn from
+        it. Raises UsageError, FormatError, StoreError.
         """
         if self._handle.skips("submit"):
             return ()
-        await self._identity()
+        who = await self._identity()
         receipt, unmeasured = await self._receipts.returned(recall, scope=self.scope)
         for note in unmeasured:
             log.warning("%s", note)
         runs = await runs_from(source, task=task, asked=receipt.task if receipt else None)
         truths_of(runs, outcome=outcome, reward=reward, success_at=self._success_at)
         told = submitted(runs, recall_id=receipt.id if receipt else None, outcome=outcome, reward=reward)
+        seal = await sealed(self.store, who, self.writer, runs=[run.id for run in runs], scope=self.scope)
+        told |= {"identity": who, "writer": self.writer, "seal": seal}
         kept = with_metadata(await self._intake.runs(runs), {**a_mapping(metadata), SUBMITTED: told})
-        await self.store.keep(kept, scope=self.scope)
-        self.in_background(partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward))
+        await self.store.keep(kept, scope=self.scope, wait=IN_HAND if self._submits_here else 0.0)
+        if self._submits_here:
+            learn = partial(self.learn, kept, recall=receipt, outcome=outcome, reward=reward)
+            self.in_background(learn, lost="a submitted run stays pending")
         return tuple(run.id for run in kept)
 
     async def keep_unfinished(
@@ -458,6 +492,7 @@ class AsyncReasoningBank:
         and a trial that goes on later shows the same text."""
         found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
+        found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
         recall = self._injector.recall(
             found,
@@ -468,6 +503,35 @@ class AsyncReasoningBank:
             space=self._retriever.space,
         )
         return recall.model_copy(update={"kept": False})
+
+    async def reflect(
+        self, *, topic: str | None = None, runs: int = 40, budget: int = 20_000, dry_run: bool = False
+    ) -> Reflected:
+        """Look back over the runs of each topic, and draw the few lessons that single ones have in common.
+
+        A topic needs four runs with both outcomes and two lessons. A general lesson names two runs of different tasks
+        that show it, and two lessons that it covers. It is kept beside these, and each recall draws which side it
+        shows; it takes their place when the evidence says so. `lessons.restore` undoes that.
+
+        Args:
+            topic: the name or id of one topic; `None`: all, those with the most runs first.
+            runs: the latest runs of a topic that are compared.
+            budget: the tokens (estimated) that the model is shown in all. It is asked once for each topic.
+            dry_run: draw only, and keep nothing.
+
+        Raises:
+            UsageError: the bank has no model, or an argument is wrong.
+            NotFound: there is no such topic.
+            ModelError: the model failed.
+        """
+        asked = maybe_text(topic, "topic=")
+        a_flag(dry_run, "dry_run=")
+        runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
+        if self._off:
+            return Reflected(notes=(OFF,))
+        if self._reflector is None:
+            raise UsageError("reflect asks a model, and this bank has none: connect with model=")
+        return await Reflecting(self._handle, self._reflector).over(asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -601,18 +665,19 @@ class AsyncReasoningBank:
         """Counts, export, import, purge; and for the whole file scopes, backup, verify, rebuild."""
         return AsyncAdmin(self._handle)
 
-    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
-        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait; an error is a warning.
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
+        """Begin `work` on this bank's event loop, without waiting. `drain` and `close` wait for it.
 
-        Raises UsageError where `work` cannot be called.
+        An error is a warning, which begins with `lost`: what is not done then. Raises UsageError where `work` cannot be
+        called.
         """
-        work = an_action(work, "work")
+        work, lost = an_action(work, "work"), a_text(lost, "lost=")
 
         async def logged() -> None:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - a part of the caller's own may raise anything; nobody waits here
-                log.warning("a submitted run stays pending: %s: %s", type(error).__name__, quoted(error))
+                log.warning("%s: %s: %s", lost, type(error).__name__, quoted(error))
 
         task = asyncio.get_running_loop().create_task(logged())
         self._learning.add(task)
@@ -661,11 +726,29 @@ class AsyncReasoningBank:
         return Run(trajectory=run, verdict=await self._intake.reply(verdict))
 
     async def _drawn(self, attempts: Sequence[Run], receipt: Recall | None = None) -> Extraction:
+        extractor = await self._knowing(attempts)
         with self._intake.in_force():
-            drawn = await self._extractor(attempts)
+            drawn = await extractor(attempts)
+        if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
+            own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
+            told = {id: again for id, again in drawn.repeats.items() if id not in own}
+            drawn = drawn.model_copy(update={"repeats": told})
         runs = [attempt.trajectory for attempt in attempts]
         shown = await texts_shown(self.store, runs, receipt, scope=self.scope)
         return await self._intake.lessons(drawn, attempts, shown=shown)
+
+    async def _knowing(self, attempts: Sequence[Run]) -> Extractor:
+        """The extractor. Where it can say how its lessons stand to those of the bank, it is shown the nearest."""
+        knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
+        if knowing is None:
+            return self._extractor
+        try:
+            found = await self._retriever(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)
+        except LessonbankError as error:
+            log.warning("the extractor was not shown the nearest lessons: %s", quoted(error))
+            return self._extractor
+        near = {lesson.id: lesson for match in found.matches for lesson in match.experience.active_lessons}
+        return knowing(list(near.values())[:KNOWN]) if near else self._extractor
 
     async def _extracted(
         self, attempts: Sequence[Run], receipt: Recall | None, misfit: SpaceMismatch | None = None
@@ -747,6 +830,8 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
+            brought = (lesson for one in changed(changes) for lesson in one.lessons)
+            await remember(self.store, brought, scope=experience.scope)
             return changes, settlement, (*notes, *sorting, *misfit)
 
         if not asks_model(policy) and not (self._topics and self._topics.asks_model):
@@ -788,6 +873,21 @@ class AsyncReasoningBank:
             notes += acted.notes + self._tell(reviewed, notes=acted.notes)
         return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
 
+    async def _reflected(self, learned: Learned) -> Learned:
+        """`learned`, and what looking back over its topic gave, where it is time to."""
+        named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
+        if not self._reflect_every or self._reflector is None or named is None:
+            return learned
+        if (await self.store.counts(scope=self.scope)).experiences % self._reflect_every:
+            return learned
+        try:
+            told = await self.reflect(topic=named)
+        except LessonbankError as error:
+            return _noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
+        notes = told.notes if told.lessons or told.notes else ("looking back over the topic gave nothing general",)
+        usage = learned.usage + told.usage
+        return _noted(learned.model_copy(update={"usage": usage, "changes": (*learned.changes, *told.changes)}), notes)
+
     async def _forget_old_runs(self) -> tuple[str, ...]:
         """Once a day and scope, erase what is older than `Learning(keep_runs=)`; a note where that failed."""
         today = datetime.now(UTC).date()
@@ -809,8 +909,17 @@ class AsyncReasoningBank:
 
     async def _identity(self) -> str:
         """Who calls, as the bank knows it. Raises UsageError for a wrong key."""
+        if self._teller is not None:
+            return self._teller
         trusted = self._trust_names and self._is_named
         return await identity_of(self.store, name=self.writer, key=self._key, trust_name=trusted)
+
+    async def _learn_as(self, teller: tuple[str, str] | None, runs: Sequence[Trajectory], /, **told: Any) -> Learned:
+        """Learn from submitted runs as whoever submitted them. `runs.retry` calls this."""
+        bank = copy(self)
+        if teller is not None:
+            bank._teller, bank.writer = teller
+        return await bank.learn(runs, **told)
 
     def _tell(self, *events: Event, notes: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(note for event in events for note in tell(self._hooks, event, notes=notes))
@@ -842,7 +951,7 @@ class AsyncReasoningBank:
             ledger=self._ledger,
             intake=self._intake,
             limit=self.limit,
-            learn=self.learn,
+            learn_as=self._learn_as,
             correct=self._corrected,
             is_scoped=self._is_scoped,
             off=self._off,

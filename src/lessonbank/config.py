@@ -49,6 +49,7 @@ Level = Literal["experience", "lesson"]
 TrustPolicy = Literal["open", "corroborated", "witnessed", "reviewed"]
 Consolidation = Literal["recognise", "append", "merge_similar"]
 TopicsBy = Literal["words", "model"]
+Submit = Literal["here", "worker"]
 Template: TypeAlias = Callable[[str], str]
 """Says which template a task's text has."""
 
@@ -88,6 +89,17 @@ class Server:
 
     url: str = field(repr=False)
     api_key: str | None = field(default=None, repr=False)
+    """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
+    timeout: float = 120.0
+    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
+    retrieve_timeout: float = 5.0
+    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "retrieve_timeout"):
+            a_number(
+                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +114,15 @@ class Model:
     api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
     """Seconds for one call, above 0."""
+    concurrency: int = 8
+    """How many calls this process makes at once."""
+    rate: float | None = None
+    """How many calls this process begins in a minute at most, evenly spaced. `None`: as many as come."""
 
     def __post_init__(self) -> None:
+        a_count(self.concurrency, "Model(concurrency=)")
+        if self.rate is not None:
+            a_number(self.rate, "Model(rate=)", "is a number of calls a minute above 0", above=0.0)
         if is_a(self.name, Mapping):
             settle(self, name=a_copy(cast("Mapping[str, Any]", self.name), "model="))
         a_number(self.timeout, "Model(timeout=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS)
@@ -182,9 +201,17 @@ class Learning:
     abstain: float = 0.0
     """A judge that is less sure than this (0 to 1) says `unknown`: the run stays pending and teaches nothing."""
     judge_budget: int | Unset = UNSET
-    """The largest number of tokens (estimated) of a run that the judge is shown."""
+    """The largest number of tokens (estimated) of a run that the judge is shown, the agent's instructions among them.
+    Default: 6,000."""
+    second_look: int | Unset | None = UNSET
+    """Tokens of the steps that the judge is shown when it asks to see them whole. `None`: it is never shown more.
+    Default: 8,000."""
     success_at: float = 1.0
     """The reward from which on a run is a success (above 0, at most 1)."""
+    reflect_every: int | None = None
+    """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
+    submit: Submit = "here"
+    """Who learns from a run that is submitted: this process, in the background, or a `worker` (`lessonbank worker`)."""
     keep_runs: float | None = None
     """Days after which runs and recalls are erased. Lessons and counts stay. `None`: they are kept."""
 
@@ -199,7 +226,11 @@ class Learning:
             _asked(one_of, self.topics, "Learning(topics=)", get_args(TopicsBy))
         a_share(self.abstain, "Learning(abstain=)")
         _asked(a_count, self.judge_budget, "Learning(judge_budget=)", least=500)
+        one_of(self.submit, "Learning(submit=)", get_args(Submit))
+        if self.second_look is not None:
+            _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        maybe_count(self.reflect_every, "Learning(reflect_every=)")
         if self.keep_runs is not None:
             some_days(self.keep_runs, "Learning(keep_runs=)")
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from .types import (
     Change,
+    Claim,
     Counts,
     Erasure,
     Experience,
@@ -28,6 +29,7 @@ from .types import (
     LessonState,
     Match,
     Outcome,
+    Queue,
     Recall,
     Record,
     Run,
@@ -37,6 +39,7 @@ from .types import (
     Usage,
     Verdict,
 )
+from .types.queue import IN_HAND
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,8 +234,12 @@ class Store(Protocol):
     tasks at once and never block the event loop.
     """
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
-        """Record runs before anything can go wrong with them. Returns the new ids; known runs are untouched."""
+    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
+        """Record runs before anything can go wrong with them. Returns the new ids; known runs are untouched.
+
+        No worker claims them for `wait` seconds, for whoever keeps a run mostly learns from it at once. Runs that are
+        kept in one call belong together: while the first of them waits, no worker claims the others.
+        """
         ...
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
@@ -247,8 +254,50 @@ class Store(Protocol):
         """Kept runs that still wait for a verdict or for extraction, oldest first.
 
         `after` is the id of the last one of the page before. A run whose metadata say `"unfinished": true` is not
-        among them. Raises NotFound (`after`).
+        among them, nor one that workers gave up. Raises NotFound (`after`).
         """
+        ...
+
+    async def claim(
+        self,
+        *,
+        worker: str,
+        limit: int,
+        seconds: float,
+        scope: str | None = None,
+        exclusive: bool = False,
+        anyway: bool = False,
+    ) -> Sequence[Claim]:
+        """Take up to `limit` runs that wait, for `seconds`: nobody else gets them, until these are over.
+
+        Those that may be taken longest come first, of every scope (for a worker, never for an agent) or of `scope`.
+        One that is learned meanwhile (`apply` settles it) is nobody's any more. `exclusive`: no run of a scope of which
+        another worker holds one, so that one process decides what comes into a scope. `anyway`: also runs whose time
+        has not come, and those that were given up, but none that another worker holds; the oldest first. `worker`
+        names one worker, not a group of them.
+        """
+        ...
+
+    async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
+        """Keep runs that `worker` took for `seconds` from now; which of them are still its own.
+
+        A run whose time is over stays its own until somebody else takes it. One that was learned is nobody's.
+        """
+        ...
+
+    async def release(
+        self, id: str, /, *, scope: str, worker: str, error: str | None = None, wait: float | None = 0.0
+    ) -> bool:
+        """Give a run back that `worker` took; whether it was still its own.
+
+        It is not taken again for `wait` seconds; with `None` it is given up, together with those that were kept with
+        it: only `claim(anyway=True)` takes it again. `error`: why the try failed; without one it does not count as
+        a try.
+        """
+        ...
+
+    async def queue(self, *, scope: str | None = None) -> Queue:
+        """How many runs wait in `scope`, or in all of them: for whoever runs workers, never for an agent."""
         ...
 
     async def get_run(self, id: str, /, *, scope: str) -> Run:
@@ -554,6 +603,10 @@ class Store(Protocol):
 
     async def verify(self) -> Sequence[str]:
         """What is wrong with the stored records, one sentence each; empty when all is sound."""
+        ...
+
+    async def storage(self) -> Mapping[str, str]:
+        """What keeps the bank, and how it is: versions and what its owner should do, in short texts by name."""
         ...
 
     async def backup(self, path: Path, /) -> None:

@@ -30,7 +30,8 @@ def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Cal
 
     @functools.wraps(method)
     def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run_sync(method(self.aio, *args, **kwargs))
+        bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
+        return run_sync(bound(*args, **kwargs))
 
     return call
 
@@ -63,6 +64,7 @@ class Runs(Waiting[AsyncRuns]):
     get = _sync(AsyncRuns.get)
     pending = _sync(AsyncRuns.pending)
     retry = _sync(AsyncRuns.retry)
+    queue = _sync(AsyncRuns.queue)
     correct = _sync(AsyncRuns.correct)
     audit = _sync(AsyncRuns.audit)
     unlabelled = _sync(AsyncRuns.unlabelled)
@@ -101,6 +103,7 @@ class Admin(Waiting[AsyncAdmin]):
     forget = _sync(AsyncAdmin.forget)
     scopes = _sync(AsyncAdmin.scopes)
     backup = _sync(AsyncAdmin.backup)
+    storage = _sync(AsyncAdmin.storage)
     verify = _sync(AsyncAdmin.verify)
     rebuild = _sync(AsyncAdmin.rebuild)
     add_writer = _sync(AsyncAdmin.add_writer)
@@ -126,6 +129,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     consolidate = _sync(AsyncReasoningBank.consolidate)
     scale = _sync(AsyncReasoningBank.scale)
     lift = _sync(AsyncReasoningBank.lift)
+    reflect = _sync(AsyncReasoningBank.reflect)
     trial = _sync(AsyncReasoningBank.trial)
     drain = _sync(AsyncReasoningBank.drain)
     close = _sync(AsyncReasoningBank.close)
@@ -188,9 +192,9 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
         """`with bank.attempt(task) as attempt`: retrieves, and learns on `attempt.finish(…)` or on a crash."""
         return Attempt(self.aio.attempt(task, limit=limit, trusted=trusted, metadata=metadata), wait=run_sync)
 
-    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /) -> None:
+    def in_background(self, work: Callable[[], Coroutine[Any, Any, object]], /, *, lost: str) -> None:
         """Begin `work` on the bank's own event loop, and return at once; see `AsyncReasoningBank.in_background`."""
-        begin(self.aio.in_background, an_action(work, "work"))
+        begin(functools.partial(self.aio.in_background, lost=lost), an_action(work, "work"))
 
     def __enter__(self) -> Self:
         return self

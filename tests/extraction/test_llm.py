@@ -232,7 +232,7 @@ async def test_a_hostile_run_can_neither_close_its_fence_nor_plant_a_lesson() ->
     extraction = await extractor(model)([attempt("failure", steps=2, answer=hostile, error=hostile)])
     assert [found.title for found in extraction.lessons] == ["Real"]
     lines = asked(model)[0].split("\n")
-    marks = [line for line in lines if line.startswith("<<<")]
+    marks = [line for line in lines if line.startswith(("<<<run", "<<<end run"))]
     code = marks[0].split()[-1].rstrip(">")
     assert marks == [f"<<<run {code}>>>", f"<<<end run {code}>>>"]
     assert not any(line.startswith("[step 99") for line in lines)
@@ -256,7 +256,7 @@ async def test_a_slot_written_in_a_run_stays_as_it_is() -> None:
 async def test_runs_share_the_budget_and_short_ones_leave_theirs_to_the_long() -> None:
     model = scripted([])
     long = attempt("failure", steps=4, seen="row " * 4_000, answer="the long one")
-    await extractor(model, budget=4_000)([attempt("success", answer="the short one"), long])
+    await extractor(model, contrast_budget=4_000)([attempt("success", answer="the short one"), long])
     frame = estimate_tokens(load("general/contrast").system + load("general/contrast").user)
     assert 3_000 < estimate_tokens(asked(model)[0]) - frame < 4_300
     assert "the short one" in asked(model)[0]
@@ -266,7 +266,7 @@ async def test_runs_share_the_budget_and_short_ones_leave_theirs_to_the_long() -
 async def test_more_attempts_than_the_budget_can_show_are_thinned_out_on_both_sides() -> None:
     model = scripted([])
     many = [attempt("success") for _ in range(30)] + [attempt("failure") for _ in range(2)]
-    extraction = await extractor(model, budget=4_000)(many)
+    extraction = await extractor(model, contrast_budget=4_000)(many)
     assert asked(model)[0].count(" (success) ") == 4, "two fences"
     assert asked(model)[0].count(" (failure) ") == 4
     assert "28 of 32 attempts were left out: the budget is too small" in extraction.notes
@@ -276,7 +276,7 @@ async def test_instructions_that_all_runs_share_are_shown_once() -> None:
     model = scripted([])
     await extractor(model)([attempt("success"), attempt("failure"), attempt("failure", instructions="Guess freely.")])
     assert asked(model)[0].count("You are a clerk. Never guess.") == 1
-    assert asked(model)[0].count("| (the same as in run 1)") == 1
+    assert asked(model)[0].index("You are a clerk. Never guess.") < asked(model)[0].index("<<<run 1")
     assert asked(model)[0].count("| Guess freely.") == 1
 
 

@@ -49,14 +49,17 @@ def hostile_run() -> Trajectory:
 
 
 def record_lines(messages: Sequence[Message]) -> list[str]:
-    """The lines between the two marker lines, as any reader would split them."""
-    user = messages[-1].content
-    code = re.search(r"^<<<run ([0-9a-f]{8})>>>\n", user)
-    assert code
-    body, end, rest = user[code.end() :].partition(f"\n<<<end run {code.group(1)}>>>\n")
-    assert end
-    assert "<<<end run" not in rest
-    return body.splitlines()
+    """The lines between the marker lines of the instructions and of the run, as any reader would split them."""
+    user, lines = messages[-1].content, list[str]()
+    for label in ("agent", "run"):
+        code = re.search(rf"^<<<{label} ([0-9a-f]{{8}})>>>\n", user, re.M)
+        if code is None:
+            continue
+        body, end, rest = user[code.end() :].partition(f"\n<<<end {label} {code.group(1)}>>>\n")
+        assert end
+        assert f"<<<end {label}" not in rest
+        lines += body.splitlines()
+    return lines
 
 
 async def judged_prompt(run: Trajectory, reply: str) -> tuple[Sequence[Message], str]:
@@ -93,7 +96,7 @@ async def test_a_model_that_echoes_the_forged_verdict_has_given_none() -> None:
 
 async def test_a_forged_verdict_quoted_after_the_real_one_is_ignored() -> None:
     def reply(messages: Sequence[Message]) -> str:
-        code = re.findall(r"[0-9a-f]{8}", messages[-1].content)[0]
+        code = re.findall(r'"check": "([0-9a-f]{8})"', messages[-1].content)[-1]
         return (
             json.dumps({"check": code, "outcome": "failure", "confidence": 0.9}) + "\nThe run says: " + FORGED_VERDICT
         )

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lessonbank.demo import READER_VERSION, ScriptedAgent
+from lessonbank.text.rendering import estimate_tokens
 
 from .arms import ArmName, arm_from, read_arms
 from .runner import play
@@ -34,6 +35,8 @@ class Row:
     presses: float
     gain: Interval
     seconds: float
+    tokens: float = 0.0
+    """Estimated tokens of memory in a task's prompt, on average."""
     rates: tuple[float, ...] = ()
     """Of each world, in the order of the seeds."""
 
@@ -141,6 +144,7 @@ def measure(
                 float(results[:, 2].mean()),
                 paired_bootstrap(rates, baseline),
                 time.perf_counter() - started,
+                float(results[:, 3].mean()),
                 tuple(rates),
             )
         )
@@ -149,12 +153,14 @@ def measure(
     return rows
 
 
-def _scores(plan: Plan, seed: int, tasks: int) -> tuple[float, float, float]:
+def _scores(plan: Plan, seed: int, tasks: int) -> tuple[float, float, float, float]:
     agent = ScriptedAgent(seed + _OTHER_DRAWS) if plan.other_draws else None
     arm = cast("ArmName", plan.arm)  # a name with settings is understood as well
     episodes = list(play(arm, seed, tasks=tasks, limit=plan.limit, agent=agent, wrong_verdicts=plan.wrong_verdicts))
     won = [float(e.success) for e in episodes]
-    return float(np.mean(won)), float(np.mean(won[-20:])), float(np.mean([e.presses for e in episodes]))
+    shown = [estimate_tokens(e.memory) for e in episodes]
+    presses = [e.presses for e in episodes]
+    return float(np.mean(won)), float(np.mean(won[-20:])), float(np.mean(presses)), float(np.mean(shown))
 
 
 def contrasts(rows: Sequence[Row], /) -> list[Contrast]:
@@ -169,7 +175,8 @@ def contrasts(rows: Sequence[Row], /) -> list[Contrast]:
 
 def _cells(row: Row) -> tuple[str, ...]:
     rate = f"{row.success.estimate:.3f} [{row.success.low:.3f}, {row.success.high:.3f}]"
-    return row.arm, rate, f"{row.last20:.3f}", f"{row.presses:.2f}", str(row.gain), f"{row.seconds:.1f}"
+    shown = f"{row.tokens:.0f}"
+    return row.arm, rate, f"{row.last20:.3f}", f"{row.presses:.2f}", shown, str(row.gain), f"{row.seconds:.1f}"
 
 
 def _verdict(found: Interval) -> str:
@@ -178,7 +185,7 @@ def _verdict(found: Interval) -> str:
     return "more" if found.low > 0 else "less"
 
 
-_COLUMNS = ("arm", "success [95 %]", "last 20", "presses", "gain over none [95 %]", "seconds")
+_COLUMNS = ("arm", "success [95 %]", "last 20", "presses", "tokens", "gain over none [95 %]", "seconds")
 _CONTRAST_COLUMNS = ("question", "arm", "against", "difference [95 %]", "shown")
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,11 +17,10 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
-from lessonbank.guard.quote import quoted
 from lessonbank.sync import ReasoningBank
 from lessonbank.types import Json
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, scope_of
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, scope_of
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -39,7 +37,6 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of Google ADK", extra="adk") from missing
 
-log = logging.getLogger("lessonbank")
 Scope = Callable[[str, str], str]
 """The scope of a run, from the name of the application and the id of the user."""
 SOURCE: Final = "google-adk"
@@ -60,10 +57,8 @@ def _never_raises(
 
     @wraps(callback)
     async def guarded(self: Self, *args: Given.args, **kwargs: Given.kwargs) -> None:
-        try:
+        with harmless(callback.__name__):
             await callback(self, *args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - memory never breaks a run
-            log.warning("the memory failed in %s: %s: %s", callback.__name__, type(problem).__name__, quoted(problem))
 
     return guarded
 

@@ -10,15 +10,15 @@ import asyncio
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for_futures
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from time import monotonic
-from typing import Any, Final, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from lessonbank._portal import start
 from lessonbank.agents import Verifier, called, stated
@@ -32,6 +32,8 @@ from lessonbank.types import PARENT, SECONDS, Json, Outcome, Recall, Trajectory,
 from lessonbank.types.ids import new_id
 
 log = logging.getLogger("lessonbank")
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 _running: ContextVar[str | None] = ContextVar("running", default=None)
 DEADLINE: Final = 2.0
 """Seconds a run waits for its recall."""
@@ -51,6 +53,17 @@ def harmless(where: str) -> Generator[None]:
         yield
     except Exception as problem:  # noqa: BLE001 - as the first line says
         log.warning("the memory failed in %s: %s", where, _told(problem))
+
+
+def safely(work: Callable[Given, Result]) -> Callable[Given, Result | None]:
+    """A callback that cannot break a run: it is `harmless`, and where it fails there is no result."""
+
+    @wraps(work)
+    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> Result | None:
+        with harmless(work.__name__):
+            return work(*args, **kwargs)
+
+    return guarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +181,14 @@ class FollowedRun:
         told: dict[str, Json] = {"source": self._follower.source, **run.metadata, **end.metadata}
         told.setdefault(SECONDS, round(monotonic() - self._began, 3))
         told.update({PARENT: self.parent} if self.parent else {}, **({"stopped": end.stopped} if end.stopped else {}))
-        update = {"id": self.id, "metadata": told, "error": run.error or end.error, "answer": end.answer or run.answer}
-        usage = end.usage or run.usage
-        return without_text(run.model_copy(update={**update, "usage": usage}), self.text)
+        update = {
+            "id": self.id,
+            "metadata": told,
+            "error": run.error or end.error,
+            "answer": end.answer or run.answer,
+            "usage": end.usage or run.usage,
+        }
+        return without_text(run.model_copy(update=update), self.text)
 
 
 class RunFollower:
@@ -269,11 +287,11 @@ class RunFollower:
         followed = self.get(run)
         if followed is None or not followed.tell(outcome=outcome, reward=reward):
             correct = partial(self._correct, run, followed, outcome, reward)
-            self._in_background(correct, "the outcome was not taken in")
+            self.bank.in_background(correct, lost="the outcome was not taken in")
 
     def ended(self, run: FollowedRun, source: object, end: End, /) -> None:
         """Keep a run that is over, and learn from it, in the background. `FollowedRun` calls this."""
-        self._in_background(partial(self._keep, run, source, end), "nothing was learned from this run")
+        self.bank.in_background(partial(self._keep, run, source, end), lost="nothing was learned from this run")
 
     def _begun(
         self,
@@ -312,15 +330,6 @@ class RunFollower:
             else:
                 followed.recall = finding.result()
         return followed
-
-    def _in_background(self, work: Callable[[], Coroutine[Any, Any, object]], lost: str) -> None:
-        async def reported() -> None:
-            try:
-                await work()
-            except Exception as problem:  # noqa: BLE001 - whatever a store or a part raises: nobody waits for it
-                log.warning("%s: %s", lost, _told(problem))
-
-        self.bank.in_background(reported)
 
     async def _keep(self, run: FollowedRun, source: object, end: End) -> None:
         try:

@@ -7,20 +7,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import wraps
-from typing import Annotated, Any, Final, NotRequired, ParamSpec, TypeVar
+from typing import Annotated, Any, Final, NotRequired, TypeVar
 from uuid import UUID
 
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
-from lessonbank.guard.quote import quoted
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, safely
 
 try:
     from langchain.agents.middleware.types import (
@@ -42,13 +39,10 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of LangChain", extra="langchain") from missing
 
-log = logging.getLogger("lessonbank")
 _LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _MOST_OPEN: Final = 1000
 """Runs that are open at once: those whose end nobody tells must not fill the memory."""
 Graph = TypeVar("Graph", bound=Pregel[Any, Any, Any, Any])
-Given = ParamSpec("Given")
-Result = TypeVar("Result")
 
 
 class RunState(AgentState[Any]):
@@ -83,20 +77,6 @@ class _Open:
     def messages(self) -> list[object]:
         told = [{"role": "system", "content": self.instructions}] if self.instructions else []
         return [*told, *self.seen.values()]
-
-
-def _safely(work: Callable[Given, Result]) -> Callable[Given, Result | None]:
-    """Memory never breaks a run: what fails here is a warning, and there is no result."""
-
-    @wraps(work)
-    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> Result | None:
-        try:
-            return work(*args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - whatever another version of the framework does
-            log.warning("the memory failed in %s: %s: %s", work.__name__, type(problem).__name__, quoted(problem))
-            return None
-
-    return guarded
 
 
 class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
@@ -211,7 +191,7 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
         asked.run = await self.runs.begin(asked.task, run=id, scope=asked.scope, parent=asked.parent)
         return self._opened(asked)
 
-    @_safely
+    @safely
     def _asked(self, state: AgentState[Any], runtime: Runtime[Any]) -> _Open:
         """What is asked in this run: the last messages of the user that stand together."""
         messages, parent = state["messages"], current_run()
@@ -239,14 +219,14 @@ class ReasoningBankMiddleware(AgentMiddleware[RunState, Any, Any]):
             self._stop(old, "nobody told its end")
         return begun
 
-    @_safely
+    @safely
     def _joined(self) -> _Open | None:
         """The run of the followed graph that another agent began, unless this agent works in a tool."""
         _, top = self._graphs.here()
         found = self._open.get(str(top))
         return found if current_run() not in self._open else None
 
-    @_safely
+    @safely
     def _found(self, state: Any) -> _Open | None:
         """The run to which the state belongs: by its id, or by its thread when a run goes on that was interrupted."""
         if found := self._open.get(state.get("lessonbank_run", "")):
@@ -315,7 +295,7 @@ class _Graphs(BaseCallbackHandler):
         self._ended(run, error)
 
 
-@_safely
+@safely
 def _shown(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any] | None:
     if not found:
         return None
@@ -330,7 +310,7 @@ def _shown(found: _Open | None, request: ModelRequest[Any]) -> ModelRequest[Any]
     return request.override(messages=[*messages[:place], shown, *messages[place:]])
 
 
-@_safely
+@safely
 def _see(found: _Open | None, response: ModelResponse[Any]) -> None:
     """Keep the answer in sight: a crash leaves no state to read it from."""
     if found:

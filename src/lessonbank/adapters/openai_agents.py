@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, Final, ParamSpec
+from functools import partial
+from typing import Any, Final
 
 from lessonbank.agents import Verifier
 from lessonbank.errors import MissingExtra
-from lessonbank.guard.quote import quoted
 from lessonbank.sync import ReasoningBank
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
 
 try:
     from agents import Agent, RunConfig, RunHooks, Runner, RunResult, RunResultStreaming
@@ -29,30 +27,11 @@ try:
 except ImportError as missing:
     raise MissingExtra("the adapter of the OpenAI Agents SDK", extra="openai-agents") from missing
 
-log = logging.getLogger("lessonbank")
 _LEFT: Final = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt)
 _STORED_BY_SERVER: Final = ("conversation_id", "previous_response_id", "auto_previous_response_id")
 """Options with which a request holds only what is new: the server has the rest."""
-Given = ParamSpec("Given")
 _PAUSED: Final = "_lessonbank_run"
 """Where a run that waits for an approval stays, on the context that the SDK takes along."""
-
-
-def _safely(work: Callable[Given, None]) -> Callable[Given, None]:
-    """Memory never breaks a run: what fails here is a warning."""
-
-    @wraps(work)
-    def guarded(*args: Given.args, **kwargs: Given.kwargs) -> None:
-        try:
-            work(*args, **kwargs)
-        except Exception as problem:  # noqa: BLE001 - whatever another version of the SDK does
-            _warn(work.__name__, problem)
-
-    return guarded
-
-
-def _warn(where: str, problem: Exception) -> None:
-    log.warning("the memory failed in %s: %s: %s", where, type(problem).__name__, quoted(problem))
 
 
 class ReasoningBankRunner:
@@ -119,19 +98,16 @@ class ReasoningBankRunner:
             result.run_loop_task.add_done_callback(partial(record.stream_ended, result))
         return result
 
-    def _record(self, input: Any, run_id: str | None, options: dict[str, Any]) -> _Record | None:
-        try:
-            context = getattr(input, "_context", None)  # of a run that goes on
-            record = getattr(context, _PAUSED, None)
-            if record is None:
-                told = context.context if context else options.get("context")
-                record = _Record(self.runs, scope=self.runs.scoped(self._scope, told), parent=current_run())
-                record.start(_items(getattr(input, "_original_input", input)), run_id)
-            record.take(options)
-            return record
-        except Exception as problem:  # noqa: BLE001 - whatever another version of the SDK does: the run goes on
-            _warn("run", problem)
-            return None
+    @safely
+    def _record(self, input: Any, run_id: str | None, options: dict[str, Any]) -> _Record:
+        context = getattr(input, "_context", None)  # of a run that goes on
+        record = getattr(context, _PAUSED, None)
+        if record is None:
+            told = context.context if context else options.get("context")
+            record = _Record(self.runs, scope=self.runs.scoped(self._scope, told), parent=current_run())
+            record.start(_items(getattr(input, "_original_input", input)), run_id)
+        record.take(options)
+        return record
 
 
 class _Record:
@@ -180,11 +156,9 @@ class _Record:
         if self._filter:
             given = self._filter(data)
             data = replace(data, model_data=await given if inspect.isawaitable(given) else given)
-        try:
+        with harmless("filter"):  # the SDK ends the run when a filter fails
             return await self._shown(sent, data.model_data)
-        except Exception as problem:  # noqa: BLE001 - the SDK ends the run when a filter fails
-            _warn("filter", problem)
-            return data.model_data
+        return data.model_data
 
     async def _shown(self, sent: list[Any], told: ModelInputData) -> ModelInputData:
         run = self.run or self.start(sent)
@@ -201,12 +175,12 @@ class _Record:
         shown: Any = [{"role": "user", "content": run.text}] if run.text else []
         return replace(told, input=[*told.input[:place], *shown, *told.input[place:]])
 
-    @_safely
+    @safely
     def answered(self, response: ModelResponse) -> None:
         """Keep the answer in sight: a crash leaves no result to read it from."""
         self._seen = [*self._seen, *response.to_input_items()]
 
-    @_safely
+    @safely
     def tool_begins(self, context: Any) -> None:
         """Give an agent that works as this tool a record of its own."""
         if self.run and getattr(context, "run_config", None):
@@ -215,14 +189,14 @@ class _Record:
             context.run_config = part.options["run_config"]
             self._parts[context.tool_call_id] = part
 
-    @_safely
+    @safely
     def tool_ended(self, context: Any, result: object) -> None:
         """Keep the run of the agent that worked as this tool."""
         part = self._parts.pop(getattr(context, "tool_call_id", ""), None)
         if part and part.run:
             part.run.finish(part.messages([*part._seen, {"role": "assistant", "content": str(result)}]))
 
-    @_safely
+    @safely
     def ended(self, result: RunResult | RunResultStreaming) -> None:
         """Keep the run, unless it waits for an approval: then it stays with the context that the SDK takes along."""
         if result.interruptions:
@@ -236,7 +210,7 @@ class _Record:
         elif self.run:
             self.run.finish(messages)
 
-    @_safely
+    @safely
     def raised(self, error: BaseException) -> None:
         """Keep a run that crashed or was left, and the agents that worked in it."""
         for part in self._parts.values():
@@ -251,7 +225,7 @@ class _Record:
         else:
             self.run.finish(self.messages(seen), error=error)
 
-    @_safely
+    @safely
     def stream_ended(self, result: RunResultStreaming, task: asyncio.Task[Any]) -> None:
         """Keep a streamed run, however its task ended."""
         if task.cancelled():

@@ -11,7 +11,7 @@ import typer
 from lessonbank.arguments import named
 from lessonbank.errors import NotAllowed, UsageError
 
-from ._output import warn
+from ._output import console, show_json, warn
 
 if TYPE_CHECKING:
     from lessonbank import ReasoningBank
@@ -67,3 +67,11 @@ def key_of(by: str, key_file: Path | None, /) -> str:
     if not sys.stdin.isatty():
         raise NotAllowed("this needs the key of a reviewer, and there is no terminal to ask at: give --key-file")
     return str(typer.prompt(f"Key of {by}", hide_input=True, err=True)).strip()
+
+
+def show_key(role: str, name: str, key: str, /, *, as_json: bool) -> None:
+    """Print a new key, alone on its line: what stands there is copied or read by a script."""
+    if as_json:
+        show_json({role: name, "key": key})
+    else:
+        console.print(key, markup=False, soft_wrap=True)

@@ -9,7 +9,7 @@ import typer
 from . import _options as options
 from ._bank import opened
 from ._output import console, say, show_json, show_table
-from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning
+from ._reviewing import UNPROTECTED, KeyFile, Reviewer, owning, show_key
 
 app = typer.Typer(help="Let only people with a key decide what is shown.", no_args_is_help=True)
 
@@ -26,10 +26,7 @@ def add(
     """
     with opened(bank, "default") as memory:
         key = owning(memory, by, key_file).admin.add_reviewer(name)
-    if as_json:
-        show_json({"reviewer": name, "key": key})
-    else:
-        console.print(key, markup=False, soft_wrap=True)
+    show_key("reviewer", name, key, as_json=as_json)
 
 
 @app.command()

@@ -9,7 +9,7 @@ import typer
 from . import _options as options
 from ._bank import opened
 from ._output import console, show_json, show_table
-from ._reviewing import KeyFile, Reviewer, owning
+from ._reviewing import KeyFile, Reviewer, owning, show_key
 
 app = typer.Typer(help="Give writers keys, so that what each tells counts as its own.", no_args_is_help=True)
 
@@ -23,10 +23,7 @@ def add(
     """Print a new key for a writer. Only now can it be read; an earlier key of the writer ends."""
     with opened(bank, "default") as memory:
         key = owning(memory, by, key_file).admin.add_writer(name)
-    if as_json:
-        show_json({"writer": name, "key": key})
-    else:
-        console.print(key, markup=False, soft_wrap=True)
+    show_key("writer", name, key, as_json=as_json)
 
 
 @app.command()

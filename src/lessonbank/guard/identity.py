@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import platform
 import secrets
 import sys
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Literal
 
 from lessonbank.errors import NotAllowed, UsageError
-from lessonbank.protocols import Store
+from lessonbank.protocols import RECEIPT_SECRET, Store
 
 from .names import name_key
 
@@ -21,6 +25,22 @@ Role = Literal["writer", "reviewer"]
 
 What a writer tells counts as its own. A reviewer decides what is shown; what a reviewer tells counts as its own, too.
 """
+
+
+_caller: ContextVar[str | None] = ContextVar("caller", default=None)
+
+
+@contextmanager
+def called_by(identity: str, /) -> Generator[None]:
+    """Inside, and in work that begins inside, calls without a key of their own are those of `identity`.
+
+    For a server, which knows its callers by other keys: to whom the process belongs says nothing of them.
+    """
+    token = _caller.set(identity)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
 
 
 @cache
@@ -40,6 +60,8 @@ async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name
     Names that count as one are one identity. With `trust_name`, the application vouches for the name. Raises
     UsageError for a wrong or removed key.
     """
+    if key is None and (caller := _caller.get()):
+        return caller
     if key is None:
         return f"name:{name_key(name)}" if trust_name else of_process()
     if not (await _opens(store, "writer", name, key) or await _opens(store, "reviewer", name, key)):
@@ -47,6 +69,24 @@ async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name
             f"this is not the key of writer {name!r}: use the one that bank.admin.add_writer({name!r}) gave"
         )
     return f"key:{name_key(name)}"
+
+
+async def sealed(store: Store, identity: str, writer: str, /, *, runs: Iterable[str], scope: str) -> str:
+    """What proves later that the bank knew who told of these runs: any other word kept with a run is its caller's."""
+    secret = await store.setting(RECEIPT_SECRET) or ""
+    said = json.dumps([scope, sorted(runs), identity, writer])
+    return hmac.new(secret.encode(), said.encode(), hashlib.sha256).hexdigest() if secret else ""
+
+
+async def teller_of(
+    store: Store, told: Mapping[str, object], /, *, runs: Iterable[str], scope: str
+) -> tuple[str, str] | None:
+    """The identity and the name of whoever submitted runs, as the bank knew them; `None` where nothing proves it."""
+    identity, writer, seal = (told.get(name) for name in ("identity", "writer", "seal"))
+    if not (isinstance(identity, str) and isinstance(writer, str) and isinstance(seal, str) and seal.isascii()):
+        return None
+    right = await sealed(store, identity, writer, runs=runs, scope=scope)
+    return (identity, writer) if right and hmac.compare_digest(seal, right) else None
 
 
 async def check_reviewer(store: Store, call: str, /, *, name: str, key: str | None, by: str | None = None) -> None:

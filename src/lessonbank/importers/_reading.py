@@ -83,6 +83,24 @@ def each(
             yield attempt(source, number, format, lambda e=entry, n=number: build(e, source, n))
 
 
+def one_run(
+    source: Source, /, *, format: str, add: Callable[[Data], None], build: Callable[[], Run]
+) -> Iterator[Entry]:
+    """The run of a file that is one session: `add` takes each line in, `build` reads what they came to."""
+    for row in source.rows():
+        if isinstance(row, Skipped):
+            yield row
+        else:
+            add(mapping(row.value))
+    yield attempt(source, 1, format, build)
+
+
+def tool_call(id: Json, name: Json, arguments: Json, /) -> Data:
+    """A call as messages of a conversation write it; `arguments` is an object, or the text of one."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": words(id), "type": "function", "function": {"name": words(name), "arguments": text}}
+
+
 def attempt(source: Source, line: int, format: str, build: Callable[[], Run], /) -> Entry:
     """The run that `build` makes, or the reason why there is none."""
     try:

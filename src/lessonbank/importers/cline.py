@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._files import Source
+from ._reading import Data, Entry, Format, Run, at, count, each, listing, mapping, words
 
 NAME = "cline"
 _INPUT = re.compile(r"\A\s*<user_input[^>]*>(.*)</user_input>\s*\Z", re.DOTALL)
@@ -40,8 +39,8 @@ def _part(part: Data) -> Json:
     return {"type": "tool_result", "tool_use_id": part.get("tool_use_id"), "content": text, "is_error": failed}
 
 
-def _run(value: Data, source: Source) -> Run:
-    messages = listing(value.get("messages"))
+def _run(value: Json, source: Source, line: int) -> Run:
+    messages = listing(at(value, "messages"))
     spent = [mapping(at(message, "metrics")) for message in messages if at(message, "metrics")]
     models = [words(at(message, "modelInfo", "id")) for message in messages if at(message, "modelInfo", "id")]
     usage = Usage(
@@ -52,18 +51,14 @@ def _run(value: Data, source: Source) -> Run:
     return Run(
         messages=[_message(message) for message in messages],
         source="cline",
-        run_id=words(value.get("sessionId")) or source.stem,
+        run_id=words(at(value, "sessionId")) or source.stem,
         model=models[-1] if models else None,
         usage=usage,
     )
 
 
 def _read(source: Source) -> Iterator[Entry]:
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            yield attempt(source, row.line, NAME, partial(_run, mapping(row.value), source))
+    return each(source, format=NAME, split=lambda value: [value], build=_run)
 
 
 FORMAT = Format(NAME, "Cline sessions (`*.messages.json`)", _matches, _read)

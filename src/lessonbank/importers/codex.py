@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._files import Source
+from ._reading import Data, Entry, Format, Run, at, count, listing, mapping, one_run, tool_call, words
 
 NAME = "codex"
 _LINES = {"session_meta", "response_item", "event_msg", "turn_context", "world_state", "compacted"}
@@ -55,8 +55,7 @@ def _message(item: Data) -> Data | None:
         return _said(words(item.get("role")), "\n".join(words(at(p, "text")) for p in listing(item.get("content"))))
     if kind in _CALLS:
         told = item.get("arguments", item.get("input", item.get("action")))
-        function: Data = {"name": words(item.get("name")) or "local_shell", "arguments": _text(told)}
-        call: Data = {"id": words(item.get("call_id")), "type": "function", "function": function}
+        call = tool_call(item.get("call_id"), item.get("name") or "local_shell", told)
         return {"role": "assistant", "content": "", "tool_calls": [call]}
     if kind in _RESULTS:
         return {"role": "tool", "tool_call_id": words(item.get("call_id")), **_result(_text(item.get("output")))}
@@ -100,12 +99,7 @@ def _run(session: _Session) -> Run:
 
 def _read(source: Source) -> Iterator[Entry]:
     session = _Session(source.stem)
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            session.add(mapping(row.value))
-    yield attempt(source, 1, NAME, lambda: _run(session))
+    return one_run(source, format=NAME, add=session.add, build=lambda: _run(session))
 
 
 FORMAT = Format(NAME, "Codex sessions (`rollout-*.jsonl`)", _matches, _read)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from lessonbank.types import Json, Usage
 
-from ._files import Skipped, Source
-from ._reading import Data, Entry, Format, Run, at, attempt, count, listing, mapping, words
+from ._files import Source
+from ._reading import Data, Entry, Format, Run, at, count, listing, mapping, one_run, tool_call, words
 
 NAME = "gemini_cli"
 _HOOK = re.compile(r"<hook_context>.*?</hook_context>", re.DOTALL)
@@ -65,8 +64,7 @@ def _text(content: Json) -> str:
 
 
 def _call(call: Data) -> Data:
-    function: Data = {"name": words(call.get("name")), "arguments": json.dumps(mapping(call.get("args")))}
-    return {"id": words(call.get("id")), "type": "function", "function": function}
+    return tool_call(call.get("id"), call.get("name"), mapping(call.get("args")))
 
 
 def _result(call: Data) -> Data:
@@ -103,12 +101,7 @@ def _run(chat: _Chat) -> Run:
 
 def _read(source: Source) -> Iterator[Entry]:
     chat = _Chat(source.stem)
-    for row in source.rows():
-        if isinstance(row, Skipped):
-            yield row
-        else:
-            chat.add(mapping(row.value))
-    yield attempt(source, 1, NAME, lambda: _run(chat))
+    return one_run(source, format=NAME, add=chat.add, build=lambda: _run(chat))
 
 
 FORMAT = Format(NAME, "Gemini CLI chats (`session-*.jsonl`, or `.json` of older releases)", _matches, _read)

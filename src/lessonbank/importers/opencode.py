@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +13,7 @@ from lessonbank.errors import FormatError
 from lessonbank.types import Json, Usage
 
 from ._files import Skipped, Source, parse
-from ._reading import Data, Entry, Format, Run, at, attempt, count, mapping, words
+from ._reading import Data, Entry, Format, Run, at, attempt, count, mapping, tool_call, words
 
 NAME = "opencode"
 _FILE: Final = "opencode.db"
@@ -67,8 +66,7 @@ def _turns(role: str, parts: list[Data]) -> Iterator[Json]:
 
 
 def _call(part: Data) -> Data:
-    function: Data = {"name": words(part.get("tool")), "arguments": json.dumps(mapping(at(part, "state", "input")))}
-    return {"id": words(part.get("callID")), "type": "function", "function": function}
+    return tool_call(part.get("callID"), part.get("tool"), mapping(at(part, "state", "input")))
 
 
 def _result(part: Data) -> Data:

@@ -33,7 +33,7 @@ from lessonbank.types import (
     Trajectory,
     Usage,
 )
-from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of
+from lessonbank.types.repeats import NOT_RECOGNISED, mapping_at, repeats_of, with_repeats
 
 from .prior_runs import PriorRuns, Verdicts
 from .settlement import of_another_task, settlement_of
@@ -175,6 +175,8 @@ def experience_of(
         rejected=extraction.rejected,
         metadata=_metadata([attempt.trajectory for attempt in attempts], recall, pending=pending),
     )
+    if extraction.repeats:
+        new = with_repeats(new, extraction.repeats)
     if earlier is None:
         return new
     again = {ref.trajectory_id for ref in refs}

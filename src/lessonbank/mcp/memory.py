@@ -52,7 +52,9 @@ class Memory:
             if self._bank is None:
                 self._bank = await self._connect()
                 for one in self.scopes or (self._bank.scope,):
-                    self._bank.in_background(partial(_catch_up, self._bank.scoped(one)))
+                    self._bank.in_background(
+                        partial(_catch_up, self._bank.scoped(one)), lost="runs of an earlier server stay pending"
+                    )
         return self._bank if scope is None else self._bank.scoped(scope)
 
     @asynccontextmanager

@@ -264,6 +264,7 @@ def _usage(response: ModelResponse, /) -> Usage:
     return Usage(
         requests=1,
         input_tokens=response.usage.input_tokens,
+        cached_tokens=response.usage.cache_read_tokens,
         output_tokens=response.usage.output_tokens,
         cost=cost,
     )

@@ -1,8 +1,9 @@
-"""What every model needs and no model should contain: retries, a time limit, a concurrency limit, a cap on replies."""
+"""What every model needs and no model should contain: retries, limits on time and calls, a cap on replies."""
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
@@ -14,10 +15,21 @@ from lessonbank.protocols import Completion, LanguageModel, Message
 
 
 def standard(
-    model: LanguageModel, /, *, seconds: float = 120.0, attempts: int = 4, concurrency: int = 8
+    model: LanguageModel,
+    /,
+    *,
+    seconds: float = 120.0,
+    attempts: int = 4,
+    concurrency: int = 8,
+    rate: float | None = None,
 ) -> LanguageModel:
-    """`model` as the bank uses it: replies capped, each try limited in time, tried again, few at once."""
-    return Limited(Retrying(TimeLimited(Clipped(model), seconds=seconds), attempts=attempts), concurrency=concurrency)
+    """`model` as the bank uses it: replies capped, each try limited in time, tried again, few at once.
+
+    `rate`: tries a minute, at most.
+    """
+    one_try = TimeLimited(Clipped(model), seconds=seconds)
+    paced = one_try if rate is None else Paced(one_try, rate=rate)
+    return Limited(Retrying(paced, attempts=attempts), concurrency=concurrency)
 
 
 class Clipped:
@@ -97,6 +109,31 @@ class Limited:
             slots = anyio.Semaphore(self._concurrency)
             self._slots.set(slots)
             return slots
+
+
+class Paced:
+    """A model that is asked at most `rate` times a minute: requests begin evenly spaced."""
+
+    def __init__(
+        self, model: LanguageModel, /, *, rate: float, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+    ) -> None:
+        self._model, self._space, self._sleep = model, 60.0 / rate, sleep
+        self._free = 0.0
+        """When the next request may begin, on the clock of `time.monotonic`."""
+
+    @property
+    def name(self) -> str:
+        """The wrapped model's name."""
+        return self._model.name
+
+    async def generate(
+        self, messages: Sequence[Message], /, *, temperature: float = 0.0, schema: type[BaseModel] | None = None
+    ) -> Completion:
+        """The wrapped model's answer, when its turn has come."""
+        now = time.monotonic()
+        begin, self._free = max(now, self._free), max(now, self._free) + self._space
+        await self._sleep(begin - now)
+        return await self._model.generate(messages, temperature=temperature, schema=schema)
 
 
 class Retrying:

@@ -134,7 +134,16 @@ def outcomes(experience: Experience, /) -> dict[str, Outcome]:
     return {attempt.trajectory_id: attempt.verdict.outcome for attempt in reversed(experience.attempts)}
 
 
-def run_of(run: Trajectory, holder: Experience | None, /, *, pending: bool) -> Run:
+def run_of(
+    run: Trajectory,
+    holder: Experience | None,
+    /,
+    *,
+    pending: bool,
+    failed: bool = False,
+    tries: int = 0,
+    problem: str | None = None,
+) -> Run:
     """A kept run as it is listed; `holder` is the newest experience it belongs to."""
     tried = holder.attempts if holder else ()
     verdict = next((attempt.verdict for attempt in tried if attempt.trajectory_id == run.id), None)
@@ -142,16 +151,20 @@ def run_of(run: Trajectory, holder: Experience | None, /, *, pending: bool) -> R
     return Run(
         trajectory=run,
         verdict=verdict or Verdict(outcome="unknown", reason=NOT_JUDGED),
-        status=_status(run, pending=pending),
+        status=_status(run, pending=pending, failed=failed),
+        tries=tries,
+        problem=problem,
         recall_id=recall_id if isinstance(recall_id, str) else None,
         metadata=run.metadata,
     )
 
 
-def _status(run: Trajectory, *, pending: bool) -> RunStatus:
+def _status(run: Trajectory, *, pending: bool, failed: bool) -> RunStatus:
     if not pending:
         return "learned"
-    return "unfinished" if is_unfinished(run) else "pending"
+    if is_unfinished(run):
+        return "unfinished"
+    return "failed" if failed else "pending"
 
 
 def is_unfinished(run: Trajectory, /) -> bool:

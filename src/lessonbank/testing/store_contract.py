@@ -20,6 +20,7 @@ from .store_editing import EditingTests
 from .store_history import HistoryTests
 from .store_listing import ListingTests
 from .store_purging import PurgingTests
+from .store_queue import QueueTests
 from .store_ranking import RankingTests
 from .store_records import RecordTests
 from .store_repeating import RepeatingTests
@@ -37,5 +38,6 @@ class StoreContract(
     ListingTests,
     EditingTests,
     RepeatingTests,
+    QueueTests,
 ):
     """Subclass it under `@pytest.mark.anyio` and override `make`."""

@@ -15,6 +15,7 @@ from .changes import Merge as Merge
 from .changes import Missing as Missing
 from .changes import Proposal as Proposal
 from .changes import Purge as Purge
+from .changes import Reflected as Reflected
 from .changes import Rejudge as Rejudge
 from .changes import Replace as Replace
 from .changes import Restore as Restore
@@ -24,6 +25,9 @@ from .changes import Settle as Settle
 from .changes import Synced as Synced
 from .changes import Trust as Trust
 from .changes import target_of as target_of
+from .lessons import Against as Against
+from .lessons import AppliesTo as AppliesTo
+from .lessons import Choice as Choice
 from .lessons import Experience as Experience
 from .lessons import Extraction as Extraction
 from .lessons import Found as Found
@@ -32,10 +36,14 @@ from .lessons import Lesson as Lesson
 from .lessons import LessonState as LessonState
 from .lessons import Match as Match
 from .lessons import Provenance as Provenance
+from .lessons import Reach as Reach
 from .lessons import Rejected as Rejected
 from .lessons import Rule as Rule
+from .lessons import Stand as Stand
 from .lessons import Topic as Topic
 from .lessons import TrustState as TrustState
+from .queue import Claim as Claim
+from .queue import Queue as Queue
 from .recalls import Candidate as Candidate
 from .recalls import GroupDraw as GroupDraw
 from .recalls import Recall as Recall

@@ -15,6 +15,12 @@ Kind = Literal["strategy", "guardrail"]
 TrustState = Literal["probation", "active", "quarantined"]
 LessonState = Literal["probation", "active", "quarantined", "retired"]
 """How far a lesson is trusted; `retired` if it is retired, whatever its trust."""
+Reach = Literal["record", "place", "organisation", "kind"]
+"""How far a fact goes: one record; a repository, site or account; the organisation it belongs to; every task of the
+kind."""
+Stand = Literal["sharper", "general", "contradicts"]
+"""How a lesson stands to those it is shown in the place of: it says the same more exactly, it says what several of them
+have in common, or it denies them."""
 Rule = Literal["empty", "vague", "literal", "chatter", "submission", "order", "duplicate", "echo", "cap"]
 """Why the gate rejected a draft."""
 
@@ -51,6 +57,33 @@ class Topic(Record):
         return self.name or self.id
 
 
+class AppliesTo(Record):
+    """How far the fact of a lesson goes, as wide as its runs show. It never widens the scope of the bank."""
+
+    reach: Reach
+    name: str = Field(default="", max_length=80)
+    """What the record, place or organisation is called."""
+    unsettled: bool = False
+    """Whether more runs are needed to know how far it goes."""
+
+
+class Choice(Record):
+    """What runs have shown about one choice: the options they ruled out, those still open, those confirmed."""
+
+    about: str = Field(max_length=80)
+    """What is chosen, such as `subject prefix`."""
+    excluded: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
+
+
+class Against(Record):
+    """The lessons that this one is shown in the place of. Each recall draws which side it shows."""
+
+    lesson_ids: tuple[str, ...]
+    stand: Stand
+
+
 class Lesson(Record):
     """One transferable lesson: a title, when to use it, what to do (paper section 3.1)."""
 
@@ -72,6 +105,12 @@ class Lesson(Record):
     """What kind of situation it is about. `None`: nobody decided that."""
     version: int = 1
     """Grows with every edit. Evidence for an earlier wording does not count for this one."""
+    applies_to: AppliesTo | None = None
+    """How far its fact goes. `None`: nobody said. Like `choice`, it only repeats words of the lesson."""
+    choice: Choice | None = None
+    """The choice that it is about, where it is about one."""
+    against: Against | None = None
+    """The lessons that it competes with."""
     only: tuple[str, ...] = ()
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     created_at: Moment = Field(default_factory=now)
@@ -152,6 +191,8 @@ class Extraction(Record):
 
     lessons: tuple[Lesson, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+    repeats: dict[str, Json] = Field(default_factory=dict)
+    """What the bank has already, in the form that an experience keeps it: `types.repeats`."""
     usage: Usage = Field(default_factory=Usage)
     notes: tuple[str, ...] = ()
     """What a reader should know: a fallback taken, lessons dropped and why."""

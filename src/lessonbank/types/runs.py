@@ -29,7 +29,7 @@ Json: TypeAlias = JsonValue
 Outcome = Literal["success", "failure", "unknown"]
 VerdictSource = Literal["ground_truth", "human", "framework_error", "judge"]
 Speaker = Literal["tool", "user", "environment"]
-RunStatus = Literal["learned", "pending", "unfinished"]
+RunStatus = Literal["learned", "pending", "unfinished", "failed"]
 
 
 class ToolCall(Record):
@@ -164,7 +164,12 @@ class Run(Record):
     verdict: Verdict
     """`unknown` while it is not judged."""
     status: RunStatus = "learned"
-    """`pending`: it waits for a verdict or for extraction. `unfinished`: its attempt ended without an outcome."""
+    """`pending`: it waits for a verdict or for extraction. `unfinished`: its attempt ended without an outcome.
+    `failed`: workers tried to learn from it so often that they gave it up; `runs.retry` tries again."""
+    tries: int = 0
+    """How often workers took it to learn from it."""
+    problem: str | None = None
+    """Why the last of these tries failed."""
     recall_id: str | None = None
     """The recall that it settled, once it is learned."""
     metadata: dict[str, Json] = Field(default_factory=dict)

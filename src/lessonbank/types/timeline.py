@@ -219,6 +219,8 @@ def edited(lesson: Lesson, change: Edit, /) -> Lesson:
     """`lesson` with the words of `change`: another version of the same lesson, written by a person."""
     provenance = lesson.provenance.model_copy(update={"method": "human", "writer": change.by})
     said = {"title": change.title, "description": change.description, "content": change.content, "only": change.only}
+    if (change.title, change.description, change.content) != (lesson.title, lesson.description, lesson.content):
+        said |= {"applies_to": None, "choice": None}  # they repeat words that may be gone
     return lesson.model_copy(update={**said, "version": lesson.version + 1, "provenance": provenance})
 
 

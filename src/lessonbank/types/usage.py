@@ -10,6 +10,8 @@ class Usage(Record):
 
     requests: int = 0
     input_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of `input_tokens` that the provider read from its cache, which most charge less for."""
     output_tokens: int = 0
     cost: float | None = None
 
@@ -19,6 +21,7 @@ class Usage(Record):
         return Usage(
             requests=self.requests + other.requests,
             input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cost=sum(costs) if costs else None,
         )

@@ -36,7 +36,8 @@ class Handle:
     ledger: Ledger
     intake: IntakeFilter
     limit: int
-    learn: Callable[..., Awaitable[Learned]]
+    learn_as: Callable[..., Awaitable[Learned]]
+    """Learns from runs as whoever submitted them."""
     correct: Callable[..., Awaitable[Learned]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""

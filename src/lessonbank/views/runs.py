@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast, get_args
 
+import anyio
+
 from lessonbank._concurrency import if_there
 from lessonbank.arguments import a_count, a_text, an_id, filters, maybe_id, maybe_one_of, one_of
+from lessonbank.guard.identity import teller_of
 from lessonbank.types import SUBMITTED, Json, Learned, Outcome, Run, RunStatus, Trajectory, Verdict
+from lessonbank.types.ids import new_id
+from lessonbank.types.queue import IN_HAND, Queue, problem_of
 
 from .handle import Handle, person
 
@@ -67,22 +72,41 @@ class AsyncRuns:
         limit, after = a_count(limit), maybe_id(after, "after=")
         return tuple(await self._of.store.pending(scope=self._of.scope, limit=limit, after=after))
 
-    async def retry(self, *, limit: int = 50) -> tuple[Learned, ...]:
-        """Learn from the oldest runs that wait, at most `limit` of them. Raises StoreError."""
-        waiting = await self.pending(limit=limit)
-        done, learned = set[str](), list[Learned]()
-        for run in waiting:
-            if run.id in done:
-                continue
-            runs, told = await self._as_submitted(run)
-            result = await self._of.learn(runs, **told)
-            done.update(one.id for one in runs)
-            done.update(ref.trajectory_id for ref in result.experience.attempts) if result.experience else None
-            learned.append(result)
+    async def retry(self, *ids: str, limit: int = 50) -> tuple[Learned, ...]:
+        """Learn from the oldest runs that wait or failed, at most `limit` of them; or from the runs of these `ids`.
+
+        Runs that a worker is learning from are left to it, unless they are named. Raises NotFound, StoreError.
+        """
+        store, scope, limit = self._of.store, self._of.scope, a_count(limit)
+        if ids:
+            named = [await store.trajectory(an_id(id), scope=scope) for id in ids]
+            return tuple([(await self._again(run))[0] for run in named])
+        taker, learned = f"retry {new_id()}", list[Learned]()
+        claims = await store.claim(worker=taker, limit=limit, seconds=IN_HAND, scope=scope, anyway=True)
+        waiting = {claim.trajectory.id: claim.trajectory for claim in claims}
+        try:
+            while waiting:
+                await store.extend(waiting, scope=scope, worker=taker, seconds=IN_HAND)
+                result, done = await self._again(next(iter(waiting.values())))
+                learned.append(result)
+                for id in done & waiting.keys():
+                    await store.release(id, scope=scope, worker=taker, error=problem_of(result))
+                    del waiting[id]
+        finally:
+            with anyio.CancelScope(shield=True):
+                for id in waiting:
+                    await store.release(id, scope=scope, worker=taker)
         return tuple(learned)
 
-    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], dict[str, Any]]:
-        """The runs that were submitted together with `run`, and what was said of them then."""
+    async def _again(self, run: Trajectory) -> tuple[Learned, set[str]]:
+        """Learn from `run` and all that belongs to it; the ids of these runs."""
+        runs, teller, told = await self._as_submitted(run)
+        result = await self._of.learn_as(teller, runs, **told)
+        tried = result.experience.attempts if result.experience else ()
+        return result, {*(one.id for one in runs), *(ref.trajectory_id for ref in tried)}
+
+    async def _as_submitted(self, run: Trajectory) -> tuple[list[Trajectory], tuple[str, str] | None, dict[str, Any]]:
+        """The runs that were submitted together with `run`, by whom, and what was said of them then."""
         told = run.metadata.get(SUBMITTED)
         said = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
         store, scope = self._of.store, self._of.scope
@@ -90,7 +114,12 @@ class AsyncRuns:
         siblings = [one for id in others if (one := await if_there(store.trajectory(id, scope=scope)))]
         arguments = {name: said[name] for name in ("outcome", "reward") if name in said}
         recall = await if_there(store.recall(said["recall"], scope=scope)) if "recall" in said else None
-        return [run, *siblings], {**arguments, "recall": recall}
+        teller = await teller_of(store, said, runs=[run.id, *others], scope=scope)
+        return [run, *siblings], teller, {**arguments, "recall": recall}
+
+    async def queue(self) -> Queue:
+        """How many runs of the scope wait to be learned, are being learned by a worker, or were given up."""
+        return await self._of.store.queue(scope=self._of.scope)
 
     async def correct(self, id: str, /, *, outcome: Outcome, by: str, reason: str = "") -> Learned:
         """Put a person's word in the place of a run's verdict. Its receipt is settled again.

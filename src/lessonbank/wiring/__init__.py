@@ -46,14 +46,16 @@ from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
+from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
 from ._models import resolve as resolve_models
+from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
-from ._stores import open_store, switched_off
+from ._stores import named_place, open_store, switched_off
 from ._trust import rationed, trusting, warn_unprotected
 
 if TYPE_CHECKING:
@@ -87,7 +89,9 @@ async def connect_async(
     call does nothing and says so.
 
     Args:
-        where: a file, `:memory:` for a bank that ends with the process, or `File(path, read_only=True)`.
+        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, a database of
+            PostgreSQL with pgvector (`postgresql://USER:PASSWORD@HOST/DATABASE`), or a server (`https://HOST`,
+            `Server(url, api_key=…)`), which decides every setting but the scope.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
             `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
@@ -111,6 +115,19 @@ async def connect_async(
     check_scope(scope)
     where = where if is_a(where, (File, Server)) else File(where)
     one_of(profile, "profile=", get_args(Profile))
+    if is_remote(where) and not _is_off():
+        return open_remote(
+            where,
+            scope=scope,
+            model=model,
+            embedder=embedder,
+            profile=None if profile == "default" else profile,
+            retrieval=retrieval,
+            learning=learning,
+            evidence=evidence,
+            safety=safety,
+            parts=parts,
+        )
     model = model if is_a(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
@@ -148,7 +165,7 @@ async def connect_async(
         await store.close()
         raise
     told = {
-        "store": _named_place(where),
+        "store": named_place(where),
         "scope": scope,
         "profile": f"{profile} ({learning.domain} prompts)",
         "model": roles.description,
@@ -166,12 +183,14 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "reflect_every": learning.reflect_every,
+        "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
+        **({"off": OFF} if off else {}),
     }
     if off:
         log.warning("%s", OFF)
-        told["off"] = OFF
     return AsyncReasoningBank(
         store,
         scope=scope,
@@ -180,6 +199,9 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        reflector=roles.extractor,
+        reflect_every=learning.reflect_every,
+        compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
         topics=topics,
@@ -191,6 +213,7 @@ async def connect_async(
         success_at=learning.success_at,
         pays=model is not None or parts.judge is not None or parts.extractor is not None,
         keep_runs=learning.keep_runs,
+        submits_here=learning.submit == "here",
         observe=evidence.observe,
         off=off,
         settings=told,
@@ -219,22 +242,16 @@ def _is_off() -> bool:
     return os.environ.get("LESSONBANK_OFF", "").strip().lower() not in ("", "0", "false", "no")
 
 
-def _named_place(where: File | Server) -> str:
-    """Where the bank is, without secrets."""
-    return f"{where.path}{' (read only)' if where.read_only else ''}" if is_a(where, File) else str(where)
-
-
 def _equip(profile: Profile, learning: Learning, retrieval: Retrieval, roles: Any) -> Kit:
     """Off the loop: it reads prompt files, and loads what `import lessonbank` leaves for later."""
     from ._profiles import equip
 
     return equip(
         profile,
-        domain=learning.domain,
+        learning=learning,
         roles=roles,
         budget=chosen(retrieval.budget, BUDGET),
         preface=chosen(retrieval.preface, None),
-        judge_budget=chosen(learning.judge_budget, None),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lessonbank.config import Consolidation, Profile, TopicsBy, TrustPolicy, Unset, chosen
 from lessonbank.errors import UsageError
-from lessonbank.learning.consolidation import MergeSimilar, Recognise, append
+from lessonbank.learning.consolidation import Eliminating, MergeSimilar, Recognise, append
 from lessonbank.learning.topics import Topics, TopicsByModel, TopicsByWords
 from lessonbank.protocols import Consolidator, Embedder, LanguageModel, Retriever, Store
 from lessonbank.retrieving import LexicalRetriever
@@ -30,10 +30,10 @@ def choose(
     if name == "recognise":
         # Without a model only words decide: a search by words finds what they compare, and embeds nothing.
         search = retriever if model else LexicalRetriever(store)
-        return Recognise(search, model, embedder, imported=trust == "open")
+        return Eliminating(Recognise(search, model, embedder, imported=trust == "open"), search)
     if model is None:
         raise UsageError("consolidation='merge_similar' needs a model to word the merged lesson: pass model=")
-    return MergeSimilar(retriever, model, embedder=embedder)
+    return Eliminating(MergeSimilar(retriever, model, embedder=embedder), retriever)
 
 
 def choose_topics(

@@ -60,7 +60,12 @@ def resolve(model: Model | None, /) -> Roles:
 def _one(choice: OneModel, model: Model) -> LanguageModel:
     from lessonbank.models.wrappers import standard
 
-    return standard(bare_model(choice, model.base_url, model.api_key), seconds=model.timeout)
+    return standard(
+        bare_model(choice, model.base_url, model.api_key),
+        seconds=model.timeout,
+        concurrency=model.concurrency,
+        rate=model.rate,
+    )
 
 
 def bare_model(choice: OneModel, base_url: str | None, api_key: str | None) -> LanguageModel:

@@ -6,16 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lessonbank.arguments import called
+from lessonbank.config import Learning, chosen
 from lessonbank.learning.extraction import ExtractiveExtractor, LLMExtractor
 from lessonbank.learning.judging import LLMJudge, PaperJudge
-from lessonbank.learning.judging.llm import BUDGET
+from lessonbank.learning.judging.llm import BUDGET, SECOND_LOOK
 from lessonbank.matts.scaler import Scaler
 from lessonbank.prompts import for_domain, load
 from lessonbank.protocols import Extractor, Judge
 from lessonbank.retrieving.injection import Injector
+from lessonbank.text.rendering import View
 from lessonbank.types import Trajectory, Verdict
 
 from ._models import Roles
+
+PAPER_BUDGET = 40_000
+"""Tokens of the runs that the paper's extractor reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +38,23 @@ def equip(
     profile: str,
     /,
     *,
-    domain: str,
+    learning: Learning,
     roles: Roles,
     budget: int,
     preface: str | None = None,
-    judge_budget: int | None = None,
 ) -> Kit:
     """The parts of `profile`.
 
     Raises:
         UsageError: no such profile or domain.
     """
-    paper = profile == "paper"
-    judge = _judge(roles, domain, judge_budget, paper=paper)
+    paper, domain = profile == "paper", learning.domain
+    judge = _judge(roles, learning, paper=paper)
     extractor = _extractor(roles, domain, paper=paper)
     injector = _injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
-    scaler = Scaler(roles.judge or roles.extractor, view="thoughts" if paper and domain != "code" else "full")
+    published: View = "recorded" if domain == "code" else "thoughts"
+    scaler = Scaler(roles.judge or roles.extractor, view=published if paper else "full")
     return Kit(judge, extractor, injector, scaler, described)
 
 
@@ -70,13 +75,17 @@ async def abstain(trajectory: Trajectory, /) -> Verdict:
     )
 
 
-def _judge(roles: Roles, domain: str, budget: int | None, *, paper: bool) -> Judge:
+def _judge(roles: Roles, learning: Learning, *, paper: bool) -> Judge:
     if roles.judge is None:
         return abstain
     if paper:
-        return PaperJudge(roles.judge, domain="code" if domain == "code" else "web")
-    prompt = for_domain(domain, "judge")
-    return LLMJudge(roles.judge, prompt=prompt, budget=BUDGET if budget is None else budget)
+        return PaperJudge(roles.judge, domain="code" if learning.domain == "code" else "web")
+    return LLMJudge(
+        roles.judge,
+        prompt=for_domain(learning.domain, "judge"),
+        budget=chosen(learning.judge_budget, BUDGET),
+        second_look=chosen(learning.second_look, SECOND_LOOK) or 0,
+    )
 
 
 def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
@@ -97,6 +106,8 @@ def _extractor(roles: Roles, domain: str, *, paper: bool) -> Extractor:
         failure=load(f"paper/extract_failure_{kind}"),
         contrast=load("paper/contrast"),
         contrast_model=roles.contrast,
+        budget=PAPER_BUDGET,
+        contrast_budget=PAPER_BUDGET,
         view="messages" if kind == "code" else "thoughts",
         show_labels=False,
         grounding=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 from tenants import plain, refusal
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.errors import LessonbankError
+from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.types import (
     Experience,
     Extraction,
@@ -170,8 +169,7 @@ async def _backup(t: BankTenant, chance: random.Random) -> Any:
 async def _submit(t: BankTenant, chance: random.Random) -> Any:
     """What a submitted run teaches is there once another call of the bank has waited for it."""
     ids = await t.handle.submit(t.run(chance), outcome="success")
-    while waiting := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
-        await asyncio.wait(waiting)
+    await t.handle.drain()
     return ids
 
 
@@ -188,6 +186,14 @@ async def _close(t: BankTenant, chance: random.Random) -> Any:
 
 async def _scopes(t: BankTenant, chance: random.Random) -> Any:
     return t.scope in await t.bank.admin.scopes()
+
+
+async def _reflect(t: BankTenant, chance: random.Random) -> Any:
+    """Without a model it refuses, whoever asks."""
+    try:
+        return await t.handle.reflect(runs=chance.randrange(4, 9))
+    except UsageError as error:
+        return str(error)
 
 
 async def _trial(t: BankTenant, chance: random.Random) -> Any:
@@ -221,7 +227,7 @@ def _at(chance: random.Random) -> int:
 
 async def _in_background(t: BankTenant, chance: random.Random) -> Any:
     run = t.run(chance)
-    t.handle.in_background(lambda: t.handle.learn(run, outcome="success"))
+    t.handle.in_background(lambda: t.handle.learn(run, outcome="success"), lost="it was not learned")
     await t.handle.drain()
 
 
@@ -247,6 +253,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "consolidate": _consolidate,
     "attempt": _attempt,
     "lift": lambda t, c: t.handle.lift(),
+    "reflect": _reflect,
     "trial": _trial,
     "scale": _scale,
     "scoped": lambda t, c: t.bank.scoped(writer=t.mark).scoped(t.scope).learn(t.run(c), outcome="success"),
@@ -273,6 +280,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.search": lambda t, c: t.handle.runs.search("order", limit=c.choice((1, 9))),
     "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
+    "runs.queue": lambda t, c: t.handle.runs.queue(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
     "runs.audit": lambda t, c: t.handle.runs.audit(2),
@@ -298,6 +306,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.proposals": lambda t, c: t.handle.lessons.proposals(),
     # What acts on the whole file is its owner's: a tenant's own handle refuses it.
     "admin.scopes": _scopes,
+    "admin.storage": lambda t, c: t.bank.admin.storage(),
     "admin.verify": lambda t, c: t.bank.admin.verify(),
     "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
     "admin.backup": _backup,
@@ -319,6 +328,7 @@ LOOKS = (
     "admin.counts",
     "runs.pending",
     "admin.export",
+    "admin.storage",
     "admin.verify",
     "admin.scopes",
 )

@@ -17,6 +17,8 @@ from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import imitates_a_turn
 from ._signs import asks, is_disguised, mark_of
+from .claims import claimed
+from .places import beside, place_of, without
 from .run_values import RunValues
 
 TITLE: Final = 200
@@ -87,7 +89,8 @@ class LessonGate:
 def _without_values(lesson: Lesson, values: RunValues, /) -> Lesson:
     """`lesson` with a slot for each value of the runs that belongs to one person or case; itself if it has none."""
     told = {name: getattr(lesson, name) for name in ("title", "description", "content")}
-    bare = {name: values.mask_private(text) for name, text in told.items()}
+    place = place_of(lesson, [run.task for run in values.runs])
+    bare = {name: beside(place, text, values.mask_private) for name, text in told.items()}
     return lesson if bare == told else in_form(lesson.model_copy(update=bare))
 
 
@@ -105,7 +108,8 @@ def in_form(lesson: Lesson, /) -> Lesson:
     title = canonical(canonical_line(lesson.title, limit=TITLE))
     description = canonical(canonical_line(lesson.description, limit=DESCRIPTION))
     content = canonical(canonical(lesson.content, limit=CONTENT).strip())
-    return lesson.model_copy(update={"title": title or "-", "description": description, "content": content or "-"})
+    told = {"title": title or "-", "description": description, "content": content or "-"}
+    return claimed(lesson.model_copy(update=told))
 
 
 def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
@@ -133,7 +137,8 @@ def _quotes(lesson: Lesson) -> bool:
 
 
 def _leak(lesson: Lesson, task: str, answers: Sequence[str]) -> str:
-    found = next((leak for answer in answers if (leak := literal_in(lesson.text, task=task, answer=answer))), None)
+    text = without(place_of(lesson, [task]), lesson.text)
+    found = next((leak for answer in answers if (leak := literal_in(text, task=task, answer=answer))), None)
     if found:
         return f"it holds {one_line(found, limit=40)!r} of this one task"
     told = any(restates(lesson.content, task=task, answer=answer) for answer in answers)

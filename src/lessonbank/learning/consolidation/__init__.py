@@ -8,6 +8,7 @@ from .caps import Caps as Caps
 from .corroboration import Corroborating as Corroborating
 from .duplicates import Likeness as Likeness
 from .duplicates import compare as compare
+from .elimination import Eliminating as Eliminating
 from .lineage import sources_of as sources_of
 from .lineage import unmerge as unmerge
 from .merge import MergeSimilar as MergeSimilar

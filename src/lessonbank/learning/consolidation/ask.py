@@ -7,6 +7,7 @@ from lessonbank.protocols import Consolidator
 from .append import append
 from .bound import Bounded
 from .caps import CappedConsolidator
+from .elimination import Eliminating
 from .one_wording import OneWording
 from .recognise import Recognise
 
@@ -15,6 +16,8 @@ def asks_model(policy: Consolidator, /) -> bool:
     """Whether `policy` may ask a model, be it an embedder. A consolidator of the caller's own may."""
     if isinstance(policy, CappedConsolidator | Bounded | OneWording):
         return asks_model(policy.inner)
+    if isinstance(policy, Eliminating):
+        return asks_model(policy.inner) or policy.retriever.space is not None
     if isinstance(policy, Recognise):
         return policy.model is not None or policy.retriever.space is not None
     return policy is not append

@@ -69,7 +69,8 @@ def lesson_dicts(value: Any, /, depth: int = 0) -> Iterator[dict[str, Any]]:
 def says_none(value: Any, /) -> bool:
     """Whether `value` is a list without anything in it, or an object that wraps one."""
     if isinstance(value, dict):
-        return any(part == [] for part in cast("dict[str, Any]", value).values())
+        fields = cast("dict[str, Any]", value)
+        return "about" not in fields and any(part == [] for part in fields.values())  # a choice is no answer
     return value == []
 
 

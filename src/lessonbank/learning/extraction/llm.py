@@ -14,6 +14,7 @@ from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError
 from lessonbank.guard import fence, nonce, one_line
 from lessonbank.guard.quote import in_one_line
+from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
 from lessonbank.text.rendering import View, estimate_tokens, render
@@ -29,10 +30,15 @@ from lessonbank.types import (
     VerdictSource,
 )
 
-from ._forms import ContrastLessons, Lessons
+from ._forms import ContrastLessons, ContrastLessonsBeside, Lessons, LessonsBeside
 from ._grounding import grounded, shown_steps
+from ._known import Known
 from .parsing import Draft, parse_lessons
 
+BUDGET = 8_000
+"""Tokens of a run that the extractor reads, the agent's instructions among them."""
+CONTRAST_BUDGET = 40_000
+"""Tokens of all runs of a contrast together."""
 _SPARE = 4  # lessons read for each lesson kept, so that a dropped one does not cost its successor
 _LEAST_SHARE = 1_000
 _REASON_LIMIT = 1_000
@@ -76,7 +82,8 @@ class LLMExtractor:
         failure: Prompt,
         contrast: Prompt,
         contrast_model: LanguageModel | None = None,
-        budget: int = 40_000,
+        budget: int = BUDGET,
+        contrast_budget: int = CONTRAST_BUDGET,
         max_lessons: int = 3,
         max_contrast_lessons: int = 5,
         temperature: float = 1.0,
@@ -85,7 +92,7 @@ class LLMExtractor:
         grounding: bool = True,
         structured: bool = True,
     ) -> None:
-        """`budget`: tokens for the run, or for all runs of a contrast together.
+        """`budget`: tokens for the run; `contrast_budget`: for all runs of a contrast together.
 
         `show_labels`: tell the contrast how each run ended. `grounding`: drop lessons without evidence in the run, and
         such as repeat the agent's instructions. `structured`: ask providers that can for JSON of the agreed form.
@@ -94,6 +101,7 @@ class LLMExtractor:
         self._contrast_model = contrast_model or model
         self._prompts: dict[str, Prompt] = {"success": success, "failure": failure, "contrast": contrast}
         self._budget = budget
+        self._contrast_budget = contrast_budget
         self._max_lessons = max_lessons
         self._max_contrast_lessons = max_contrast_lessons
         self._temperature = temperature
@@ -101,6 +109,16 @@ class LLMExtractor:
         self._show_labels = show_labels
         self._grounding = grounding
         self._structured = structured
+        self._known = Known()
+
+    def knowing(self, lessons: Sequence[Lesson], /) -> Self:
+        """The same extractor, which is shown these lessons of the bank and says how its own stand to them.
+
+        Where its prompt has no slot `known`, this changes nothing.
+        """
+        other = copy(self)
+        other._known = Known(tuple(lessons))
+        return other
 
     def labelled(self, shown: bool, /) -> Self:
         """The same extractor, whose contrast is told how each run ended (`shown`), or has to find out."""
@@ -129,7 +147,8 @@ class LLMExtractor:
         self, model: LanguageModel, runs: Sequence[_Run], role: str, limit: int, notes: list[str]
     ) -> Extraction:
         prompt = self._prompts[role]
-        schema: type[BaseModel] = ContrastLessons if role == "contrast" else Lessons
+        known = self._known if "known" in prompt.slots else Known()
+        schema = _form(role, beside=bool(known.lessons))
         completion = await model.generate(
             await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, runs, limit))),
             temperature=self._temperature,
@@ -142,10 +161,12 @@ class LLMExtractor:
         if not parsed.lessons:
             notes = [*notes, f"the model says that there is no lesson: {in_one_line(completion.text, limit=120)}"]
         drafts, dropped = await to_thread.run_sync(self._held_to, runs, parsed.lessons)
-        if len(drafts) > limit:
+        if len(drafts) > limit:  # what memory has already counts, too: the limit is the model's
             dropped.append(f"{len(drafts) - limit} lesson(s) beyond the limit of {limit} were dropped")
+        told = known.sorted(drafts)
         return Extraction(
-            lessons=tuple(_lesson(draft, runs, prompt, model.name) for draft in drafts[:limit]),
+            lessons=tuple(_lesson(draft, known, runs, prompt, model.name) for draft in told.lessons[:limit]),
+            repeats=told.repeats,
             usage=completion.usage,
             notes=(*notes, *parsed.problems, *dropped),
         )
@@ -159,6 +180,9 @@ class LLMExtractor:
         if len(runs) > 1 and not self._show_labels:
             told = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
+        slots["known"] = self._known.told(mark)
+        if "agent" in prompt.slots:
+            slots["agent"] = agent_prefix(runs[0].attempt.trajectory, budget=self._budget)
         return {name: slots[name] for name in prompt.slots if name in slots}
 
     def _label(self, number: int, run: _Run) -> str:
@@ -172,15 +196,28 @@ class LLMExtractor:
 
     def _rendered(self, attempts: Sequence[Run]) -> list[_Run]:
         """Each attempt under its share: short runs leave what they do not need to the long ones."""
-        chosen = _balanced(attempts, most=max(1, self._budget // _LEAST_SHARE))
-        shown = _instructed_once([attempt.trajectory for attempt in chosen])
-        texts = [render(run, budget=self._budget, view=self._view) for run in shown]
+        several = len(attempts) > 1
+        budget = self._contrast_budget if several else self._budget
+        chosen = _balanced(attempts, most=max(1, budget // _LEAST_SHARE))
+        runs, told_before = [attempt.trajectory for attempt in chosen], None
+        if chosen and "agent" in self._prompt_of(chosen).slots:
+            told_before = runs[0].instructions
+            budget -= estimate_tokens(agent_prefix(runs[0], budget=self._budget))
+        shown = runs if told_before is not None else _instructed_once(runs)
+
+        def rendered(run: Trajectory, most: int) -> str:
+            return render(run, budget=most, view=self._view, instructions=run.instructions != told_before)
+
+        texts = [rendered(run, budget) for run in shown]
         wanted = [estimate_tokens(text) for text in texts]
-        level = _level(wanted, self._budget)
+        level = _level(wanted, budget)
         return [
-            _Run(attempt, text if want <= level else render(run, budget=level, view=self._view))
+            _Run(attempt, text if want <= level else rendered(run, level))
             for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
         ]
+
+    def _prompt_of(self, attempts: Sequence[Run]) -> Prompt:
+        return self._prompts["contrast" if len(attempts) > 1 else attempts[0].verdict.outcome]
 
 
 def _usable(attempts: Sequence[Run]) -> tuple[list[Run], list[str]]:
@@ -236,7 +273,13 @@ def _told(label: str, verdict: Verdict, mark: str) -> str:
     return f"{line} The reason given, to be checked against the steps:\n{reason}"
 
 
-def _lesson(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:
+def _form(role: str, *, beside: bool) -> type[BaseModel]:
+    if role == "contrast":
+        return ContrastLessonsBeside if beside else ContrastLessons
+    return LessonsBeside if beside else Lessons
+
+
+def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, model: str) -> Lesson:
     verdicts = [run.attempt.verdict for run in runs]
     outcomes = {verdict.outcome for verdict in verdicts}
     kind: Kind = "strategy" if "success" in outcomes else "guardrail"
@@ -251,6 +294,9 @@ def _lesson(draft: Draft, runs: Sequence[_Run], prompt: Prompt, model: str) -> L
         description=draft.description,
         content=draft.content,
         kind=kind,
+        applies_to=draft.applies_to,
+        choice=draft.choice,
+        against=known.against(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
             verdict=verdicts[0].outcome if len(outcomes) == 1 else from_kind,

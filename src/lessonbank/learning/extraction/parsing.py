@@ -10,8 +10,9 @@ from typing import Any, cast
 from lessonbank.errors import ExtractionError, UsageError
 from lessonbank.guard import clean, one_line
 from lessonbank.guard.quote import in_one_line, whole
-from lessonbank.types import Kind
+from lessonbank.types import AppliesTo, Choice, Kind
 
+from ._claims import Beside, choice_of, reach_of, stand_of
 from ._markdown import markdown_lessons
 from ._salvage import complete_objects, lesson_dicts, listed, loads, says_none
 
@@ -38,13 +39,18 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*(?=\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A lesson as the model wrote it, before ids and provenance; `kind` and `evidence` only if the reply has them."""
+    """A lesson as the model wrote it, before ids and provenance; what has a default only if the reply has it."""
 
     title: str
     description: str
     content: str
     kind: Kind | None = None
     evidence: tuple[str, ...] = ()
+    applies_to: AppliesTo | None = None
+    choice: Choice | None = None
+    rests_on: str = ""
+    beside: tuple[Beside, str] | None = None
+    """How it stands to a lesson that the model was shown, and to which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +174,10 @@ def _draft(fields: dict[str, Any]) -> Draft | str:
         content=content,
         kind=_kind(fields.get("kind")),
         evidence=_evidence(fields.get("evidence")),
+        applies_to=reach_of(fields),
+        choice=choice_of(fields),
+        rests_on=_line(_text(fields.get("rests_on")), TITLE_LIMIT),
+        beside=stand_of(fields),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from pydantic import BaseModel
 
@@ -15,6 +16,16 @@ from lessonbank.types import Trajectory, Verdict
 from .parsing import Reading
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A verdict, and the reply it was read from."""
+
+    verdict: Verdict
+    text: str = ""
+    steps: tuple[int, ...] = ()
+    """Those that the model would like to see whole."""
+
+
 async def ask(
     model: LanguageModel,
     messages: Sequence[Message],
@@ -25,16 +36,17 @@ async def ask(
     decide: Callable[[Reading], Verdict],
     temperature: float,
     schema: type[BaseModel] | None = None,
-) -> Verdict:
-    """The verdict of a model's reply, with the model, the prompt and the usage on it.
+) -> Answer:
+    """What a model replied, and its verdict with the model, the prompt and the usage on it.
 
     What a `LanguageModel` may raise as its port says is caught; a `UsageError` (no key, no such model) is the caller's
     to fix and passes through.
     """
-    reply = Completion(text="")
+    reply, steps = Completion(text=""), ()
     try:
         reply = await model.generate(messages, temperature=temperature, schema=schema)
-        verdict = decide(read(reply.text))
+        reading = read(reply.text)
+        verdict, steps = decide(reading), reading.steps
     except OutputError as error:
         verdict = unknown(str(error), error=error.code)
     except (ModelTimeout, TimeoutError):
@@ -42,7 +54,8 @@ async def ask(
     except ModelError as error:
         verdict = unknown(f"The judge's model failed: {quoted(error) or type(error).__name__}", error=error.code)
     name = reply.model or model.name
-    return verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
+    told = verdict.model_copy(update={"model": name, "prompt": prompt.ref, "usage": reply.usage})
+    return Answer(told, reply.text, steps)
 
 
 def unknown(reason: str, /, *, error: str | None = None) -> Verdict:

@@ -48,7 +48,7 @@ class PaperJudge:
         """The model's verdict on `trajectory`, or `unknown` where there is none."""
         if is_blank(trajectory):
             return unknown("The agent did nothing in this run: there is nothing to judge.")
-        return await ask(
+        answer = await ask(
             self.model,
             await to_thread.run_sync(self._question, trajectory),
             prompt=self.prompt,
@@ -56,6 +56,7 @@ class PaperJudge:
             decide=_decide,
             temperature=0.0,
         )
+        return answer.verdict
 
     def _question(self, trajectory: Trajectory, /) -> Sequence[Message]:
         shown = _web(trajectory, self.budget) if self.domain == "web" else _code(trajectory, self.budget)

@@ -36,11 +36,14 @@ _LINE = _labelled(r"(?:final[ _])?(?:outcome|status|verdict|result|judge?ment)",
 _THOUGHTS = _labelled(r"thoughts?|reason(?:ing)?", 2_000)
 _CONFIDENCE = _labelled("confidence", 60)
 _CHECK = _labelled("check(?:[ _]code)?", 60)
+_STEPS = _labelled("steps", 200)
 _MENTION = re.compile(
     rf"""(["'“]?)\b(?:{"|".join(_OUTCOME_KEYS)})\b\\?["'”]?\s{{0,8}}:([^,\n{{}}]{{0,60}})""", re.IGNORECASE
 )
 _FIELD = re.compile(r"""["']\s{0,8}:""")
-_LABELS = (_LINE, _THOUGHTS, _CONFIDENCE, _CHECK)
+_LABELS = (_LINE, _THOUGHTS, _CONFIDENCE, _CHECK, _STEPS)
+_MOST_STEPS = 12
+_NUMBER = re.compile(r"(?<![\d.])\d{1,6}(?![\d.])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class Reading:
     outcome: Outcome
     confidence: float | None = None
     reason: str = ""
+    steps: tuple[int, ...] = ()
+    """Numbers of steps that it asks to see whole, at most twelve."""
 
 
 def parse_verdict(text: str | None, /, *, nonce: str | None = None) -> Reading:
@@ -92,7 +97,15 @@ def _from_object(fields: dict[str, Any], nonce: str | None, /) -> Reading | None
         outcome=agreed,
         confidence=confidence_of(fields.get("confidence")),
         reason=in_one_line(reason, limit=_REASON),
+        steps=_steps(fields.get("steps")),
     )
+
+
+def _steps(value: object, /) -> tuple[int, ...]:
+    """The numbers in a list or a text, such as `[3, "step 7"]` or "3 and 7"."""
+    told = cast("list[object]", value) if isinstance(value, list) else [value]
+    plain = [str(one)[:200] for one in told[:_MOST_STEPS] if isinstance(one, int | str) and not isinstance(one, bool)]
+    return tuple(int(number) for number in _NUMBER.findall(" ".join(plain)))[:_MOST_STEPS]
 
 
 def _from_lines(said: str, /) -> Reading | None:
@@ -106,6 +119,7 @@ def _from_lines(said: str, /) -> Reading | None:
         outcome=outcomes[-1] if len({*outcomes}) == 1 else "unknown",
         confidence=confidence_of(sure[-1]) if sure else None,
         reason=in_one_line(reasons[-1], limit=_REASON).strip(" *_`") if reasons else "",
+        steps=_steps(next(iter(_STEPS.findall(said)[-1:]), None)),
     )
 
 

@@ -26,6 +26,7 @@ from lessonbank.stores._records import encodable, loaded
 from lessonbank.stores._vectors import unit
 from lessonbank.types import (
     Change,
+    Claim,
     Counts,
     Erasure,
     Experience,
@@ -37,6 +38,7 @@ from lessonbank.types import (
     LessonState,
     Match,
     Outcome,
+    Queue,
     Recall,
     Run,
     RunStatus,
@@ -44,8 +46,22 @@ from lessonbank.types import (
     Settlement,
     Trajectory,
 )
+from lessonbank.types.queue import IN_HAND
 
-from . import _backup, _importing, _listing, _purge, _read, _rebuild, _vector_search, _verify, _word_search, _write
+from . import (
+    _backup,
+    _copying,
+    _importing,
+    _listing,
+    _purge,
+    _queue,
+    _read,
+    _rebuild,
+    _vector_search,
+    _verify,
+    _word_search,
+    _write,
+)
 from ._database import Database, Stream
 from ._in_memory import InMemory
 from ._matrices import Matrices
@@ -54,6 +70,7 @@ from ._rows import experience_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
+    from lessonbank.stores._copying import Row, Table
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -95,11 +112,11 @@ class SqliteStore:
         """A new bank in memory; `open(":memory:")` makes it without holding up the event loop for a millisecond."""
         return cls(InMemory())
 
-    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str) -> Sequence[str]:
+    async def keep(self, trajectories: Sequence[Trajectory], /, *, scope: str, wait: float = IN_HAND) -> Sequence[str]:
         """See `Store.keep`."""
         where, runs = check_scope(scope), tuple(trajectories)
         self._database.check_open()
-        return await self._write(_write.keep, where, runs) if runs else []
+        return await self._write(partial(_write.keep, wait=wait), where, runs) if runs else []
 
     async def learned(self, trajectory_ids: Sequence[str], /, *, scope: str) -> Collection[str]:
         """See `Store.learned`."""
@@ -114,6 +131,41 @@ class SqliteStore:
         where, bound = check_scope(scope), -1 if limit is None else max(limit, 0)
         blobs = await self._read(_listing.pending, where, bound, after)
         return await self._call(lambda: [loaded(Trajectory, unpacked(blob)) for blob in blobs])
+
+    async def claim(
+        self,
+        *,
+        worker: str,
+        limit: int,
+        seconds: float,
+        scope: str | None = None,
+        exclusive: bool = False,
+        anyway: bool = False,
+    ) -> Sequence[Claim]:
+        """See `Store.claim`."""
+        where, by = None if scope is None else check_scope(scope), encodable(worker)
+        take = partial(_queue.claim, worker=by, limit=limit, seconds=seconds, exclusive=exclusive, anyway=anyway)
+        taken = await self._write(take, where)
+        return await self._call(
+            lambda: [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for s, n, b in taken]
+        )
+
+    async def extend(self, ids: Collection[str], /, *, scope: str, worker: str, seconds: float) -> Collection[str]:
+        """See `Store.extend`."""
+        longer = partial(_queue.extend, worker=encodable(worker), seconds=seconds)
+        return await self._write(longer, check_scope(scope), tuple(ids))
+
+    async def release(
+        self, id: str, /, *, scope: str, worker: str, error: str | None = None, wait: float | None = 0.0
+    ) -> bool:
+        """See `Store.release`."""
+        why = None if error is None else encodable(error)
+        give = partial(_queue.release, worker=encodable(worker), error=why, wait=wait)
+        return await self._write(give, check_scope(scope), id)
+
+    async def queue(self, *, scope: str | None = None) -> Queue:
+        """See `Store.queue`."""
+        return await self._read(_queue.queue, None if scope is None else check_scope(scope))
 
     async def trajectory(self, id: str, /, *, scope: str) -> Trajectory:
         """See `Store.trajectory`."""
@@ -375,9 +427,26 @@ class SqliteStore:
             self._database.damaged(found[0])
         return found
 
+    async def storage(self) -> Mapping[str, str]:
+        """See `Store.storage`."""
+        self._database.check_open()
+        return {"SQLite": sqlite3.sqlite_version}
+
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
         await self._read(_backup.backup, path)
+
+    async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
+        """See `Copyable.read_rows`."""
+        return await self._read(_copying.read_rows, check_scope(scope), table, after, limit)
+
+    async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
+        """See `Copyable.write_rows`."""
+        await self._write(_copying.write_rows, check_scope(scope), table, rows)
+
+    async def finish_copy(self, *, scope: str) -> None:
+        """See `Copyable.finish_copy`."""
+        await self._write(_copying.finish_copy, check_scope(scope))
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""

@@ -4,67 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain, count, repeat
-from typing import TYPE_CHECKING, Final, overload
+from typing import Final
 
+from lessonbank.stores._entries import Batch as Batch
+from lessonbank.stores._entries import Journalled
 from lessonbank.stores._records import microseconds, moment
-from lessonbank.types import Experience, JournalEntry
+from lessonbank.types import JournalEntry
 from lessonbank.types.ids import now
-from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
 from ._rows import ScopeRow, among, journal_number
 
-if TYPE_CHECKING:
-    from lessonbank.protocols import Vectors
-
 AS_BEFORE: Final = (0, 0)
 """By how many documents and words a scope grows that does not."""
 _NOTHING: Final[Mapping[int, bool]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
-
-    scope: str
-    writer: str
-    entries: Sequence[tuple[Entry, bytes]]
-    """What happens, in order, each as it is kept."""
-    vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
-    space: str | None = None
-    unlearned: Sequence[str] = ()
-    unchanged: Sequence[Experience] = ()
-    """What the entries were decided upon, see `Store.apply`."""
-    one_wording: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Journalled(Sequence[JournalEntry]):
-    """What a batch appended to the journal; an entry is made when it is looked at, because most never are."""
-
-    scope: str
-    writer: str
-    at: datetime
-    first: int
-    entries: Sequence[Entry]
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    @overload
-    def __getitem__(self, index: int) -> JournalEntry: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[JournalEntry]: ...
-    def __getitem__(self, index: int | slice) -> JournalEntry | list[JournalEntry]:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
-        at = range(len(self))[index]
-        return JournalEntry(
-            sequence=self.first + at, at=self.at, scope=self.scope, writer=self.writer, entry=self.entries[at]
-        )
 
 
 def journal(

@@ -32,7 +32,7 @@ from lessonbank.types import (
 )
 
 from ._derived import EXPERIENCE, RECALL, RUN
-from ._read import PENDING, holding, trajectory
+from ._read import FAILED, PENDING, holding, trajectory
 from ._rows import ScopeRow, experience_at, find_scope
 
 
@@ -120,14 +120,16 @@ def runs(
         where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", outcome)
     if status is not None:
         where.add("pending = ?", status != "learned")
-    if status in ("pending", "unfinished"):
+    if status in ("pending", "unfinished", "failed"):
         among = "IN" if status == "unfinished" else "NOT IN"
         where.add(f"number {among} (SELECT record FROM tags WHERE kind = ? AND tag = ?)", RUN, UNFINISHED_TAG)
-    sql = f"SELECT pending, record FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
+    if status in ("pending", "failed"):
+        where.add(f"({FAILED}) = ?", status == "failed")
+    sql = f"SELECT {_STANDING}, record FROM trajectories t WHERE {where} ORDER BY kept_at DESC, number DESC"
     rows = connection.execute(sql, where.values)
-    kept = ((waiting, loaded(Trajectory, unpacked(blob))) for waiting, blob in rows)
+    kept = ((standing, loaded(Trajectory, unpacked(blob))) for *standing, blob in rows)
     found = asked.first(kept, lambda row: run_texts(row[1]))
-    return [_run(connection, asked.scope, run, pending=bool(waiting)) for waiting, run in found]
+    return [_run(connection, asked.scope, run, *standing) for standing, run in found]
 
 
 _OUTCOME = (
@@ -140,13 +142,19 @@ def run(connection: sqlite3.Connection, scope_name: str, id: str, /) -> Run:
     """One kept run, as it is listed. Raises NotFound."""
     kept = trajectory(connection, scope_name, id)
     scope = find_scope(connection, scope_name)
-    sql = "SELECT pending FROM trajectories WHERE scope = ? AND id = ?"
-    (waiting,) = connection.execute(sql, (scope.number, kept.id)).fetchone()
-    return _run(connection, scope_name, kept, pending=bool(waiting))
+    sql = f"SELECT {_STANDING} FROM trajectories t WHERE scope = ? AND id = ?"
+    return _run(connection, scope_name, kept, *connection.execute(sql, (scope.number, kept.id)).fetchone())
 
 
-def _run(connection: sqlite3.Connection, scope: str, run: Trajectory, *, pending: bool) -> Run:
-    return run_of(run, holding(connection, scope, [run.id]), pending=pending)
+_STANDING = f"pending, {FAILED}, tries, error"
+"""How a run stands in the queue."""
+
+
+def _run(
+    connection: sqlite3.Connection, scope: str, run: Trajectory, waits: int, failed: int, tries: int, error: str | None
+) -> Run:
+    holder = holding(connection, scope, [run.id])
+    return run_of(run, holder, pending=bool(waits), failed=bool(failed), tries=tries, problem=error)
 
 
 def recalls(

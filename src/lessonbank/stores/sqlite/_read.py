@@ -25,10 +25,14 @@ RECEIPTS: Final = (
     "SELECT r.record FROM recalls r WHERE r.scope = (SELECT number FROM scopes WHERE name = ?1) AND (?2 IS NULL OR ?2 ="
     " EXISTS (SELECT 1 FROM settlements s WHERE s.scope = r.scope AND s.recall = r.id)) ORDER BY r.created_at, r.number"
 )
-PENDING: Final = (
+FAILED: Final = "t.due IS NULL AND t.error IS NOT NULL"
+"""Which of the runs that nothing was learned from are given up."""
+UNSETTLED: Final = (
     "t.pending = 1 AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.kind = 1 AND g.tag = ?2 AND g.record = t.number)"
 )
-"""Which trajectories wait; the second parameter is `UNFINISHED_TAG`."""
+"""From which trajectories something can still be learned; the second parameter is `UNFINISHED_TAG`."""
+PENDING: Final = f"{UNSETTLED} AND NOT ({FAILED})"
+"""Which of them wait."""
 JOURNAL: Final = (
     "SELECT j.number, j.at, j.writer, j.entry FROM scopes s JOIN journal j"
     f" ON j.number > s.number * {1 << 32} + ?2 AND j.number < (s.number + 1) * {1 << 32} WHERE s.name = ?1"

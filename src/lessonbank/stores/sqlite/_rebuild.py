@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
+from lessonbank.stores._entries import named as named
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import microseconds
 from lessonbank.text.bm25 import words
-from lessonbank.types import Add, Experience, Merge, Rejudge, Replace, Rollback, Settle
-from lessonbank.types.timeline import Entry, live, named_lessons
+from lessonbank.types import Experience, Settle
 
 from ._derived import derive, recount, reindex_words, relist, settle_all
 from ._purge import UNFINISHED
 from ._read import setting
-from ._rows import among, entry_of, experience_of, journal_number, sequence_of
+from ._rows import among, entry_of, experience_of, journal_number
 from ._vector_blocks import rejoin
 
 _BATCH: Final = 64
@@ -105,41 +105,6 @@ def ids_of(connection: sqlite3.Connection, scope: int, /) -> dict[str, int]:
     """Id to number of a scope's experiences, those that a rollback took out included."""
     sql = "SELECT id, number FROM experiences WHERE scope IN (?, ?)"
     return dict(connection.execute(sql, (scope, -scope)))
-
-
-def named(
-    entries: Iterable[tuple[int, Entry]], ids: Mapping[str, int], /
-) -> Iterator[tuple[int, Entry, list[int], list[int]]]:
-    """Each entry of a scope's whole journal, with the experiences it holds whole and those it changes in part."""
-    holders: dict[str, str] = {}
-    given: dict[int, tuple[str, tuple[str, ...]]] = {}
-    jumps: dict[int, int] = {}
-    for number, entry in entries:
-        sequence = sequence_of(number)
-        if isinstance(entry, Rollback):
-            jumps[sequence] = entry.to
-            spans = live(jumps, sequence)
-            past = (known for at, known in given.items() if any(at in span for span in spans))
-            holders = {lesson: holder for holder, lessons in past for lesson in lessons}
-        whole, part = wrote(entry, holders)
-        if isinstance(entry, Add | Replace | Merge):
-            given[sequence] = entry.experience.id, tuple(lesson.id for lesson in entry.experience.lessons)
-        held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
-        yield number, entry, held, flipped
-
-
-def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:
-    """Ids of the experiences that an entry holds whole, and of those it changes in part.
-
-    `holders` says which experience each lesson belongs to, and is kept up to date.
-    """
-    part = {holders[id] for id in named_lessons(entry) if id in holders}
-    if isinstance(entry, Rejudge):
-        part.add(entry.experience_id)
-    if not isinstance(entry, Add | Replace | Merge):
-        return set(), part
-    holders.update((lesson.id, entry.experience.id) for lesson in entry.experience.lessons)
-    return {entry.experience.id}, part - {entry.experience.id}
 
 
 def unfinished(connection: sqlite3.Connection, /) -> bool:

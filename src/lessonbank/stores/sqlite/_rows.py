@@ -6,17 +6,15 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Final
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Final
 
 from lessonbank.errors import StoreDamaged
+from lessonbank.stores._entries import entry_of as entry_of
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import loaded
 from lessonbank.stores._vectors import PARTS as PARTS
 from lessonbank.types import Add, Experience, Lesson, Merge, Replace
 from lessonbank.types.repeats import repeats_of, shown_with
-from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
 
@@ -120,26 +118,6 @@ def experience_of(record: bytes | None, entry: bytes | None, /) -> Experience:
     if isinstance(held, Add | Replace | Merge):
         return held.experience
     raise StoreDamaged("a kept experience has lost its record")
-
-
-_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
-
-
-def entry_of(text: bytes, /) -> Entry:
-    """What happened, from the JSON of its journal entry.
-
-    Raises:
-        StoreDamaged: the text is no entry.
-    """
-    try:
-        return _Entry.validate_json(text)
-    except ValidationError:
-        pass
-    try:
-        # Deeper nesting than pydantic's own JSON reader takes.
-        return _Entry.validate_python(json.loads(text))
-    except (ValueError, RecursionError):
-        raise StoreDamaged("a journal entry cannot be read") from None
 
 
 # CROSS: SQLite keeps this order. By its own choice it looks through all lessons of the scope for each experience.

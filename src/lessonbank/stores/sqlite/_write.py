@@ -11,6 +11,7 @@ from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, microseconds
 from lessonbank.text.bm25 import words
@@ -29,6 +30,7 @@ from lessonbank.types import (
     Trajectory,
 )
 from lessonbank.types.ids import now
+from lessonbank.types.queue import IN_HAND
 from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
@@ -117,20 +119,50 @@ class Present:
         return row[0] if row else None
 
 
-def keep(connection: sqlite3.Connection, scope_name: str, runs: Sequence[Trajectory], /) -> list[str]:
-    """Insert trajectories by id; the ids that were new."""
+def keep(
+    connection: sqlite3.Connection,
+    scope_name: str,
+    runs: Sequence[Trajectory],
+    /,
+    *,
+    wait: float = IN_HAND,
+    together: bool = True,
+) -> list[str]:
+    """Insert trajectories by id; the ids that were new. `together`: see `Store.keep`."""
     scope = make_scope(connection, scope_name)
     at = microseconds(now())
-    rows = packed_records(runs)
-    new = [run.id for run, blob in rows if _insert_trajectory(connection, scope, run, blob, at)]
+    due, leader, new = at + round(wait * 1e6), None, list[str]()
+    for run, blob in packed_records(runs):
+        if _insert_trajectory(connection, scope, run, blob, at, due, leader):
+            new.append(run.id)
+        if together and leader is None:
+            sql = "SELECT number FROM trajectories WHERE scope = ? AND id = ?"
+            (leader,) = connection.execute(sql, (scope.number, run.id)).fetchone()
     settle_pending(connection, scope.number, new)
     return new
 
 
-def _insert_trajectory(connection: sqlite3.Connection, scope: ScopeRow, run: Trajectory, blob: bytes, at: int) -> bool:
+def _insert_trajectory(
+    connection: sqlite3.Connection,
+    scope: ScopeRow,
+    run: Trajectory,
+    blob: bytes,
+    at: int,
+    due: int,
+    leader: int | None,
+) -> bool:
     done = connection.execute(
-        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record, sum) VALUES (?, ?, 1, ?, ?, ?)",
-        (scope.number, at, run.id, blob, checksum(scope.number, at, run.id)),
+        "INSERT OR IGNORE INTO trajectories (scope, kept_at, pending, id, record, sum, due, leader)"
+        " VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
+        (
+            scope.number,
+            at,
+            run.id,
+            blob,
+            checksum(scope.number, at, run.id),
+            None if is_unfinished(run) else due,
+            leader,
+        ),
     )
     if done.rowcount == 1 and run.metadata:
         tag(connection, RUN, done.lastrowid or 0, run.metadata)

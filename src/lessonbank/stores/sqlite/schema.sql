@@ -86,9 +86,16 @@ CREATE TABLE trajectories (
     id TEXT NOT NULL,
     record BLOB NOT NULL,                  -- packed
     sum INTEGER NOT NULL,                  -- of scope, kept_at and id
+    due INTEGER DEFAULT 0,                 -- no worker takes it before; null: none does (unfinished, or given up)
+    worker TEXT,                           -- who took it; it is theirs until it is due again
+    tries INTEGER NOT NULL DEFAULT 0,
+    error TEXT,                            -- why the last try failed
+    leader INTEGER,                        -- the number of the first run that was kept with it, if that is another
     UNIQUE (scope, id)
 ) STRICT;
 CREATE INDEX trajectories_pending ON trajectories (scope, number) WHERE pending = 1;
+CREATE INDEX trajectories_due ON trajectories (due) WHERE pending = 1;
+CREATE INDEX trajectories_claimed ON trajectories (due, scope) WHERE pending = 1 AND worker IS NOT NULL;
 
 CREATE TABLE recalls (
     number INTEGER PRIMARY KEY,

@@ -17,6 +17,8 @@ from lessonbank.cli._output import console, progress_console, show_json, show_te
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 
+from .judging import judge, lessons
+
 if TYPE_CHECKING:
     from lessonbank.protocols import LanguageModel
     from lessonbank_bench.experiment.records import Experiment
@@ -44,6 +46,8 @@ bench = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+bench.command()(judge)
+bench.command()(lessons)
 
 
 @bench.command()

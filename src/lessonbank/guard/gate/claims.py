@@ -1,0 +1,63 @@
+"""Holds what a lesson claims in fields to its own words, so that whoever checks the words has checked the fields."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from lessonbank.guard.sanitise import canonical_line
+from lessonbank.types import AppliesTo, Choice, Lesson
+
+from ._empty import STOP, stem
+
+OPTIONS: Final = 12
+"""Options of a choice that are kept, of each kind."""
+_OPTION: Final = 60
+_NAME: Final = 80
+_WORD = re.compile(r"\w+")
+
+
+def claimed(lesson: Lesson, /) -> Lesson:
+    """`lesson`, whose `applies_to` and `choice` say nothing that its title, description and content do not say."""
+    if lesson.applies_to is None and lesson.choice is None:
+        return lesson
+    told = {"applies_to": _reach(lesson.applies_to, lesson.text), "choice": _choice(lesson.choice, lesson.text)}
+    return lesson.model_copy(update=told)
+
+
+def _reach(told: AppliesTo | None, text: str) -> AppliesTo | None:
+    if told is None or not told.name:
+        return told
+    name = canonical_line(told.name, limit=_NAME)[:_NAME]
+    return told.model_copy(update={"name": name if _stands_in(name, text) else ""})
+
+
+def _choice(told: Choice | None, text: str) -> Choice | None:
+    """`None` where the lesson does not speak of the choice, or of no option that was ruled out or confirmed."""
+    if told is None:
+        return None
+    about, said = canonical_line(told.about, limit=_NAME)[:_NAME], _stems(text)
+    if not about or not _stems(about) <= said:
+        return None
+    confirmed = _options(told.confirmed, text)
+    excluded = tuple(one for one in _options(told.excluded, text) if one not in confirmed)
+    left = tuple(one for one in _options(told.open, text) if one not in (*confirmed, *excluded))
+    if not (excluded or confirmed):
+        return None
+    return Choice(about=about, excluded=excluded, open=left, confirmed=confirmed)
+
+
+def _options(told: tuple[str, ...], text: str) -> tuple[str, ...]:
+    names = (canonical_line(option, limit=_OPTION) for option in told[:OPTIONS])
+    return tuple(dict.fromkeys(name for name in names if len(name) <= _OPTION and _stands_in(name, text)))
+
+
+def _stands_in(name: str, text: str) -> bool:
+    """Whether `name` stands in `text` between two edges of words, whatever its case."""
+    folded = " ".join(name.casefold().split())
+    told = " ".join(text.casefold().split())
+    return bool(folded) and re.search(rf"(?<!\w){re.escape(folded)}(?!\w)", told) is not None
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in _WORD.findall(text.casefold()) if word not in STOP}

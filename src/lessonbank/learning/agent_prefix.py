@@ -1,0 +1,20 @@
+"""What all runs of an agent have in common, as text that can stand before the run: a provider's cache then holds it."""
+
+from __future__ import annotations
+
+from lessonbank.guard import fence
+from lessonbank.text.rendering import INSTRUCTIONS, render_instructions
+from lessonbank.types import Trajectory
+from lessonbank.types.ids import digest
+
+_UNTOLD = "(The agent's instructions are not recorded.)"
+
+
+def agent_prefix(run: Trajectory, /, *, budget: int) -> str:
+    """The agent's instructions in a fence, the same text for every run of the agent; at most two fifths of `budget`.
+
+    The fence's code is drawn from the text itself. Its writer cannot know it in advance, and it changes only when the
+    instructions do.
+    """
+    told = render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1))
+    return fence(told, label="agent", nonce=digest(told)[:8]) if told else _UNTOLD

@@ -1,0 +1,77 @@
+"""Shows an extractor the nearest lessons of the bank, and reads how its own stand to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.guard import canonical_line, fence
+from lessonbank.prompts import load
+from lessonbank.text.rendering import BYTES_PER_TOKEN, width
+from lessonbank.types import Against, Json, Lesson
+
+from .parsing import Draft
+
+BUDGET: Final = 600
+"""The most tokens (estimated) that they take, what is asked about them included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """The drafts that say something of their own, and what the others repeat."""
+
+    lessons: tuple[Draft, ...]
+    repeats: dict[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The lessons that an extractor is shown, as K1 to K3."""
+
+    lessons: tuple[Lesson, ...] = ()
+
+    def told(self, nonce: str, /) -> str:
+        """What the prompt says about them; empty where there are none."""
+        if not self.lessons:
+            return ""
+        prompt = load("general/known")
+        room = BUDGET * BYTES_PER_TOKEN - width(prompt.user) - width(fence("", label="memory", nonce=nonce))
+        each = room // len(self.lessons) // BYTES_PER_TOKEN
+        shown = "\n".join(_short(f"K{n}. {_line(one)}", each) for n, one in enumerate(self.lessons, 1))
+        return prompt.render(lessons=fence(shown, label="memory", nonce=nonce))[-1].content + "\n\n"
+
+    def sorted(self, drafts: Sequence[Draft], /) -> Sorted:
+        """Drafts that only repeat a known lesson apart from the rest."""
+        own, repeats = list[Draft](), dict[str, list[Json]]()
+        for draft in drafts:
+            known = self._of(draft)
+            if known is None or draft.beside is None or draft.beside[0] != "same":
+                own.append(draft)
+            else:
+                again: dict[str, Json] = {"title": known.title, "evidence": [*draft.evidence]}
+                repeats.setdefault(known.id, []).append({**again, "why": "the extractor says that the run shows it"})
+        return Sorted(tuple(own), {id: list(told) for id, told in repeats.items()})
+
+    def against(self, draft: Draft, /) -> Against | None:
+        """The known lesson that `draft` says more exactly, or denies."""
+        known = self._of(draft)
+        if known is None or draft.beside is None or draft.beside[0] == "same":
+            return None
+        return Against(lesson_ids=(known.id,), stand=draft.beside[0])
+
+    def _of(self, draft: Draft) -> Lesson | None:
+        number = draft.beside[1].removeprefix("K") if draft.beside else ""
+        known = self.lessons if number.isdecimal() and number.isascii() else ()
+        return known[int(number) - 1] if known and 1 <= int(number) <= len(known) else None
+
+
+def _line(lesson: Lesson) -> str:
+    when = f" (when: {lesson.description})" if lesson.description else ""
+    open_ = " [needs more runs]" if lesson.applies_to and lesson.applies_to.unsettled else ""
+    return canonical_line(f"{lesson.title}{when}: {lesson.content}{open_}", limit=2_000)
+
+
+def _short(line: str, tokens: int) -> str:
+    room = tokens * BYTES_PER_TOKEN - 3
+    return line if width(line) <= room else line.encode()[:room].decode(errors="ignore") + "…"

@@ -1,0 +1,119 @@
+"""What a store appends to a scope's journal, and what each entry says of the experiences it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final, overload
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from lessonbank.errors import StoreDamaged
+from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejudge, Replace, Rollback
+from lessonbank.types.timeline import Entry, live, named_lessons
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Vectors
+
+_Entry: Final[TypeAdapter[Entry]] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
+_SEQUENCES: Final = 1 << 32
+"""The key of an entry is its sequence, or a multiple of this more."""
+
+
+def entry_of(text: bytes, /) -> Entry:
+    """What happened, from the JSON of its journal entry.
+
+    Raises:
+        StoreDamaged: the text is no entry.
+    """
+    try:
+        return _Entry.validate_json(text)
+    except ValidationError:
+        pass
+    try:
+        # Deeper nesting than pydantic's own JSON reader takes.
+        return _Entry.validate_python(json.loads(text))
+    except (ValueError, RecursionError):
+        raise StoreDamaged("a journal entry cannot be read") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
+
+    scope: str
+    writer: str
+    entries: Sequence[tuple[Entry, bytes]]
+    """What happens, in order, each as it is kept."""
+    vectors: Mapping[str, Vectors] = field(default_factory=dict[str, "Vectors"])
+    space: str | None = None
+    unlearned: Sequence[str] = ()
+    unchanged: Sequence[Experience] = ()
+    """What the entries were decided upon, see `Store.apply`."""
+    one_wording: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Journalled(Sequence[JournalEntry]):
+    """What a batch appended to the journal; an entry is made when it is looked at, because most never are."""
+
+    scope: str
+    writer: str
+    at: datetime
+    first: int
+    entries: Sequence[Entry]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> JournalEntry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[JournalEntry]: ...
+    def __getitem__(self, index: int | slice) -> JournalEntry | list[JournalEntry]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        return JournalEntry(
+            sequence=self.first + at, at=self.at, scope=self.scope, writer=self.writer, entry=self.entries[at]
+        )
+
+
+def named(
+    entries: Iterable[tuple[int, Entry]], ids: Mapping[str, int], /
+) -> Iterator[tuple[int, Entry, list[int], list[int]]]:
+    """Each entry of a scope's whole journal, with the experiences it holds whole and those it changes in part.
+
+    `entries` have a key, see `_SEQUENCES`; `ids` has the number of each experience.
+    """
+    holders: dict[str, str] = {}
+    given: dict[int, tuple[str, tuple[str, ...]]] = {}
+    jumps: dict[int, int] = {}
+    for key, entry in entries:
+        sequence = key % _SEQUENCES
+        if isinstance(entry, Rollback):
+            jumps[sequence] = entry.to
+            spans = live(jumps, sequence)
+            past = (known for at, known in given.items() if any(at in span for span in spans))
+            holders = {lesson: holder for holder, lessons in past for lesson in lessons}
+        whole, part = wrote(entry, holders)
+        if isinstance(entry, Add | Replace | Merge):
+            given[sequence] = entry.experience.id, tuple(lesson.id for lesson in entry.experience.lessons)
+        held, flipped = ([ids[id] for id in sorted(some) if id in ids] for some in (whole, part))
+        yield key, entry, held, flipped
+
+
+def wrote(entry: Entry, holders: dict[str, str], /) -> tuple[set[str], set[str]]:
+    """Ids of the experiences that an entry holds whole, and of those it changes in part.
+
+    `holders` says which experience each lesson belongs to, and is kept up to date.
+    """
+    part = {holders[id] for id in named_lessons(entry) if id in holders}
+    if isinstance(entry, Rejudge):
+        part.add(entry.experience_id)
+    if not isinstance(entry, Add | Replace | Merge):
+        return set(), part
+    holders.update((lesson.id, entry.experience.id) for lesson in entry.experience.lessons)
+    return {entry.experience.id}, part - {entry.experience.id}

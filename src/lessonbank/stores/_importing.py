@@ -1,0 +1,153 @@
+"""What an import makes of another bank's records: the order of things, and what is left out; a store does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from lessonbank.guard.wording import said_once, wording_of
+from lessonbank.types import Add, Experience, Recall, Replace, Settle, Settlement, Trajectory
+from lessonbank.types.repeats import repeats_of, with_repeats
+
+from ._arrivals import Before, marked, without_claims
+from ._changes import View, vouched
+from ._packing import packed_records
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Imported
+    from lessonbank.types.timeline import Entry
+
+T = TypeVar("T")
+
+
+class Receiver(Before, Protocol):
+    """One scope in one transaction, as far as an import writes to it."""
+
+    def keep(self, runs: Sequence[Trajectory], /) -> int:
+        """Keep runs; how many were new."""
+        ...
+
+    def record(self, recall: Recall, /) -> bool:
+        """Keep a receipt; whether it was new."""
+        ...
+
+    def is_settled(self, recall_id: str, /) -> bool:
+        """Whether the outcome of a recall is known."""
+        ...
+
+    def present(self, new: Sequence[Experience] = (), /) -> View:
+        """The scope as it is now."""
+        ...
+
+    def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
+        """The experiences that taught one of these lessons again, oldest first."""
+        ...
+
+    def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
+        """Make changes, or settle recalls."""
+        ...
+
+
+def import_records(
+    here: Receiver,
+    portions: Callable[[], Iterable[Imported]],
+    /,
+    *,
+    scope: str,
+    writer: str,
+    approved_by: str | None,
+    one_wording: bool,
+) -> int:
+    """Add what is new; how much that was. Raises Conflict, NotFound."""
+    added = 0
+    once = _Once(here) if one_wording else None
+    ready = (_packed(marked(portion, scope=scope)) for portion in portions())
+    for portion, adds in _ahead(ready):
+        added += here.keep(portion.runs)
+        added += sum(here.record(one) for one in portion.recalls)
+        added += _add(here, adds, once, writer)
+        added += _settle(here, portion.settlements, writer)
+        if approved_by:
+            _trust(here, portion, approved_by)
+    if once:
+        _apply(here, packed_records(once.renamed()), writer)
+    return added
+
+
+def _packed(portion: Imported) -> tuple[Imported, Sequence[tuple[Add, bytes]]]:
+    """Experiences packed ahead: to deflate them takes as long as to write them."""
+    first = {experience.id: experience for experience in reversed(portion.experiences)}
+    return portion, packed_records([Add(experience=e) for e in portion.experiences if first[e.id] is e])
+
+
+class _Once:
+    """Brings a lesson in whose wording is here already as one that was taught again."""
+
+    def __init__(self, here: Receiver, /) -> None:
+        self._here = here
+        self._kept: dict[str, str] = {}
+        """Id of a lesson that was left out to the id of the one that says the same here."""
+
+    def of(self, experiences: Sequence[Experience], /) -> Sequence[Experience]:
+        """`experiences` without copies of what is here, or of one another."""
+        wordings = {wording_of(lesson) for experience in experiences for lesson in experience.lessons}
+        held = dict(sorted(self._here.present().worded(wordings), reverse=True))
+        return [self._one(experience, held) for experience in experiences]
+
+    def _one(self, experience: Experience, held: dict[str, str]) -> Experience:
+        once = said_once(experience, held)
+        if once is not experience:
+            self._kept |= {i.id: id for i in experience.lessons if (id := held[wording_of(i)]) != i.id}
+        return once
+
+    def renamed(self) -> Sequence[Replace]:
+        """What was written of experiences that taught a left out lesson again, naming the one that is here."""
+        return [self._renamed(experience) for experience in self._here.repeating(list(self._kept))]
+
+    def _renamed(self, experience: Experience) -> Replace:
+        again = {self._kept.get(id, id): told for id, told in repeats_of(experience).items()}
+        return Replace(experience=with_repeats(experience, again), reason="a lesson that it names is here already")
+
+
+def _add(here: Receiver, adds: Sequence[tuple[Add, bytes]], once: _Once | None, writer: str) -> int:
+    there = here.present([add.experience for add, _ in adds])
+    new = [one for one in adds if not there.knows(one[0].experience.id)]
+    allowed = [without_claims(add.experience, here) for add, _ in new]
+    kept = once.of(allowed) if once else allowed
+    return _apply(here, [_packed_as(e, one) for e, one in zip(kept, new, strict=True)], writer)
+
+
+def _packed_as(experience: Experience, one: tuple[Add, bytes]) -> tuple[Add, bytes]:
+    return one if experience is one[0].experience else packed_records([Add(experience=experience)])[0]
+
+
+def _settle(here: Receiver, settlements: Sequence[Settlement], writer: str) -> int:
+    """The first settlement of a receipt counts, and one of a receipt that was made here is no business of a file."""
+    first = {told.recall_id: told for told in reversed(settlements)}
+    told = [one for id, one in reversed(first.items()) if not here.made_recall(id)]
+    new = [Settle(settlement=one) for one in told if not here.is_settled(one.recall_id)]
+    return _apply(here, packed_records(new), writer)
+
+
+def _trust(here: Receiver, portion: Imported, by: str) -> None:
+    there = here.present()
+    some = ((id, lessons) for id, lessons in portion.trusted.items() if lessons)
+    kept = ((experience, lessons) for id, lessons in some if (experience := there.experience(id)))
+    _apply(here, packed_records([t for e, lessons in kept if (t := vouched(e, lessons, by=by))]), by)
+
+
+def _apply(here: Receiver, entries: Sequence[tuple[Entry, bytes]], writer: str) -> int:
+    if entries:
+        here.apply(entries, writer=writer)
+    return len(entries)
+
+
+def _ahead(things: Iterable[T], /) -> Iterator[T]:
+    """`things`, the next one made while this one is used: reading a file and writing tables take turns otherwise."""
+    rest = iter(things)
+    with ThreadPoolExecutor(1, thread_name_prefix="lessonbank-import") as pool:
+        coming = pool.submit(next, rest, None)
+        while (thing := coming.result()) is not None:
+            coming = pool.submit(next, rest, None)
+            yield thing

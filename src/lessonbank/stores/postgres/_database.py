@@ -1,0 +1,306 @@
+"""The connections of one bank, and the threads that wait for them: transactions that know their scope."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+import psycopg
+from psycopg import IsolationLevel
+from psycopg.adapt import Dumper, Loader
+from psycopg.types.string import StrBinaryDumper, StrDumper
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from lessonbank.errors import LessonbankError, ReadOnly, StoreUnavailable
+
+T = TypeVar("T")
+Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
+Lock: TypeAlias = Literal["none", "shared", "alone"]
+
+EVERY: Final = "*"
+"""What a transaction names that looks at every scope: its role must be allowed to."""
+_MOST: Final = 16
+"""Connections of one process at most."""
+_PATIENCE: Final = 30.0
+"""Seconds a call waits for a free connection."""
+_left_to_the_parent: Final[list[object]] = []
+"""Pools of the process this one was forked from: to close them here would end the parent's sessions."""
+
+
+def rows(connection: Connection, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a statement gives; its values in order, or one mapping of names to values."""
+    return _executed(connection, sql, values).fetchall()
+
+
+def row(connection: Connection, sql: str, *values: object) -> tuple[Any, ...] | None:
+    """The first row of it."""
+    return _executed(connection, sql, values).fetchone()
+
+
+def do(connection: Connection, sql: str, *values: object) -> int:
+    """Execute a statement; how many rows it changed."""
+    return _executed(connection, sql, values).rowcount
+
+
+def _executed(connection: Connection, sql: str, values: tuple[object, ...]) -> psycopg.Cursor[tuple[Any, ...]]:
+    if len(values) == 1 and isinstance(values[0], dict):
+        return connection.execute(sql.encode(), cast("dict[str, object]", values[0]))
+    return connection.execute(sql.encode(), values or None)
+
+
+def many(connection: Connection, sql: str, values: Iterable[Sequence[object] | Mapping[str, object]], /) -> None:
+    """Execute a statement for each of these, without waiting in between."""
+    held = list(values)
+    if held:
+        with connection.cursor() as cursor:
+            cursor.executemany(sql.encode(), held)
+
+
+@dataclass(slots=True)
+class Stream:
+    """Rows that are fetched as they are asked for, from one snapshot."""
+
+    connection: Connection | None
+    cursor: psycopg.ServerCursor[tuple[Any, ...]]
+
+
+class Database:
+    """Executes work in threads, each in one transaction. Works in any thread and event loop, and after `fork`."""
+
+    def __init__(self, url: str, /, *, read_only: bool = False) -> None:
+        self._url = url
+        self.read_only = read_only
+        self._closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._threads = ThreadPoolExecutor(_MOST, thread_name_prefix="lessonbank-postgres")
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            self._url,
+            min_size=0,
+            max_size=_MOST,
+            open=False,
+            timeout=_PATIENCE,
+            max_idle=300.0,
+            name="lessonbank",
+            kwargs={"prepare_threshold": None},  # a pooler may give each transaction another session
+            configure=prepared,
+        )
+
+    def check_open(self) -> None:
+        """Refuse a closed store. Raises StoreUnavailable."""
+        if self._closed:
+            raise StoreUnavailable("the bank is closed: open it again")
+
+    def call(self, work: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Call `work` in a thread."""
+        self.check_open()
+        if self._process != os.getpid():
+            _left_to_the_parent.append((self._pool, self._threads))
+            self._start()
+        return self._threads.submit(work, *arguments)
+
+    def read(self, work: Callable[[Connection], T], /, *, scope: str = "") -> Future[T]:
+        """What `work` finds in one snapshot."""
+        return self.call(self._do, work, scope, "none")
+
+    def write(self, work: Callable[[Connection], T], /, *, scope: str = "", lock: Lock = "alone") -> Future[T]:
+        """What `work` returns, once all it wrote is on disk. Writers of one scope take turns, unless they share."""
+        if self.read_only:
+            raise ReadOnly("the bank was opened to read alone: open it for writing")
+        return self.call(self._do, work, scope, lock)
+
+    def _do(self, work: Callable[[Connection], T], scope: str, lock: Lock) -> T:
+        with translated():
+            connection = self._begun(scope, lock, reads=lock == "none")
+            try:
+                with finished(connection):
+                    return work(connection)
+            finally:
+                self._give_back(connection)
+
+    def _begun(self, scope: str, lock: Lock, *, reads: bool) -> Connection:
+        """A connection in a transaction that knows its scope. Connections that the server ended are passed over."""
+        if self._pool.closed:
+            self._pool.open()
+        for _ in range(_MOST + 1):
+            connection = self._pool.getconn()
+            try:
+                connection.isolation_level = IsolationLevel.REPEATABLE_READ if reads else IsolationLevel.READ_COMMITTED
+                connection.read_only = reads
+                connection.execute(_BEGIN[lock], {"scope": scope})
+            except psycopg.OperationalError:
+                self._give_back(connection)
+                if not connection.closed:
+                    raise
+            except BaseException:
+                self._give_back(connection)
+                raise
+            else:
+                return connection
+        raise StoreUnavailable("the database ends every connection: ask who runs it")
+
+    def _give_back(self, connection: Connection) -> None:
+        self._pool.putconn(connection)
+
+    def stream(self, sql: str, values: Sequence[object], scope: str) -> Stream:
+        """Begin to read; `done` ends it."""
+        with translated():
+            connection = self._begun(scope, "none", reads=True)
+            try:
+                cursor = connection.cursor("rows", binary=True)
+                cursor.execute(sql.encode(), values)
+            except BaseException:
+                connection.rollback()
+                self._give_back(connection)
+                raise
+            return Stream(connection, cursor)
+
+    def take(self, stream: Stream, count: int) -> list[tuple[Any, ...]]:
+        """The next rows, fewer at the end; the connection is free then."""
+        if stream.connection is None:
+            return []
+        with translated():
+            found = stream.cursor.fetchmany(count)
+        if len(found) < count:
+            self.done(stream)
+        return found
+
+    def done(self, stream: Stream) -> None:
+        """End a stream. Twice is fine."""
+        connection, stream.connection = stream.connection, None
+        if connection is None:
+            return
+        try:
+            with translated():
+                stream.cursor.close()
+                connection.rollback()
+        finally:
+            self._give_back(connection)
+
+    def outside(self, *statements: str) -> None:
+        """Execute statements that no transaction may hold, such as VACUUM."""
+        with translated():
+            connection = self._begun("", "none", reads=True)
+            try:
+                connection.rollback()
+                connection.autocommit = True
+                for statement in statements:
+                    do(connection, statement)
+            finally:
+                if not connection.closed:
+                    connection.autocommit = False
+                self._give_back(connection)
+
+    def close(self) -> None:
+        """Wait for calls under way and end the sessions. Twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._threads.shutdown()
+        if not self._pool.closed:
+            self._pool.close()
+
+
+@contextmanager
+def finished(connection: Connection, /) -> Generator[None]:
+    """A transaction that ends with what is done in it: all of it or nothing."""
+    try:
+        yield
+    except BaseException:
+        if not connection.closed:
+            connection.rollback()
+        raise
+    connection.commit()
+
+
+_LOCK_KEY: Final = "hashtextextended('lessonbank ' || %(scope)s, 0)"
+_BEGIN: Final[dict[Lock, bytes]] = {
+    "none": b"SELECT set_config('lessonbank.scope', %(scope)s, true)",
+    "shared": f"SELECT set_config('lessonbank.scope', %(scope)s, true), pg_advisory_xact_lock_shared({_LOCK_KEY})"
+    "".encode(),
+    "alone": f"SELECT set_config('lessonbank.scope', %(scope)s, true), pg_advisory_xact_lock({_LOCK_KEY})".encode(),
+}
+
+
+def prepared(connection: Connection, /) -> None:
+    """Have a new connection give binary results and take every text."""
+    connection.cursor_factory = _BinaryCursor
+    connection.adapters.register_dumper(str, _TextInListDumper)
+    connection.adapters.register_dumper(str, _TextDumper)
+    connection.adapters.register_dumper(UnitRow, _UnitDumper)
+    connection.adapters.register_loader("text", _TextLoader)
+
+
+class _BinaryCursor(psycopg.Cursor[Any]):
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.format = psycopg.pq.Format.BINARY
+
+
+class _TextDumper(StrDumper):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_without_nul(obj))
+
+
+class _TextInListDumper(StrBinaryDumper):
+    def dump(self, obj: str) -> Any:
+        return super().dump(_without_nul(obj))
+
+
+def _without_nul(text: str) -> str:
+    """PostgreSQL keeps no NUL."""
+    return text.replace("\1", "\1a").replace("\0", "\1b") if "\0" in text or "\1" in text else text
+
+
+class _TextLoader(Loader):
+    format = psycopg.pq.Format.BINARY
+
+    def load(self, data: Any) -> str:
+        text = bytes(data).decode()
+        return text.replace("\1b", "\0").replace("\1a", "\1") if "\1" in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class UnitRow:
+    """A vector as pgvector sends and receives it; in a statement, `%s::vector`."""
+
+    data: bytes
+
+
+class _UnitDumper(Dumper):
+    format = psycopg.pq.Format.BINARY
+
+    def dump(self, obj: UnitRow) -> bytes:
+        return obj.data
+
+
+@contextmanager
+def translated() -> Generator[None]:
+    """Failures of the database as ours, in one sentence each."""
+    try:
+        yield
+    except LessonbankError:
+        raise
+    except PoolTimeout as error:
+        raise StoreUnavailable(
+            f"no connection to the database within {_PATIENCE:.0f} s: see that it runs and takes more connections"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(f"this database role may not do that ({said(error)}): use one that may") from error
+    except psycopg.errors.ReadOnlySqlTransaction as error:
+        raise ReadOnly("the database takes no writes, as a standby does: connect to the primary") from error
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName) as error:
+        raise StoreUnavailable(f"the bank lacks what every bank has ({said(error)}): open it again") from error
+    except psycopg.Error as error:
+        raise StoreUnavailable(f"the database failed ({said(error)}): nothing was half done; try again") from error
+
+
+def said(error: psycopg.Error, /) -> str:
+    """The first line of what the database said. Values that a statement had are in later ones."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

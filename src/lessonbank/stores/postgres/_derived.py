@@ -1,0 +1,135 @@
+"""The tables that follow from the records: filled by every write, and all at once by a rebuild."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from lessonbank.guard.wording import wording_of
+from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._listing import outcomes, state_of
+from lessonbank.stores._records import encodable, microseconds
+from lessonbank.text.bm25 import words
+from lessonbank.types import Experience, Lesson
+from lessonbank.types.repeats import repeats_of
+
+from ._database import Connection, do, many
+from ._rows import VISIBLE
+
+
+def lesson_rows(number: int, experience: Experience, /) -> list[tuple[object, ...]]:
+    """What is kept of an experience's lessons: id, experience, place, state, time, kind, writer and wording."""
+    return [
+        (i.id, number, at, state_of(i), microseconds(i.created_at), i.kind, i.provenance.writer, wording_of(i))
+        for at, i in enumerate(experience.lessons, 1)
+    ]
+
+
+def attempt_rows(number: int, experience: Experience, /) -> list[tuple[object, ...]]:
+    """What is kept of its attempts: run, experience, whether it waits, outcome."""
+    ended = outcomes(experience)
+    return [(id, number, waiting, ended[id]) for id, waiting in open_attempts(experience).items()]
+
+
+def term_rows(number: int, task: str, /) -> list[tuple[object, ...]]:
+    """What is kept of its words: word, experience, how often, how many in all."""
+    every = words(task)
+    return [(encodable(word), number, times, len(every)) for word, times in Counter(every).items()]
+
+
+def derive(connection: Connection, scope: str, experiences: Mapping[int, Experience], /) -> None:
+    """Lessons, repeats and attempts of experiences, by number; what earlier versions left must be gone."""
+    of_lessons = (row for number, e in experiences.items() for row in lesson_rows(number, e))
+    of_attempts = (row for number, e in experiences.items() for row in attempt_rows(number, e))
+    of_repeats = ((id, number) for number, e in experiences.items() for id in repeats_of(e))
+    _insert(connection, scope, "lessons (scope, id, experience, place, state, created_at, kind, writer, wording)",
+            of_lessons)  # fmt: skip
+    _insert(connection, scope, "attempts (scope, trajectory, experience, waiting, outcome)", of_attempts)
+    _insert(connection, scope, "repeats (scope, lesson, experience)", of_repeats)
+
+
+def _insert(connection: Connection, scope: str, into: str, values: Iterable[Sequence[object]]) -> None:
+    places = ", ".join(["%s"] * (into.count(",") + 1))
+    many(connection, f"INSERT INTO lessonbank.{into} VALUES ({places})", ((scope, *row) for row in values))
+
+
+def underive(connection: Connection, scope: str, old: Mapping[int, Experience], /) -> tuple[set[str], set[str]]:
+    """Take away what experiences left in other tables. The runs they spoke of, and the lessons they held."""
+    if old:
+        for table in ("lessons", "repeats", "attempts"):
+            do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND experience = ANY(%s)", scope, [*old])
+    runs = {attempt.trajectory_id for e in old.values() for attempt in e.attempts}
+    return runs, {lesson.id for e in old.values() for lesson in e.lessons}
+
+
+def index_words(connection: Connection, scope: str, tasks: Mapping[int, str], /) -> None:
+    """Make tasks findable by their words, by number of the experience; by earlier words they are not any more."""
+    if not tasks:
+        return
+    do(connection, "DELETE FROM lessonbank.terms WHERE scope = %s AND experience = ANY(%s)", scope, [*tasks])
+    every = (row for number, task in tasks.items() for row in term_rows(number, task))
+    _insert(connection, scope, "terms (scope, word, experience, times, words)", every)
+
+
+def refresh_shown(
+    connection: Connection, scope: str, numbers: Iterable[int], /, *, lessons: Collection[str] = ()
+) -> None:
+    """Say anew of these experiences, and of those that taught one of `lessons` again, whether they may be found."""
+    asked = {"scope": scope, "numbers": list(numbers), "lessons": list(lessons)}
+    do(connection, _SHOWN, asked)
+    do(connection, _SHOWN_VECTORS, asked)
+
+
+_AFFECTED = (
+    "(SELECT unnest(%(numbers)s::bigint[]) UNION SELECT experience FROM lessonbank.repeats"
+    " WHERE scope = %(scope)s AND lesson = ANY(%(lessons)s::text[]))"
+)
+_SHOWN = (
+    "UPDATE lessonbank.experiences e SET shown = said.shown FROM (SELECT x.number,"
+    " EXISTS (SELECT 1 FROM lessonbank.lessons l"
+    f" WHERE l.scope = %(scope)s AND l.experience = x.number AND {VISIBLE})"
+    " OR EXISTS (SELECT 1 FROM lessonbank.repeats r JOIN lessonbank.lessons l ON l.scope = r.scope AND l.id = r.lesson"
+    f" WHERE r.scope = %(scope)s AND r.experience = x.number AND {VISIBLE}) AS shown"
+    f" FROM lessonbank.experiences x WHERE x.scope = %(scope)s AND x.number IN {_AFFECTED}) said"
+    " WHERE e.scope = %(scope)s AND e.number = said.number AND e.shown != said.shown"
+)
+_SHOWN_VECTORS = (
+    "UPDATE lessonbank.vectors v SET shown = said.shown FROM (SELECT x.space, x.experience, x.place,"
+    " CASE WHEN x.place = 0 THEN e.shown AND NOT e.gone"
+    f" ELSE EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = %(scope)s AND l.experience = x.experience"
+    f" AND l.place = x.place AND {VISIBLE}) END AS shown FROM lessonbank.vectors x"
+    " JOIN lessonbank.experiences e ON e.scope = x.scope AND e.number = x.experience"
+    f" WHERE x.scope = %(scope)s AND x.experience IN {_AFFECTED}) said"
+    " WHERE v.scope = %(scope)s AND v.space = said.space AND v.experience = said.experience AND v.place = said.place"
+    " AND v.shown != said.shown"
+)
+
+
+def settle_pending(connection: Connection, scope: str, trajectory_ids: Iterable[str] | None, /) -> None:
+    """Set whether each of these runs still waits, or each of the scope: it does while no experience has settled it."""
+    ids = None if trajectory_ids is None else list(trajectory_ids)
+    if ids != []:
+        do(
+            connection,
+            "UPDATE lessonbank.trajectories t SET pending = NOT t.pending WHERE t.scope = %(scope)s"
+            " AND coalesce(t.id = ANY(%(ids)s::text[]), true) AND t.pending = EXISTS (SELECT 1 FROM"
+            " lessonbank.attempts a WHERE a.scope = %(scope)s AND a.trajectory = t.id AND NOT a.waiting)",
+            {"scope": scope, "ids": ids},
+        )
+
+
+def recount(connection: Connection, scope: str, /) -> None:
+    """Recompute the word counts of a scope. What lacks a vector is looked for from the beginning afterwards."""
+    do(
+        connection,
+        "UPDATE lessonbank.scopes SET (documents, words) = (SELECT count(*), coalesce(sum(words), 0)"
+        " FROM lessonbank.experiences WHERE scope = %(scope)s AND NOT gone) WHERE scope = %(scope)s",
+        {"scope": scope},
+    )
+    do(connection, "UPDATE lessonbank.spaces SET tasks_checked = 0, lessons_checked = 0 WHERE scope = %s", scope)
+
+
+def stale_places(before: Sequence[Lesson], after: Sequence[Lesson], /) -> set[int]:
+    """Places of lessons that are not there any more or say something else. Retiring one changes nothing."""
+    says, said = [(i.id, i.text) for i in after], [(i.id, i.text) for i in before]
+    return {at for at, text in enumerate(said, 1) if at > len(says) or says[at - 1] != text}

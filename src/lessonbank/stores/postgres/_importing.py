@@ -1,0 +1,90 @@
+"""Records of another bank, written in the one transaction that makes an import whole or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from lessonbank.stores import _importing
+from lessonbank.stores._changes import View
+from lessonbank.stores._entries import Batch
+from lessonbank.stores._records import encodable
+from lessonbank.types import Experience, Recall, Trajectory
+
+from ._database import Connection, row
+from ._read import recall, repeating, settlement
+from ._rows import make_scope
+from ._write import Present, apply, keep, record
+
+if TYPE_CHECKING:
+    from lessonbank.protocols import Imported
+    from lessonbank.types.timeline import Entry
+
+
+def import_records(
+    connection: Connection,
+    portions: Callable[[], Iterable[Imported]],
+    scope: str,
+    writer: str,
+    approved_by: str | None,
+    one_wording: bool,
+    /,
+) -> int:
+    """Add what is new; how much that was. Raises Conflict, NotFound."""
+    here = _Receiver(connection, scope)
+    return _importing.import_records(
+        here, portions, scope=scope, writer=writer, approved_by=approved_by, one_wording=one_wording
+    )
+
+
+class _Receiver:
+    """See `Receiver`: what is there when an import begins has a smaller number than what it brings."""
+
+    def __init__(self, connection: Connection, scope: str, /) -> None:
+        self._connection, self._scope = connection, scope
+        make_scope(connection, scope)
+        found = row(connection, "SELECT nextval('lessonbank.numbers')")
+        self._last: int = found[0] if found else 0
+
+    def has_run(self, id: str, /) -> bool:
+        """See `Before.has_run`."""
+        return self._has("trajectories", "id = %s AND number < %s", id) or self._has(
+            "attempts", "trajectory = %s AND experience < %s", id
+        )
+
+    def made_recall(self, id: str, /) -> bool:
+        """See `Before.made_recall`."""
+        there = self._has("recalls", "id = %s AND number < %s", id)
+        return there and not recall(self._connection, self._scope, id).imported
+
+    def has_lesson(self, id: str, /) -> bool:
+        """See `Before.has_lesson`."""
+        return self._has("lessons", "id = %s AND experience < %s", id)
+
+    def _has(self, table: str, condition: str, id: str) -> bool:
+        sql = f"SELECT 1 FROM lessonbank.{table} WHERE scope = %s AND {condition}"
+        return row(self._connection, sql, self._scope, encodable(id), self._last) is not None
+
+    def keep(self, runs: Sequence[Trajectory], /) -> int:
+        """See `Receiver.keep`."""
+        return len(keep(self._connection, self._scope, runs, together=False))
+
+    def record(self, recall: Recall, /) -> bool:
+        """See `Receiver.record`."""
+        return record(self._connection, recall)
+
+    def is_settled(self, recall_id: str, /) -> bool:
+        """See `Receiver.is_settled`."""
+        return settlement(self._connection, self._scope, recall_id) is not None
+
+    def present(self, new: Sequence[Experience] = (), /) -> View:
+        """See `Receiver.present`."""
+        return Present(self._connection, self._scope, new=new)
+
+    def repeating(self, lesson_ids: Sequence[str], /) -> Sequence[Experience]:
+        """See `Receiver.repeating`."""
+        return repeating(self._connection, self._scope, lesson_ids) if lesson_ids else []
+
+    def apply(self, entries: Sequence[tuple[Entry, bytes]], /, *, writer: str) -> object:
+        """See `Receiver.apply`."""
+        return apply(self._connection, Batch(self._scope, writer, entries))

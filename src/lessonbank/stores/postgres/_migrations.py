@@ -1,0 +1,95 @@
+"""How a database comes to have today's tables: numbered steps, each in one transaction, forward and one back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from secrets import token_hex
+from typing import Final
+
+import psycopg
+
+from lessonbank.errors import StoreUnavailable, VersionMismatch
+from lessonbank.protocols import RECEIPT_SECRET
+
+from ._database import Connection, do, finished, row, translated
+from ._write import set_setting
+
+STEPS: Final[Mapping[int, str]] = {1: "0001_first.sql"}
+"""Number to the file, in `migrations/`, that leads to it. `NNNN_name.back.sql` leads back, where there is one."""
+NEWEST: Final = max(STEPS)
+OLDEST_READER: Final = 1
+"""A release that knows this step, and none of the later ones, still works on what this release writes."""
+PARTITIONS: Final = 16
+_TURN: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank migrations', 0))"
+
+
+def version(connection: Connection, /) -> int:
+    """The number of the last step this database has seen; 0 for none."""
+    if row(connection, "SELECT to_regclass('lessonbank.migrations')::text") == (None,):
+        return 0
+    found = row(connection, "SELECT coalesce(max(number), 0) FROM lessonbank.migrations")
+    return found[0] if found else 0
+
+
+def migrate(connection: Connection, /, *, to: int = NEWEST, partitions: int = PARTITIONS) -> int:
+    """Bring the tables to step `to`, which may be one back; the step they were at.
+
+    Raises:
+        VersionMismatch: a newer release wrote it, and this one cannot work on it; nothing was changed.
+        StoreUnavailable: pgvector is missing, or the role may not make tables.
+    """
+    with translated(), finished(connection):
+        do(connection, _TURN)
+        began = at = version(connection)
+        check(connection, at)
+        if not at:
+            _begin(connection)
+        while at < to:
+            at += 1
+            _run(connection, STEPS[at], partitions=partitions)
+            sql = "INSERT INTO lessonbank.migrations (number, oldest_reader) VALUES (%s, %s)"
+            do(connection, sql, at, OLDEST_READER)
+        while at > max(to, 0) and at in STEPS:
+            _run(connection, STEPS[at].replace(".sql", ".back.sql"), partitions=partitions)
+            do(connection, "DELETE FROM lessonbank.migrations WHERE number = %s", at)
+            at -= 1
+        if not began:
+            set_setting(connection, RECEIPT_SECRET, token_hex(32))
+        return began
+
+
+def check(connection: Connection, at: int, /) -> None:
+    """Refuse tables that a newer release has changed so much that this one cannot use them. Raises VersionMismatch."""
+    if at <= NEWEST:
+        return
+    found = row(connection, "SELECT oldest_reader FROM lessonbank.migrations WHERE number = %s", at)
+    if found and found[0] > NEWEST:
+        raise VersionMismatch(
+            f"a newer release wrote this bank (step {at}, this one knows {NEWEST}): upgrade lessonbank; "
+            "nothing was changed"
+        )
+
+
+def _begin(connection: Connection) -> None:
+    if row(connection, "SHOW server_encoding") != ("UTF8",):
+        raise StoreUnavailable("the database does not keep text as UTF-8: make one with ENCODING 'UTF8'")
+    try:
+        do(connection, "CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.Error as error:
+        raise StoreUnavailable(
+            "the database has no pgvector, or this role may not switch it on: install pgvector, and let an"
+            " administrator execute CREATE EXTENSION vector"
+        ) from error
+    do(connection, "CREATE SCHEMA IF NOT EXISTS lessonbank")
+    do(
+        connection,
+        "CREATE TABLE lessonbank.migrations (number integer PRIMARY KEY, oldest_reader integer NOT NULL,"
+        " at timestamptz NOT NULL DEFAULT now())",
+    )
+
+
+def _run(connection: Connection, name: str, *, partitions: int) -> None:
+    text = (resources.files("lessonbank.stores.postgres") / "migrations" / name).read_text(encoding="utf-8")
+    with psycopg.ClientCursor(connection) as cursor:  # takes several statements at once
+        cursor.execute(text.replace("{partitions}", str(partitions)).encode())

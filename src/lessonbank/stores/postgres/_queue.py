@@ -1,0 +1,117 @@
+"""The queue: kept runs that wait are handed to workers, for a time, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from lessonbank.stores._listing import UNFINISHED_TAG
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import encodable, loaded, microseconds, moment
+from lessonbank.types import Claim, Queue, Trajectory
+from lessonbank.types.ids import now
+
+from ._database import Connection, do, row, rows
+from ._read import FAILED, UNSETTLED
+
+_HELD: Final = "(t.worker IS NOT NULL AND t.due > %(at)s)"
+_ALONE: Final = "SELECT pg_advisory_xact_lock(hashtextextended('lessonbank claims', 0))"
+_SHARED: Final = "SELECT pg_advisory_xact_lock_shared(hashtextextended('lessonbank claims', 0))"
+_CLAIM: Final = (
+    "WITH free AS (SELECT t.scope, t.id, t.number, t.due FROM lessonbank.trajectories t"
+    f" WHERE {UNSETTLED} AND {{ready}} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM lessonbank.trajectories l"
+    " WHERE l.scope = t.scope AND l.number = t.leader AND l.pending))"
+    " AND (NOT %(exclusive)s OR NOT EXISTS (SELECT 1 FROM lessonbank.trajectories o WHERE o.scope = t.scope"
+    " AND o.pending AND o.worker <> %(worker)s AND o.due > %(at)s))"
+    " ORDER BY {order} LIMIT %(limit)s FOR UPDATE OF t SKIP LOCKED)"
+    " UPDATE lessonbank.trajectories t SET worker = %(worker)s, due = %(until)s, tries = t.tries + 1 FROM free"
+    " WHERE t.scope = free.scope AND t.id = free.id RETURNING free.due, t.number, t.scope, t.tries - 1, t.record"
+)
+
+
+def claim(
+    connection: Connection,
+    scope: str | None,
+    /,
+    *,
+    worker: str,
+    limit: int,
+    seconds: float,
+    exclusive: bool,
+    anyway: bool,
+) -> list[Claim]:
+    """See `Store.claim`. Whoever wants a scope alone waits until others have said what they take."""
+    at = microseconds(now())
+    rows(connection, _ALONE if exclusive else _SHARED)
+    ready = f"NOT {_HELD}" if anyway else "t.due <= %(at)s"
+    sql = _CLAIM.format(
+        ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
+        order="t.number" if anyway else "t.due, t.number",
+    )
+    asked: dict[str, Any] = {"at": at, "scope": scope, "unfinished": UNFINISHED_TAG, "until": _later(at, seconds)}
+    taken = rows(connection, sql, asked | {"exclusive": exclusive, "worker": worker, "limit": max(limit, 0)})
+    taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
+    return [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for _, _, s, n, b in taken]
+
+
+def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float) -> set[str]:
+    """See `Store.extend`."""
+    found = rows(
+        connection,
+        "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s::text[]) AND worker = %s"
+        " AND pending RETURNING id",
+        _later(microseconds(now()), seconds),
+        scope,
+        list(map(encodable, ids)),
+        worker,
+    )
+    held = {id for (id,) in found}
+    return {id for id in ids if encodable(id) in held}
+
+
+def release(
+    connection: Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
+) -> bool:
+    """See `Store.release`."""
+    why = error or "" if wait is None else error
+    asked = {
+        "scope": scope,
+        "id": encodable(id),
+        "worker": worker,
+        "due": None if wait is None else _later(microseconds(now()), wait),
+        "why": why,
+        "untried": int(why is None),
+    }
+    done = do(
+        connection,
+        "UPDATE lessonbank.trajectories SET worker = NULL, due = %(due)s, error = coalesce(%(why)s, error),"
+        " tries = tries - %(untried)s WHERE scope = %(scope)s AND id = %(id)s AND worker = %(worker)s AND pending",
+        asked,
+    )
+    if done and wait is None:
+        do(
+            connection,
+            "UPDATE lessonbank.trajectories SET due = NULL, error = %(why)s WHERE scope = %(scope)s AND pending"
+            " AND leader = (SELECT number FROM lessonbank.trajectories WHERE scope = %(scope)s AND id = %(id)s)",
+            asked,
+        )
+    return done == 1
+
+
+def queue(connection: Connection, scope: str | None, /) -> Queue:
+    """See `Store.queue`."""
+    found = row(
+        connection,
+        f"SELECT count(*), count(*) FILTER (WHERE {_HELD}), count(*) FILTER (WHERE {FAILED}),"
+        f" min(t.kept_at) FILTER (WHERE NOT {FAILED}) FROM lessonbank.trajectories t WHERE {UNSETTLED}"
+        f"{'' if scope is None else ' AND t.scope = %(scope)s'}",
+        {"scope": scope, "at": microseconds(now()), "unfinished": UNFINISHED_TAG},
+    )
+    every, claimed, failed, oldest = found or (0, 0, 0, None)
+    since = None if oldest is None else moment(oldest)
+    return Queue(waiting=every - claimed - failed, claimed=claimed, failed=failed, oldest=since)
+
+
+def _later(at: int, seconds: float) -> int:
+    """A moment after `at`: one call never takes the same run twice."""
+    return at + max(round(seconds * 1e6), 1)

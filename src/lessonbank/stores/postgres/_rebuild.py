@@ -1,0 +1,237 @@
+"""Rebuilds a scope's derived tables from its records, and says where they differ from what they follow from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores._entries import entry_of, named
+from lessonbank.stores._listing import tags
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import encodable, loaded, microseconds
+from lessonbank.text.bm25 import words
+from lessonbank.types import Add, Experience, Merge, Recall, Replace, Rollback, Settle, Trajectory
+from lessonbank.types.repeats import repeats_of
+from lessonbank.types.timeline import Entry, live
+
+from ._database import Connection, do, many, row, rows
+from ._derived import attempt_rows, derive, index_words, lesson_rows, recount, refresh_shown, settle_pending, term_rows
+from ._rows import experience_of
+from ._write import note_shown
+
+_BATCH: Final = 256
+_DERIVED: Final = ("lessons", "repeats", "attempts", "terms", "shown")
+
+
+def rebuild(connection: Connection, scope: str, /) -> None:
+    """Fill what follows from the records; drop vectors of nothing."""
+    for table in _DERIVED:
+        do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
+    for batch in _pages(connection, "SELECT number, gone, record FROM lessonbank.experiences WHERE scope = %s", scope):
+        _rebuild_experiences(connection, scope, {n: (gone, experience_of(record)) for n, gone, record in batch})
+    _rename_journal(connection, scope)
+    for batch in _pages(connection, "SELECT number, record FROM lessonbank.recalls WHERE scope = %s", scope):
+        _tag(connection, scope, "recalls", found := {n: loaded(Recall, unpacked(blob)) for n, blob in batch})
+        note_shown(connection, found, scope=scope)
+    for batch in _pages(connection, "SELECT number, record FROM lessonbank.trajectories WHERE scope = %s", scope):
+        _tag(connection, scope, "trajectories", {n: loaded(Trajectory, unpacked(blob)) for n, blob in batch})
+    do(connection, f"DELETE FROM lessonbank.vectors v WHERE scope = %s AND {_OF_NOTHING}", scope)
+    recount(connection, scope)
+    settle_pending(connection, scope, None)
+    everything = [number for (number,) in rows(connection, _NUMBERS, scope)]
+    refresh_shown(connection, scope, everything)
+
+
+_NUMBERS: Final = "SELECT number FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
+_OF_NOTHING: Final = (
+    "NOT EXISTS (SELECT 1 FROM lessonbank.experiences e WHERE e.scope = v.scope AND e.number = v.experience"
+    " AND (e.gone OR v.place = 0 OR EXISTS (SELECT 1 FROM lessonbank.lessons l WHERE l.scope = v.scope"
+    " AND l.experience = v.experience AND l.place = v.place)))"
+)
+
+
+def _rebuild_experiences(connection: Connection, scope: str, found: Mapping[int, tuple[bool, Experience]]) -> None:
+    many(
+        connection,
+        "UPDATE lessonbank.experiences SET id = %s, created_at = %s, words = %s, tags = %s"
+        " WHERE scope = %s AND number = %s",
+        ((*_columns(e), list(tags(e.metadata)), scope, number) for number, (_, e) in found.items()),
+    )
+    present = {number: e for number, (gone, e) in found.items() if not gone}
+    derive(connection, scope, present)
+    index_words(connection, scope, {number: e.task for number, e in present.items()})
+
+
+def _columns(experience: Experience) -> tuple[str, int, int]:
+    return experience.id, microseconds(experience.created_at), len(words(experience.task))
+
+
+def _tag(connection: Connection, scope: str, table: str, found: Mapping[int, Recall | Trajectory]) -> None:
+    sql = f"UPDATE lessonbank.{table} SET tags = %s WHERE scope = %s AND id = %s"
+    many(connection, sql, ((list(tags(one.metadata)), scope, one.id) for one in found.values()))
+
+
+def _rename_journal(connection: Connection, scope: str) -> None:
+    """Say anew, beside every journal entry, which experiences it wrote; and which entry settled each receipt last."""
+    settled: dict[str, int] = {}
+    for sequence, entry, whole, part in named(_entries(connection, scope), _ids(connection, scope)):
+        if isinstance(entry, Settle):
+            settled[entry.settlement.recall_id] = sequence
+        sql = "UPDATE lessonbank.journal SET kind = %s, whole = %s, part = %s WHERE scope = %s AND sequence = %s"
+        do(connection, sql, entry.kind, whole, part, scope, sequence)
+    do(connection, "UPDATE lessonbank.recalls SET settled = NULL WHERE scope = %s", scope)
+    sql = "UPDATE lessonbank.recalls SET settled = %s WHERE scope = %s AND id = %s"
+    many(connection, sql, ((sequence, scope, id) for id, sequence in settled.items()))
+
+
+def _entries(connection: Connection, scope: str) -> Iterator[tuple[int, Entry]]:
+    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+    for batch in _pages(connection, sql, scope):
+        yield from ((sequence, entry_of(unpacked(blob))) for sequence, blob in batch)
+
+
+def _ids(connection: Connection, scope: str) -> dict[str, int]:
+    return dict(rows(connection, "SELECT id, number FROM lessonbank.experiences WHERE scope = %s", scope))
+
+
+def _pages(connection: Connection, sql: str, scope: str) -> Iterator[list[tuple[Any, ...]]]:
+    with connection.cursor(f"pages{hash(sql) % 1000}", binary=True) as cursor:
+        cursor.execute(sql.encode(), (scope,))
+        while batch := cursor.fetchmany(_BATCH):
+            yield batch
+
+
+def problems(connection: Connection, scope: str, /) -> list[str]:
+    """What is wrong in a scope, one sentence each; empty when all is sound."""
+    return [f"{count} {what} in the scope {scope!r}" for what, count in _faults(connection, scope) if count]
+
+
+def _faults(connection: Connection, scope: str) -> Iterator[tuple[str, int]]:
+    for what, condition in _COUNTED.items():
+        found = row(connection, f"SELECT count(*) FROM lessonbank.{condition}", {"scope": scope})
+        yield what, found[0] if found else 0
+    unread: Counter[str] = Counter()
+    yield from _unlike_records(connection, scope, unread)
+    yield from _unlike_journal(connection, scope, unread)
+    yield from unread.items()
+
+
+_COUNTED: Final = {
+    "gaps in the journal": (
+        "scopes s WHERE scope = %(scope)s AND sequence <> (SELECT count(*) FROM lessonbank.journal j"
+        " WHERE j.scope = %(scope)s AND j.sequence BETWEEN 1 AND s.sequence)"
+    ),
+    "wrong word counts": (
+        "scopes s WHERE scope = %(scope)s AND (documents, words) <> (SELECT count(*), coalesce(sum(words), 0)"
+        " FROM lessonbank.experiences WHERE scope = %(scope)s AND NOT gone)"
+    ),
+    "runs with the wrong pending mark": (
+        "trajectories t WHERE scope = %(scope)s AND pending = EXISTS (SELECT 1 FROM lessonbank.attempts a"
+        " WHERE a.scope = t.scope AND a.trajectory = t.id AND NOT a.waiting)"
+    ),
+    "vectors without an experience or lesson": f"vectors v WHERE scope = %(scope)s AND {_OF_NOTHING}",
+    "vectors that do not fit their space": (
+        "vectors v LEFT JOIN lessonbank.spaces s ON s.scope = v.scope AND s.space = v.space"
+        " WHERE v.scope = %(scope)s AND vector_dims(v.unit) IS DISTINCT FROM s.dimensions"
+    ),
+    "settlements without a journal entry": (
+        "recalls r LEFT JOIN lessonbank.journal j ON j.scope = r.scope AND j.sequence = r.settled"
+        " WHERE r.scope = %(scope)s AND r.settled IS NOT NULL AND j.kind IS DISTINCT FROM 'settle'"
+    ),
+}
+
+
+def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[str, int]]:
+    wanted: dict[str, Counter[tuple[Any, ...]]] = {table: Counter() for table in _DERIVED}
+    wrong = 0
+
+    def every(kind: Any, sql: str) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        for blob, *columns in rows(connection, sql, scope):
+            try:
+                yield loaded(kind, unpacked(blob)), tuple(columns)
+            except StoreUnavailable:
+                unread[f"{kind.__name__} records that cannot be read"] += 1
+
+    sql = "SELECT record, number, gone, id, created_at, words, tags FROM lessonbank.experiences WHERE scope = %s"
+    for e, (number, gone, *columns, tagged) in every(Experience, sql):
+        wrong += (tuple(columns), set(tagged)) != (_columns(e), set(tags(e.metadata)))
+        if not gone:
+            _want(wanted, number, e)
+    sql = "SELECT record, number, id, created_at, tags FROM lessonbank.recalls WHERE scope = %s"
+    for r, (number, id, at, tagged) in every(Recall, sql):
+        wrong += (r.id, microseconds(r.created_at), set(tags(r.metadata))) != (id, at, set(tagged))
+        wanted["shown"].update({(encodable(c.lesson_id), number) for c in r.candidates if c.shown})
+    sql = "SELECT record, id, tags FROM lessonbank.trajectories WHERE scope = %s"
+    for t, (id, tagged) in every(Trajectory, sql):
+        wrong += (t.id, set(tags(t.metadata))) != (id, set(tagged))
+    yield "records that cannot be found by what they say", wrong
+    for table, those in wanted.items():
+        there = Counter(rows(connection, f"SELECT {_COLUMNS[table]} FROM lessonbank.{table} WHERE scope = %s", scope))
+        yield f"rows of {table} that disagree with the records", ((there - those) + (those - there)).total()
+
+
+_COLUMNS: Final = {
+    "lessons": "id, experience, place, state, created_at, kind, writer, wording",
+    "repeats": "lesson, experience",
+    "attempts": "trajectory, experience, waiting, outcome",
+    "terms": "word, experience, times, words",
+    "shown": "lesson, recall",
+}
+
+
+def _want(wanted: Mapping[str, Counter[tuple[Any, ...]]], number: int, experience: Experience) -> None:
+    wanted["lessons"].update(lesson_rows(number, experience))
+    wanted["repeats"].update((id, number) for id in repeats_of(experience))
+    wanted["attempts"].update(attempt_rows(number, experience))
+    wanted["terms"].update(term_rows(number, experience.task))
+
+
+def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[str, int]]:
+    beside = {
+        sequence: (set(whole), set(part))
+        for sequence, whole, part in rows(
+            connection, "SELECT sequence, whole, part FROM lessonbank.journal WHERE scope = %s", scope
+        )
+    }
+    held: dict[int, str] = {}
+    jumps: dict[int, int] = {}
+    settled: dict[str, int] = {}
+    ids, untold = _ids(connection, scope), 0
+    for sequence, entry, whole, part in named(_readable(connection, scope, unread), ids):
+        said = beside[sequence]
+        # A purge may leave an entry naming more than it once wrote.
+        untold += not (set(whole) <= said[0] and set(part) <= said[1] | said[0])
+        if isinstance(entry, Add | Replace | Merge):
+            held[sequence] = entry.experience.id
+        elif isinstance(entry, Rollback):
+            jumps[sequence] = entry.to
+        elif isinstance(entry, Settle):
+            settled[entry.settlement.recall_id] = sequence
+    yield "journal entries that do not say which experiences they wrote", untold
+    spans = live(jumps, max(beside, default=0))
+    sql = "SELECT id FROM lessonbank.experiences WHERE scope = %s AND NOT gone"
+    there = {id for (id,) in rows(connection, sql, scope)}
+    told = {id for at, id in held.items() if any(at in span for span in spans)}
+    yield "experiences that are not there as the journal tells", len((there ^ told) | (set(held.values()) - set(ids)))
+    sql = "SELECT id, settled FROM lessonbank.recalls WHERE scope = %s AND settled IS NOT NULL"
+    wrong = {*dict(rows(connection, sql, scope)).items()} ^ {*settled.items()}
+    yield "receipts that do not say which entry settled them", len({id for id, _ in wrong})
+
+
+def _readable(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[int, Entry]]:
+    sql = "SELECT sequence, kind, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
+    for sequence, kind, blob in rows(connection, sql, scope):
+        entry = _entry(blob)
+        if entry is None or entry.kind != kind:
+            unread["journal entries that cannot be read"] += 1
+        else:
+            yield sequence, entry
+
+
+def _entry(blob: bytes) -> Entry | None:
+    try:
+        return entry_of(unpacked(blob))
+    except StoreUnavailable:
+        return None

@@ -1,0 +1,133 @@
+"""A rollback in the tables: takes experiences out and back, and writes anew only those whose record differs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+from lessonbank.errors import StoreDamaged
+from lessonbank.stores._changes import check_target
+from lessonbank.stores._entries import Batch, entry_of
+from lessonbank.stores._packing import packed_records, unpacked
+from lessonbank.types import Experience, JournalEntry, Rollback, Trust
+from lessonbank.types.timeline import Entry, folded, live
+
+from ._database import Connection, do, rows
+from ._derived import derive, index_words, recount, refresh_shown, settle_pending, underive
+from ._rows import ScopeRow, experiences_at, find_scope, make_scope
+from ._write import Written, apply, journal, write
+
+_STAYS: Final = "it was in quarantine before a rollback, and only an approval ends that"
+
+
+def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Sequence[JournalEntry]:
+    """Make the experiences of a scope what they were after entry `rollback.to`; what is in quarantine stays there.
+
+    Raises:
+        NotFound: there is no such entry.
+    """
+    scope = make_scope(connection, batch.scope)
+    check_target(rollback, sequence=scope.sequence)
+    told = _entries_of(connection, scope.name, "rollback")
+    jumps = {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
+    then = live(jumps, rollback.to)
+    if live(jumps, scope.sequence) != then:
+        change_over(connection, scope, then)
+    entries = journal(connection, find_scope(connection, batch.scope), batch)
+    if not (freed := _freed(connection, batch.scope)):
+        return entries
+    kept = Trust(lesson_ids=freed, state="quarantined", by="person", reason=_STAYS)
+    return [*entries, *apply(connection, Batch(batch.scope, batch.writer, packed_records([kept])))]
+
+
+def _freed(connection: Connection, scope: str) -> tuple[str, ...]:
+    """The lessons that somebody put in quarantine, nobody approved since, and a rollback has let out.
+
+    The whole journal counts, also what was rolled back before: a lesson may have been away in between.
+    """
+    last: dict[str, str] = {}
+    for entry in _entries_of(connection, scope, "trust").values():
+        if isinstance(entry, Trust):
+            last.update(dict.fromkeys(entry.lesson_ids, entry.state))
+    held = {id for id, state in last.items() if state == "quarantined"}
+    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
+    homes = sorted(number for (number,) in rows(connection, sql, scope, list(held))) if held else []
+    there = chain.from_iterable(e.lessons for e in experiences_at(connection, scope, homes).values())
+    return tuple(lesson.id for lesson in there if lesson.id in held and lesson.state != "quarantined")
+
+
+def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], /) -> None:
+    """Make the experiences of a scope what the entries of `then` left.
+
+    An experience's record follows from the last entry that wrote it, so only other versions are written anew.
+    """
+    wanted = _versions(connection, scope.name, then)
+    sql = "SELECT number, gone, entry FROM lessonbank.experiences WHERE scope = %s"
+    found = {number: (gone, entry) for number, gone, entry in rows(connection, sql, scope.name)}
+    other = {n for n, (_, entry) in found.items() if n in wanted and wanted[n] != entry}
+    leaving = [n for n, (gone, _) in found.items() if not gone and n not in wanted]
+    coming = [n for n, (gone, _) in found.items() if gone and n in wanted and n not in other]
+    present = [n for n in other if not found[n][0]]
+    # Before anything comes back: a lesson may have gone from one experience to another.
+    again = _take_out(connection, scope.name, leaving, present)
+    back = experiences_at(connection, scope.name, coming)
+    do(connection, "UPDATE lessonbank.experiences SET gone = false WHERE scope = %s AND number = ANY(%s)",
+       scope.name, coming)  # fmt: skip
+    derive(connection, scope.name, back)
+    index_words(connection, scope.name, {number: e.task for number, e in back.items()})
+    if other:
+        records = _records(connection, scope.name, other, then)
+        entries = {records[n].id: wanted[n] for n in other}
+        write(connection, scope, Written({e.id: e for e in records.values()}, (), entries))
+    again |= {lesson.id for e in back.values() for lesson in e.lessons}
+    refresh_shown(connection, scope.name, [*leaving, *coming], lessons=again)
+    recount(connection, scope.name)
+    settle_pending(connection, scope.name, None)
+
+
+def _take_out(connection: Connection, scope: str, leaving: Sequence[int], changing: Sequence[int]) -> set[str]:
+    """Have nothing find these experiences any more; the lessons they held. `changing` ones are about to be written."""
+    old = experiences_at(connection, scope, [*leaving, *changing])
+    _, lessons = underive(connection, scope, old)
+    do(connection, "DELETE FROM lessonbank.terms WHERE scope = %s AND experience = ANY(%s)", scope, [*leaving])
+    do(connection, "UPDATE lessonbank.experiences SET gone = true, shown = false WHERE scope = %s AND number = ANY(%s)",
+       scope, [*leaving])  # fmt: skip
+    return lessons
+
+
+def _entries_of(connection: Connection, scope: str, kind: str) -> dict[int, Entry]:
+    """The journal entries of one kind by sequence, oldest first."""
+    sql = "SELECT sequence, entry FROM lessonbank.journal WHERE scope = %s AND kind = %s ORDER BY sequence"
+    return {sequence: entry_of(unpacked(blob)) for sequence, blob in rows(connection, sql, scope, kind)}
+
+
+def _versions(connection: Connection, scope: str, spans: Sequence[range]) -> dict[int, int]:
+    """The last entry that wrote each experience, for those that the entries of `spans` leave in being."""
+    last: dict[int, int] = {}
+    for sequence, whole, part in _touched(connection, scope, spans):
+        last.update(dict.fromkeys(whole, sequence))
+        last.update((one, sequence) for one in part if one in last)
+    return last
+
+
+def _touched(connection: Connection, scope: str, spans: Sequence[range]) -> list[tuple[int, list[int], list[int]]]:
+    """Sequence, whole and part of the entries of `spans`, oldest first."""
+    sql = "SELECT sequence, whole, part FROM lessonbank.journal WHERE scope = %s AND sequence BETWEEN %s AND %s"
+    found = [rows(connection, f"{sql} ORDER BY sequence", scope, span[0], span[-1]) for span in spans]
+    return [(sequence, whole, part) for sequence, whole, part in chain.from_iterable(found)]
+
+
+def _records(
+    connection: Connection, scope: str, other: Collection[int], spans: Sequence[range]
+) -> Mapping[int, Experience]:
+    """Experiences by number, as the entries of `spans` left them."""
+    sql = "SELECT id, number FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
+    ids: dict[str, int] = dict(rows(connection, sql, scope, list(other)))
+    named = [s for s, whole, part in _touched(connection, scope, spans) if not {*whole, *part}.isdisjoint(other)]
+    sql = "SELECT entry FROM lessonbank.journal WHERE scope = %s AND sequence = ANY(%s) ORDER BY sequence"
+    found = folded(entry_of(unpacked(blob)) for (blob,) in rows(connection, sql, scope, named))
+    records = {number: found[id] for id, number in ids.items() if id in found}
+    if len(records) < len(other):
+        raise StoreDamaged("the journal no longer tells what the bank was then", remedy=": restore a backup")
+    return records

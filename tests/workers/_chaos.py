@@ -1,0 +1,164 @@
+"""Processes that submit runs, processes that learn from them, and one that kills them all, again and again.
+
+    python _chaos.py FOLDER KILLS
+
+It ends with a report as JSON: what was promised, what was learned, and what is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import lessonbank.wiring  # so that no process pays for it
+from lessonbank import AsyncReasoningBank
+from lessonbank.config import Evidence, Learning, Parts, Safety
+from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory
+from lessonbank.workers import Worker
+
+SCOPES = ("acme/support", "acme/sales", "acme/desk")
+WORKERS = 3
+MOST_WAITING = 60
+"""More are not submitted: in the end all have to be learned."""
+
+
+async def extract(attempts: Sequence[Run], /) -> Extraction:
+    """A lesson that names its task; a model would take its time, too."""
+    with (Path(sys.argv[1]) / "asked").open("ab", buffering=0) as asked:
+        asked.write(b".")
+    await asyncio.sleep(0.02)
+    word = attempts[0].trajectory.task.split()[-1]
+    return Extraction(lessons=(Lesson(title=f"About {word}", description=word, content=f"{word}, {word[::-1]}."),))
+
+
+async def opened() -> AsyncReasoningBank:
+    """The bank, as each process opens it."""
+    return await lessonbank.wiring.connect_async(
+        Path(sys.argv[1]) / "bank.db",
+        scope=SCOPES[0],
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        learning=Learning(submit="worker"),
+        parts=Parts(extractor=extract),
+        safety=Safety(admission=None),
+    )
+
+
+async def submit() -> None:
+    """Submit runs without end, and write down which were promised: one line in one write."""
+    bank = await opened()
+    chance = random.Random()
+    with (Path(sys.argv[1]) / "promised").open("ab", buffering=0) as promised:
+        while True:
+            scope = chance.choice(SCOPES)
+            word = f"{chance.getrandbits(64):016x}".translate(str.maketrans("0123456789", "ghijklmnop"))
+            runs = [
+                Trajectory(task=f"Do {word}", steps=(Step(action="go", observation="gone"),), answer=str(n))
+                for n in range(chance.choice((1, 1, 1, 2)))
+            ]
+            ids = await bank.scoped(scope).submit(runs, outcome="success")
+            promised.write(json.dumps({"scope": scope, "ids": ids, "word": word}).encode() + b"\n")
+            while (await bank.store.queue()).waiting > MOST_WAITING:
+                await asyncio.sleep(0.02)
+
+
+async def work() -> None:
+    """Learn until somebody ends it."""
+    async with await opened() as bank:
+        await Worker(bank, concurrency=3, lease=1.0, tries=10_000).run()
+
+
+async def finish() -> dict[str, Any]:
+    """Learn what is left, as far as it can be, and say what is wrong."""
+    async with await opened() as bank:
+        deadline = time.monotonic() + 60
+        while (await bank.store.queue()).oldest and time.monotonic() < deadline:
+            await Worker(bank, lease=1.0, tries=10_000).run(drain=True)
+        return await report(bank)
+
+
+async def report(bank: AsyncReasoningBank, /) -> dict[str, Any]:
+    """Every promise against what the bank holds."""
+    place = Path(sys.argv[1])
+    promised = [json.loads(line) for line in (place / "promised").read_bytes().splitlines(keepends=True)]
+    attempts, words = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for scope in SCOPES:
+        async for experience in bank.store.scan(scope=scope):
+            attempts.update((scope, ref.trajectory_id) for ref in experience.attempts)
+            words.update((scope, lesson.description) for lesson in experience.lessons)
+    return {
+        "promised": sum(len(one["ids"]) for one in promised),
+        "lost": [id for one in promised for id in one["ids"] if not attempts[one["scope"], id]],
+        "without_lesson": [one["word"] for one in promised if not words[one["scope"], one["word"]]],
+        "learned_twice": [id for (_, id), count in attempts.items() if count > 1],
+        "taught_twice": [word for (_, word), count in words.items() if count > 1],
+        "learned": len(attempts),
+        "extractions": _size(place / "asked"),
+        "queue": (await bank.store.queue()).model_dump(mode="json"),
+        "problems": list(await bank.store.verify()),
+    }
+
+
+def begun(main: Callable[[], Any], /) -> int:
+    """A process of its own for `main`."""
+    pid = os.fork()
+    if pid == 0:
+        _run(main)
+    return pid
+
+
+def _run(main: Callable[[], Any]) -> NoReturn:
+    code = 1
+    try:
+        asyncio.run(main())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def begin_again() -> None:
+    """Wait until something was submitted and something is being learned since now: a busy machine takes its time."""
+    files = [Path(sys.argv[1]) / name for name in ("promised", "asked")]
+    sizes, deadline = [_size(file) for file in files], time.monotonic() + 60
+    while any(_size(file) == size for file, size in zip(files, sizes, strict=True)):
+        if time.monotonic() > deadline:
+            raise SystemExit("nothing happens any more")
+        time.sleep(0.005)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def main() -> None:
+    """As many kills as were asked for, each a moment after the last one; whoever is killed comes back."""
+    kills, chance = int(sys.argv[2]), random.Random(7)
+    roles = [submit, *[work] * WORKERS]
+    pids = [begun(role) for role in roles]
+    for _ in range(kills):
+        begin_again()
+        time.sleep(chance.uniform(0.0, 0.1))
+        victim = chance.randrange(len(roles))
+        os.kill(pids[victim], signal.SIGKILL)
+        _, status = os.waitpid(pids[victim], 0)
+        if not os.WIFSIGNALED(status):
+            raise SystemExit(f"{roles[victim].__name__} had ended before it was killed")
+        pids[victim] = begun(roles[victim])
+    os.kill(pids[0], signal.SIGKILL)
+    for pid in pids[1:]:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    print(json.dumps({"kills": kills, **asyncio.run(finish())}))
+
+
+main()
