@@ -234,8 +234,8 @@ CONSOLIDATION: tuple[Claim, ...] = (
         "§3.2, code",
         "Every lesson that was drawn is kept as the model worded it.",
         "test_what_is_no_lesson_is_turned_away_by_the_default_only",
-        default="a gate turns away what is empty, vague, an order, an echo of what memory showed, or of one task only, "
-        "and keeps the reason; what recommends cutting a corner is quarantined until a person approves it",
+        default="a gate rejects what is empty, a part of a form, an echo of what memory showed, or of one task only, "
+        "and keeps the reason; what sounds harmful is put to a model, or marked",
         why="memory re-injects what it once read, for ever",
     ),
     only_default(
