@@ -14,7 +14,7 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, hook, lessons, recalls, reviewers, runs, writers
+from . import history, hook, keys, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
@@ -28,7 +28,10 @@ from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
+from .reflect import reflect
 from .retrieve import retrieve
+from .review import review
+from .serve import serve
 from .trial import trial
 from .worker import worker
 
@@ -50,13 +53,17 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(reflect)
 app.command()(proxy)
+app.command()(review)
+app.command()(serve)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
 app.add_typer(reviewers.app, name="reviewers")
+app.add_typer(keys.app, name="keys")
 app.command()(install)
 app.command()(uninstall)
 app.add_typer(hook.app, name="hook")
