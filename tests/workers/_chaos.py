@@ -123,7 +123,7 @@ def _run(main: Callable[[], Any]) -> NoReturn:
     try:
         asyncio.run(main())
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - whoever reads the report wants to know why a process ended
         traceback.print_exc()
     finally:
         os._exit(code)
