@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sqlite3
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -63,7 +62,7 @@ def doctor(
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
         queue = sum((memory.scoped(s).runs.queue() for s in scopes), Queue())
         with progress_console.status("verifying"):
-            problems = memory.admin.verify(journal=verify)
+            problems, storage = memory.admin.verify(journal=verify), memory.admin.storage()
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
@@ -71,6 +70,7 @@ def doctor(
         "settings": active,
         "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
         "versions": _versions(),
+        "storage": dict(storage),
         "scopes": {s: c.model_dump() for s, c in counts.items()},
         "queue": queue.model_dump(mode="json"),
         "reindexed": done,
@@ -126,6 +126,7 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts], queue: Queue) ->
     deciding = [(name, "with a key") for name in report["reviewers"]] or [("anybody", UNPROTECTED)]
     show_table("\nWho decides what is shown", ("who", "how"), deciding)
     show_table("\nVersions", ("package", "version"), report["versions"].items())
+    show_table("\nStorage", ("what", "how it is"), report["storage"].items())
     compared = report["journal_compared"]
     sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"
     show_table("\nFile", ("check", "result"), [("verify", p) for p in report["problems"]] or [("verify", sound)])
@@ -154,7 +155,6 @@ def _versions() -> dict[str, str]:
     return {
         "lessonbank": _version("lessonbank"),
         "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
         **found,
         "not installed": ", ".join(missing) or "-",
     }

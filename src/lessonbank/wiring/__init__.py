@@ -46,10 +46,12 @@ from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
+from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
 from ._models import resolve as resolve_models
+from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
@@ -87,8 +89,9 @@ async def connect_async(
     call does nothing and says so.
 
     Args:
-        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, or a database
-            of PostgreSQL with pgvector: `postgresql://USER:PASSWORD@HOST/DATABASE`.
+        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, a database of
+            PostgreSQL with pgvector (`postgresql://USER:PASSWORD@HOST/DATABASE`), or a server (`https://HOST`,
+            `Server(url, api_key=…)`), which decides every setting but the scope.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
             `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
@@ -112,6 +115,19 @@ async def connect_async(
     check_scope(scope)
     where = where if is_a(where, (File, Server)) else File(where)
     one_of(profile, "profile=", get_args(Profile))
+    if is_remote(where) and not _is_off():
+        return open_remote(
+            where,
+            scope=scope,
+            model=model,
+            embedder=embedder,
+            profile=None if profile == "default" else profile,
+            retrieval=retrieval,
+            learning=learning,
+            evidence=evidence,
+            safety=safety,
+            parts=parts,
+        )
     model = model if is_a(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
@@ -122,8 +138,8 @@ async def connect_async(
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
-    intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
+    intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
         if not off:
@@ -167,13 +183,14 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "reflect_every": learning.reflect_every,
         "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
+        **({"off": OFF} if off else {}),
     }
     if off:
         log.warning("%s", OFF)
-        told["off"] = OFF
     return AsyncReasoningBank(
         store,
         scope=scope,
@@ -182,6 +199,8 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        reflector=roles.extractor,
+        reflect_every=learning.reflect_every,
         compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
