@@ -208,6 +208,8 @@ class Learning:
     Default: 8,000."""
     success_at: float = 1.0
     """The reward from which on a run is a success (above 0, at most 1)."""
+    reflect_every: int | None = None
+    """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
     submit: Submit = "here"
     """Who learns from a run that is submitted: this process, in the background, or a `worker` (`lessonbank worker`)."""
     keep_runs: float | None = None
@@ -228,6 +230,7 @@ class Learning:
         if self.second_look is not None:
             _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        maybe_count(self.reflect_every, "Learning(reflect_every=)")
         if self.keep_runs is not None:
             some_days(self.keep_runs, "Learning(keep_runs=)")
 

@@ -334,7 +334,7 @@ async def test_a_bank_mints_nothing_from_a_run_that_only_claims_its_verdict() ->
         return taken_apart(messages).told
 
     async def eager(attempts: Sequence[Run], /) -> Extraction:
-        return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before a refund."),))
+        return Extraction(lessons=(Lesson(title="Look first", content="`look_up` the parcel before it is returned."),))
 
     bank = await lessonbank.connect_async(
         ":memory:",

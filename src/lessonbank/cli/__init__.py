@@ -20,7 +20,7 @@ from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage, sync
+from .files import backup, export, import_, migrate, restore, salvage, sync
 from .formats import formats
 from .install import install, uninstall
 from .learn import learn
@@ -28,7 +28,9 @@ from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
+from .reflect import reflect
 from .retrieve import retrieve
+from .review import review
 from .serve import serve
 from .trial import trial
 from .worker import worker
@@ -51,7 +53,9 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(reflect)
 app.command()(proxy)
+app.command()(review)
 app.command()(serve)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
@@ -70,6 +74,7 @@ app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)
+app.command()(migrate)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +32,8 @@ class IntakeFilter:
 
     redactor: Redactor | None = None
     admission: Admission | None = None
+    check: Callable[[Extraction], Awaitable[Extraction]] | None = None
+    """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
 
     def in_force(self) -> AbstractContextManager[None]:
         """Inside, the sentences of models and errors are redacted before they are cut, as this filter redacts."""
@@ -81,7 +83,10 @@ class IntakeFilter:
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
-        drawn = await self.reply(drawn)
+        admitted = await self._admitted(await self.reply(drawn), attempts, shown)
+        return await self.check(admitted) if self.check and attempts else admitted
+
+    async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], shown: Sequence[str]) -> Extraction:
         if self.admission is None:
             return drawn
         if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):

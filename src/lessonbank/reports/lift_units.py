@@ -78,7 +78,7 @@ def _group(group: GroupLift, lessons: str, forest: Forest) -> str:
     name = canonical_line(group.name, limit=_WHEN) or canonical_line(group.group, limit=_WHEN)
     count = f"{group.lessons:,} lesson{'' if group.lessons == 1 else 's'}"
     summary = _summary(bar(group), f"<b>{escape(name)}</b>, {count}", _said(standing_of(group), group), forest)
-    inside = f'<div class="inside">{_facts(_numbers(group))}{lessons}</div>'
+    inside = f'<div class="inside">{_facts(numbers(group))}{lessons}</div>'
     return f'\n<details class="unit group"><summary>{summary}</summary>{inside}</details>'
 
 
@@ -90,7 +90,7 @@ def _lesson(lesson: LessonLift, scope: str, forest: Forest) -> str:
     text += f"<p class=content>{escape(content)}</p>" if content else ""
     facts = (
         ("kind", str(lesson.kind or "")),
-        *_numbers(lesson),
+        *numbers(lesson),
         ("named by the agent", f"{lesson.cited:,} times, which is not an effect"),
         ("its id", lesson.lesson_id),
         ("drawn from the runs", _ids(lesson.run_ids)),
@@ -119,7 +119,7 @@ def _said(standing: str, unit: UnitLift) -> str:
     return f"{SIGN[unit.standing]} {standing}{effect}"
 
 
-def _numbers(unit: UnitLift) -> Iterable[tuple[str, str]]:
+def numbers(unit: UnitLift, /) -> Iterable[tuple[str, str]]:
     """What is known of a lesson or a group, by name."""
     effect = unit.success
     yield "shown, left out", f"{unit.shown:,} times, {unit.withheld:,} times (with an outcome)"

@@ -46,6 +46,7 @@ from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
+from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
@@ -137,8 +138,8 @@ async def connect_async(
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
-    intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
+    intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
         if not off:
@@ -182,6 +183,7 @@ async def connect_async(
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "reflect_every": learning.reflect_every,
         "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
@@ -197,6 +199,8 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        reflector=roles.extractor,
+        reflect_every=learning.reflect_every,
         compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,

@@ -46,6 +46,8 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
 """The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
 _NEVER_EMPTY = frozenset(("task", "title", "content"))
 _NAMES = ("name", "key", "field", "header", "id", "label")
+_NEUTRAL = frozenset(("content", "text", "output", "role", "type", "tool_calls", "function", "arguments", "command"))
+"""Names of messages' fields that say nothing about the value, so that a text under them is read once."""
 _LARGE = 10**8
 """The least number that can be a telephone's, a card's or a person's."""
 _GONE = "[removed]"
@@ -81,6 +83,7 @@ def _field(redactor: Redactor) -> Field:
     done: dict[tuple[str, str], str] = {}  # names and short words come again and again, and originals say all twice
 
     def field(name: str, text: str) -> str:
+        name = "" if name in _NEUTRAL else name
         if not text or (name, text) in done:
             return done.get((name, text), text)
         told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else redactor(text)

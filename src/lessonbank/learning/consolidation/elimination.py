@@ -72,6 +72,8 @@ class _Joining:
         found = next((pair for pair in self._known if same_choice(lesson, pair[0])), None)
         choice = lesson.choice
         if found is None or choice is None or found[0].choice is None:
+            if lesson.against:  # the extractor has compared it: nobody is asked again
+                self._keep(lesson, lesson)
             return
         known, owner = found
         joined = both(choice, found[0].choice)

@@ -1,0 +1,159 @@
+"""The pages as a web application: which address shows what, and who is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from http import HTTPStatus
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, UsageError
+from lessonbank.reports.style import STYLE
+
+from . import decisions, inbox, lessons, runs, signing
+from .rendering import environment
+from .security import Guarded, Refused
+from .sessions import Sessions
+from .visit import Site, Visit, visiting
+
+if TYPE_CHECKING:
+    from lessonbank import AsyncReasoningBank
+
+Page = Callable[[Visit], Awaitable[Response]]
+_ROUTES: Final[tuple[tuple[str, Page], ...]] = (
+    ("/lessons", lessons.listing),
+    ("/lessons/{id}", lessons.one),
+    ("/lessons/{id}/versions", lessons.versions),
+    ("/lessons/{id}/lift", lessons.effect),
+    ("/runs", runs.listing),
+    ("/runs/{id}", runs.one),
+    ("/inbox", inbox.page),
+    ("/sign-in", signing.page),
+)
+_FORMS: Final[tuple[tuple[str, Page], ...]] = (
+    ("/decide", decisions.decide),
+    ("/lessons/{id}/edit", decisions.edit),
+    ("/lessons/{id}/narrow", decisions.narrow),
+    ("/runs/{id}/correct", decisions.correct),
+    ("/undo", decisions.undo),
+    ("/sign-in", signing.sign_in),
+    ("/sign-out", signing.sign_out),
+)
+_STATUS: Final[tuple[tuple[type[LessonbankError], int], ...]] = (
+    (NotFound, 404),
+    (NotAllowed, 403),
+    (Conflict, 409),
+    (UsageError, 400),
+    (StoreError, 503),
+)
+_KINDS: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def application(
+    bank: AsyncReasoningBank,
+    /,
+    *,
+    hosts: Collection[str],
+    sessions: Sessions | None = None,
+    origins: Collection[str] | None = None,
+) -> Starlette:
+    """The pages of a bank, for a server that speaks ASGI.
+
+    A bank made by `scoped()` shows its own scope alone. `hosts`: the names and ports under which the pages may be
+    asked for, such as `127.0.0.1:8790`; `origins`: where their forms come from (`http://` and each host). `sessions`
+    lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already.
+    """
+    where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
+    site = Site(bank, sessions or Sessions(), frozenset(one.lower() for one in where), environment())
+    pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
+    forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
+    made = Starlette(
+        routes=[
+            Route("/", _shown(site, lessons.start), methods=["GET"]),
+            Route("/open", _entrance(site), methods=["GET"]),
+            *(Route(f"/static/{name}", _file(name, text), methods=["GET"]) for name, text in _static_files()),
+            *pages,
+            *forms,
+            Route("/{nowhere:path}", _shown(site, _nowhere)),
+        ]
+    )
+    made.add_middleware(Guarded, hosts=hosts)
+    return made
+
+
+def _shown(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    """The page for whoever has a session; what goes wrong is a page that says it."""
+
+    async def answer(request: Request) -> Response:
+        session = site.sessions.get(request.cookies.get(site.sessions.cookie))
+        if session is None:
+            return _ended(site, request)
+        try:
+            visit = await visiting(site, request, session)
+        except LessonbankError as error:
+            plain = Visit(request, site, session, site.bank, site.bank.scope, (site.bank.scope,))
+            return _failed(plain, error)
+        try:
+            return await page(visit)
+        except NotAllowed as error:
+            return signing.needed(visit, error)
+        except LessonbankError as error:
+            return _failed(visit, error)
+
+    return answer
+
+
+def _entrance(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    """A one-time token becomes a cookie, and the address without it is shown."""
+
+    async def enter(request: Request) -> Response:
+        session = site.sessions.exchange(request.query_params.get("token", ""))
+        if session is None:
+            return _ended(site, request)
+        answer = RedirectResponse("/", status_code=303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(site.sessions.cookie, session.id, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    return enter
+
+
+def _ended(site: Site, request: Request) -> Response:
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=401, headers={"HX-Refresh": "true"})
+    return HTMLResponse(site.templates.get_template("ended.html").render(), status_code=401)
+
+
+def _failed(visit: Visit, error: LessonbankError) -> Response:
+    status = error.status if isinstance(error, Refused) else 500
+    status = next((code for kind, code in _STATUS if isinstance(error, kind)), status)
+    told = {"title": HTTPStatus(status).phrase, "sentence": str(error), "code": error.code}
+    return visit.page("error.html", told, status=status)
+
+
+async def _nowhere(visit: Visit) -> Response:
+    raise NotFound("there is no such page")
+
+
+def _static_files() -> Iterator[tuple[str, bytes]]:
+    """What pages are made of beside their text. Nothing of it is secret, so it needs no session."""
+    folder = files("lessonbank.pages") / "static"
+    for part in (folder, folder / "vendor"):
+        for file in part.iterdir():
+            if file.name.endswith(tuple(_KINDS)):
+                yield f"{'vendor/' if part is not folder else ''}{file.name}", file.read_bytes()
+    yield "report.css", STYLE.encode()
+
+
+def _file(name: str, content: bytes) -> Callable[[Request], Awaitable[Response]]:
+    kind = _KINDS[name[name.rindex(".") :]]
+
+    async def answer(_: Request) -> Response:
+        return Response(content, media_type=kind, headers={"Cache-Control": "private, max-age=600"})
+
+    return answer

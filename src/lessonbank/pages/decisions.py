@@ -1,0 +1,199 @@
+"""What a person decides: approve, take back, edit, narrow, correct a verdict; and the way back from the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast, get_args
+
+from starlette.responses import Response
+
+from lessonbank.errors import Conflict, UsageError
+from lessonbank.types import JournalEntry, Lesson, Outcome, target_of
+
+from .signing import local
+from .visit import Visit
+
+if TYPE_CHECKING:
+    from lessonbank import AsyncReasoningBank
+
+Back = Callable[["AsyncReasoningBank"], Awaitable[object]]
+_MOST: Final = 200
+"""Lessons that are decided on at once."""
+_REMEMBERED: Final = 50
+"""Decisions of a session that can be undone."""
+_UNDO: Final = "undone on the page"
+_DONE: Final = {"approve": "Approved", "retire": "Retired", "quarantine": "Quarantined", "restore": "Restored"}
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A decision that a person made in this session."""
+
+    told: str
+    scope: str
+    sequence: int
+    """Its last entry in the journal."""
+    back: Back | None
+    """What undoes exactly this. `None`: a rollback does, as long as nothing came after it."""
+
+
+async def decide(visit: Visit) -> Response:
+    """Approve, retire, quarantine or restore lessons, in the words that the person saw."""
+    fields = await visit.form()
+    do, reason = _first(fields, "do"), _first(fields, "reason")
+    if do not in _DONE:
+        raise UsageError(f"there is no decision {do[:40]!r}")
+    seen = [_seen(told) for told in fields.get("lesson", [])[:_MOST]]
+    if not seen:
+        raise UsageError("choose at least one lesson")
+    lessons = [await _as_seen(visit, id, version) for id, version in seen]
+    open_ = [lesson for lesson in lessons if not _is_done(do, lesson)]
+    if open_:
+        back = await _way_back(visit, do, open_)
+        entries = await _decided(visit, do, [lesson.id for lesson in open_], reason)
+        named = f"“{open_[0].title}”" if len(open_) == 1 else f"{len(open_)} lessons"
+        remember(visit, f"{_DONE[do]}: {named}", entries, back)
+    return _back_to(visit, fields)
+
+
+async def edit(visit: Visit) -> Response:
+    """Put a person's words into the place of a lesson's, if nobody else did since."""
+    fields = await visit.form()
+    lesson = await _as_seen(visit, _id(visit), _number(_first(fields, "version")))
+    told = {"title": _first(fields, "title"), "content": _first(fields, "content"), "when": _first(fields, "when")}
+    before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
+
+    async def back(bank: AsyncReasoningBank) -> object:
+        return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=_UNDO, **before)
+
+    await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=_first(fields, "reason"), **told)
+    remember(visit, f"Edited: “{lesson.title}”", (), back)
+    return _back_to(visit, fields)
+
+
+async def narrow(visit: Visit) -> Response:
+    """Keep a lesson for some tasks; without a word, for all."""
+    fields = await visit.form()
+    lesson = await _as_seen(visit, _id(visit), _number(_first(fields, "version")))
+    only = [line for line in _first(fields, "only").splitlines() if line.strip()]
+
+    async def back(bank: AsyncReasoningBank) -> object:
+        return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=_UNDO)
+
+    await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=_first(fields, "reason"))
+    remember(visit, f"Narrowed: “{lesson.title}”", (), back)
+    return _back_to(visit, fields)
+
+
+async def correct(visit: Visit) -> Response:
+    """Put a person's word into the place of a run's verdict."""
+    fields = await visit.form()
+    outcome, reason = _first(fields, "outcome"), _first(fields, "reason")
+    if outcome not in get_args(Outcome):
+        raise UsageError("say how the run ended: success, failure or unknown")
+    run = await visit.bank.runs.get(_id(visit))
+    by, before = visit.session.name, run.verdict
+
+    async def back(bank: AsyncReasoningBank) -> object:
+        return await bank.runs.correct(run.trajectory.id, outcome=before.outcome, by=by, reason=_UNDO)
+
+    told = cast("Outcome", outcome)
+    if (before.source, before.outcome) != ("human", told):
+        await visit.bank.runs.correct(run.trajectory.id, outcome=told, by=by, reason=reason)
+        remember(visit, f"The run is a {outcome}", (), back)
+    return _back_to(visit, fields)
+
+
+async def undo(visit: Visit) -> Response:
+    """Take back the last decision of this session that was made in this scope."""
+    fields = await visit.form()
+    place = next((i for i, one in enumerate(visit.session.done) if one.scope == visit.scope), None)
+    if place is None:
+        raise Conflict("there is nothing to undo: what was decided before is on the page History")
+    done = visit.session.done[place]
+    if done.back is not None:
+        await done.back(visit.bank)
+    elif await visit.bank.history.list(after=done.sequence, limit=1):
+        raise Conflict("other changes came after this decision: the page History shows them and the way back")
+    else:
+        await visit.bank.history.rollback(to=done.sequence - 1, reason=_UNDO, by=visit.session.name)
+    del visit.session.done[place]
+    return _back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
+
+
+def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Back | None, /) -> None:
+    """Keep a decision, so that it can be undone and the next page says what was done."""
+    sequence = entries[-1].sequence if entries else 0
+    visit.session.done.insert(0, Done(told, visit.scope, sequence, back))
+    del visit.session.done[_REMEMBERED:]
+
+
+async def _as_seen(visit: Visit, id: str, version: int) -> Lesson:
+    """The lesson in the words that the person saw. Raises Conflict."""
+    lesson = await visit.bank.lessons.get(id)
+    if lesson.version != version:
+        raise Conflict(f"somebody edited the lesson {lesson.title[:80]!r} meanwhile: read it again, then decide")
+    return lesson
+
+
+def _is_done(do: str, lesson: Lesson) -> bool:
+    """Whether it was decided so before, as after a double click."""
+    return {
+        "approve": lesson.approved and not lesson.hidden,
+        "retire": lesson.retired,
+        "quarantine": lesson.state == "quarantined",
+        "restore": not lesson.retired,
+    }[do]
+
+
+async def _decided(visit: Visit, do: str, ids: Sequence[str], reason: str) -> Sequence[JournalEntry]:
+    lessons, by = visit.bank.lessons, visit.session.name
+    if do == "approve":
+        return await lessons.approve(*ids, by=by, reason=reason)
+    if do == "retire":
+        return await lessons.retire(*ids, by=by, reason=reason or f"rejected by {by}")
+    if do == "quarantine":
+        return await lessons.quarantine(*ids, by=by, reason=reason or f"quarantined by {by}")
+    return await lessons.restore(*ids, by=by, reason=reason or f"restored by {by}")
+
+
+async def _way_back(visit: Visit, do: str, lessons: Sequence[Lesson]) -> Back | None:
+    """The call that is exactly the opposite, where there is one."""
+    ids, by = [lesson.id for lesson in lessons], visit.session.name
+    if do == "retire":
+        return lambda bank: bank.lessons.restore(*ids, reason=_UNDO, by=by)
+    if do == "restore":
+        return lambda bank: bank.lessons.retire(*ids, reason=_UNDO, by=by)
+    plain = [target_of(await visit.bank.lessons.experience(id)) is None for id in ids]
+    if do == "approve" and all(plain) and all(lesson.state == "quarantined" for lesson in lessons):
+        return lambda bank: bank.lessons.quarantine(*ids, reason=_UNDO, by=by)
+    if do == "quarantine" and all(lesson.approved for lesson in lessons):
+        return lambda bank: bank.lessons.approve(*ids, reason=_UNDO, by=by)
+    return None
+
+
+def _back_to(visit: Visit, fields: Mapping[str, Sequence[str]]) -> Response:
+    where = local(_first(fields, "back")) or visit.link("inbox")
+    visit.session.told = next(iter(fields.get("told", ())), None) or (
+        visit.session.done[0].told if visit.session.done else None
+    )
+    return visit.go(where)
+
+
+def _seen(told: str) -> tuple[str, int]:
+    """`version:id`, as the forms name a lesson."""
+    version, _, id = told.partition(":")
+    return id, _number(version)
+
+
+def _number(told: str) -> int:
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 9 else 0
+
+
+def _first(fields: Mapping[str, Sequence[str]], name: str) -> str:
+    return next(iter(fields.get(name, ())), "").strip().replace("\r\n", "\n")
+
+
+def _id(visit: Visit) -> str:
+    return cast("str", visit.request.path_params["id"])

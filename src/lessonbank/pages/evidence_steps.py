@@ -1,0 +1,51 @@
+"""Finds in its runs what a lesson rests on: the steps that it names, or how the run ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank.types import Lesson, Run, Step
+
+_NAMED: Final = re.compile(r"(?:run\s+(\d{1,3})\D{1,5})?steps?\s+(\d{1,5})", re.IGNORECASE)
+_LAST: Final = 2
+"""Steps that are shown where a lesson names none: how the run ended."""
+_MOST: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A step of a run, with its number there."""
+
+    run_id: str
+    number: int
+    step: Step
+    named: bool
+    """Whether the lesson names it, or it is just among the last."""
+
+
+def named_steps(lesson: Lesson, /) -> Mapping[str, frozenset[int]]:
+    """The numbers of the steps that support a lesson, by the id of the run."""
+    runs = lesson.provenance.trajectory_ids
+    found: dict[str, set[int]] = {}
+    for told in lesson.provenance.evidence:
+        for run, step in _NAMED.findall(told):
+            place = int(run or 1) - 1
+            if 0 <= place < len(runs):
+                found.setdefault(runs[place], set()).add(int(step))
+    return {id: frozenset(steps) for id, steps in found.items()}
+
+
+def deciding_steps(lesson: Lesson, runs: Iterable[Run], /) -> Sequence[Shown]:
+    """What a person should read before deciding on a lesson: a few steps, those that it names first."""
+    named = named_steps(lesson)
+    found, last = list[Shown](), list[Shown]()
+    for run in runs:
+        steps, id = run.trajectory.steps, run.trajectory.id
+        wanted = named.get(id, frozenset())
+        found += [Shown(id, n, step, named=True) for n, step in enumerate(steps, 1) if n in wanted]
+        first = max(len(steps) - _LAST, 0)
+        last += [Shown(id, n, step, named=False) for n, step in enumerate(steps[first:], first + 1) if n not in wanted]
+    return (found or last)[:_MOST]

@@ -1,0 +1,89 @@
+"""Turns templates into pages. Whatever a template prints is made inert first, so that none can forget it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lessonbank.guard import clean
+
+_COMPARED: Final = 3_000
+"""Words of each of two texts that are compared; more would take long."""
+
+
+def shown(value: object, /) -> object:
+    """Text without anything that acts: no control characters, no marks of chat templates. HTML is escaped later."""
+    return clean(value) if type(value) is str else value
+
+
+def cut(text: str, most: int, /) -> str:
+    """The first `most` characters."""
+    return text if len(text) <= most else f"{text[:most].rstrip()} …"
+
+
+def day(at: datetime, /) -> str:
+    """A moment as people read it, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def as_json(value: object, /) -> str:
+    """Data as text with a line for each part of it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def path(*parts: str, **query: str | None) -> str:
+    """A local address. What is `None` is left out of the query."""
+    told = {name: value for name, value in query.items() if value is not None}
+    where = "/" + "/".join(quote(part, safe="") for part in parts)
+    return f"{where}?{urlencode(told)}" if told else where
+
+
+def differences(before: str, after: str, /) -> Sequence[tuple[str, str]]:
+    """The words of two texts in order, each piece as `same`, `gone` or `new`."""
+    old, new = _words(before), _words(after)
+    found = list[tuple[str, str]]()
+    for what, a, b, c, d in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if what == "equal":
+            found.append(("same", "".join(old[a:b])))
+            continue
+        found += [(kind, "".join(words)) for kind, words in (("gone", old[a:b]), ("new", new[c:d])) if words]
+    return found
+
+
+def _words(text: str) -> list[str]:
+    return [f"{word} " for word in clean(text).split()[:_COMPARED]]
+
+
+def _points(value: float | None, /) -> str:
+    return "not known" if value is None else f"{100 * value:+z.1f}".replace("-", "\u2212")
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _first_line(texts: Iterable[str]) -> str:
+    return next((" ".join(text.split()) for text in texts if text.strip()), "")
+
+
+def environment() -> Environment:
+    """The templates, with what they may call."""
+    made = Environment(
+        loader=PackageLoader("lessonbank.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    named: dict[str, Any] = {"cut": cut, "day": day, "as_json": as_json, "points": _points, "first_line": _first_line}
+    made.filters.update(named)
+    called: dict[str, Any] = {"path": path, "differences": differences, "counted": _counted}
+    made.globals.update(called)
+    return made

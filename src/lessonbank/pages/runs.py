@@ -1,0 +1,96 @@
+"""The pages of runs: find them, and read one as it happened, with what was shown to the agent and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast, get_args
+
+from starlette.responses import Response
+
+from lessonbank._concurrency import if_there
+from lessonbank.types import RECALL, Lesson, Outcome, Recall, Run, RunStatus
+from lessonbank.types.recalls import numbers_cited
+
+from .evidence_steps import named_steps
+from .visit import PAGE, Visit
+
+_STEPS: Final = 200
+"""Steps of a run on one page."""
+
+
+async def listing(visit: Visit) -> Response:
+    """Runs that contain words and ended in a way, newest first."""
+    outcome, status = visit.query("outcome"), visit.query("status")
+    asked: dict[str, Any] = {
+        "text": visit.query("q"),
+        "outcome": outcome if outcome in get_args(Outcome) else None,
+        "status": status if status in get_args(RunStatus) else None,
+    }
+    found = await visit.bank.runs.list(**asked, limit=PAGE + 1, after=visit.query("after"))
+    more = found[PAGE - 1].trajectory.id if len(found) > PAGE else None
+    told: dict[str, Any] = {"asked": asked, "found": found[:PAGE], "more": more}
+    told |= {"outcomes": get_args(Outcome), "statuses": get_args(RunStatus)}
+    return visit.page("_runs.html" if visit.is_part else "runs.html", told)
+
+
+async def one(visit: Visit) -> Response:
+    """One run, step by step."""
+    run = await visit.bank.runs.get(cast("str", visit.request.path_params["id"]))
+    recall = await recall_of(visit, run)
+    drawn = await _drawn_from(visit, run, recall)
+    first = _number(visit.query("from"))
+    steps = list(enumerate(run.trajectory.steps, 1))[first - 1 : first - 1 + _STEPS]
+    told: dict[str, Any] = {
+        "run": run,
+        "recall": recall,
+        "shown": await shown_by(visit, recall),
+        "cited": frozenset(_cited(run, recall)),
+        "drawn": drawn,
+        "supports": supports(run, drawn),
+        "steps": steps,
+        "outcomes": get_args(Outcome),
+        "more": first + _STEPS if first - 1 + _STEPS < len(run.trajectory.steps) else None,
+    }
+    return visit.page("run.html", told)
+
+
+async def recall_of(visit: Visit, run: Run, /) -> Recall | None:
+    """The receipt of what was shown to the agent, if it is known and still kept."""
+    named = run.recall_id or run.metadata.get(RECALL)
+    return await if_there(visit.bank.recalls.get(named)) if isinstance(named, str) and named else None
+
+
+async def shown_by(visit: Visit, recall: Recall | None, /) -> Sequence[tuple[str, Lesson | None]]:
+    """The lessons in the text of a recall, by id; `None` for one that is gone."""
+    ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
+    return [(id, await if_there(visit.bank.lessons.get(id))) for id in ids]
+
+
+def supports(run: Run, lessons: Sequence[Lesson], /) -> Mapping[int, Sequence[Lesson]]:
+    """For each step the lessons that name it as what they rest on."""
+    found: dict[int, list[Lesson]] = {}
+    for lesson in lessons:
+        for number in named_steps(lesson).get(run.trajectory.id, ()):
+            found.setdefault(number, []).append(lesson)
+    return found
+
+
+async def _drawn_from(visit: Visit, run: Run, recall: Recall | None) -> Sequence[Lesson]:
+    """The lessons that this run taught: of those that came of its recall, or of runs of its task."""
+    if recall is not None:
+        found = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
+    else:
+        found = ()
+    return [lesson for lesson in found if run.trajectory.id in lesson.provenance.trajectory_ids]
+
+
+def _cited(run: Run, recall: Recall | None) -> Sequence[str]:
+    """Ids of the shown lessons that the agent names by number."""
+    ids = [each.lesson_id for each in recall.candidates if each.shown] if recall else []
+    said = "\n".join([*(step.action.text for step in run.trajectory.steps), run.trajectory.answer or ""])
+    numbers = numbers_cited(said)
+    return [id for number, id in enumerate(ids, 1) if number in numbers]
+
+
+def _number(told: str | None) -> int:
+    return max(int(told), 1) if told and told.isascii() and told.isdigit() and len(told) < 8 else 1

@@ -1,0 +1,113 @@
+"""One request of a person: which bank and scope it is about, who asks, and how the answer is made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from jinja2 import Environment
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from lessonbank.errors import NotFound, UsageError
+
+from .rendering import path
+from .security import form_of
+from .sessions import Session, Sessions
+
+if TYPE_CHECKING:
+    from lessonbank import AsyncReasoningBank
+
+PAGE = 50
+"""Records on a page."""
+_PAGES: Final = (("lessons", "Lessons"), ("runs", "Runs"), ("inbox", "Inbox"))
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What all visits of one application share."""
+
+    bank: AsyncReasoningBank
+    sessions: Sessions
+    origins: Collection[str]
+    templates: Environment = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request with what every page needs."""
+
+    request: Request = field(repr=False)
+    site: Site = field(repr=False)
+    session: Session
+    bank: AsyncReasoningBank = field(repr=False)
+    """A handle on the scope, in the hands of the reviewer if a key was given."""
+    scope: str
+    scopes: tuple[str, ...]
+    """Those that can be chosen."""
+    waiting: int = 0
+    """Lessons in quarantine."""
+    pages: tuple[tuple[str, str], ...] = _PAGES
+    """The address and title of each page."""
+
+    @property
+    def address(self) -> str:
+        """This page, for the way back to it."""
+        query = self.request.url.query
+        return self.request.url.path + (f"?{query}" if query else "")
+
+    def link(self, *parts: str, **query: str | None) -> str:
+        """The address of a page of this scope."""
+        return path(*parts, **query, scope=None if self.scope == self.site.bank.scope else self.scope)
+
+    async def form(self) -> dict[str, list[str]]:
+        """The fields of the form that was sent. Raises Refused."""
+        return await form_of(self.request, csrf=self.session.csrf, origins=self.site.origins)
+
+    def query(self, name: str, /) -> str | None:
+        """A part of the address; `None` if it is not there or blank."""
+        return self.request.query_params.get(name, "").strip() or None
+
+    def page(self, template: str, told: Mapping[str, object], /, *, status: int = 200) -> Response:
+        """A page made from a template and what it tells."""
+        made = self.site.templates.get_template(template)
+        at = self.request.url.path.strip("/").partition("/")[0]
+        own = {"visit": self, "link": self.link, "here": at, "csrf": self.session.csrf, "done": self._told()}
+        return HTMLResponse(made.render({**own, **told}), status_code=status)
+
+    def _told(self) -> str | None:
+        """What was just decided, said once."""
+        told, self.session.told = (None, self.session.told) if self.is_part else (self.session.told, None)
+        return told
+
+    def go(self, where: str, /) -> Response:
+        """Show another page, after something was done."""
+        return RedirectResponse(where, status_code=303)
+
+    @property
+    def is_part(self) -> bool:
+        """Whether a part of a page was asked for, to be put into the page that is open."""
+        return self.request.headers.get("hx-request") == "true"
+
+
+async def visiting(site: Site, request: Request, session: Session, /) -> Visit:
+    """The visit that a request is. Raises NotFound: there is no such scope, or it is not to be seen here."""
+    scopes = await scopes_of(site.bank)
+    scope = request.query_params.get("scope") or site.bank.scope
+    if scope not in scopes:
+        raise NotFound(f"there is no scope {scope!r} here")
+    bank = site.bank
+    if scope != bank.scope or session.key is not None:
+        bank = bank.scoped(scope, writer=session.name if session.key else None, key=session.key)
+    waiting = 0 if request.headers.get("hx-request") else (await bank.admin.counts()).quarantined
+    return Visit(request, site, session, bank, scope, scopes, waiting)
+
+
+async def scopes_of(bank: AsyncReasoningBank, /) -> tuple[str, ...]:
+    """The scopes that a bank may show: all of its file, or the one of a handle that was made by `scoped`."""
+    try:
+        found = await bank.admin.scopes()
+    except UsageError:
+        return (bank.scope,)
+    return found if bank.scope in found else (bank.scope, *found)

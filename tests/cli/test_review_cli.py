@@ -1,0 +1,52 @@
+"""`lessonbank review`: a link on the terminal that opens the pages, once, for this machine."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lessonbank
+
+pytest.importorskip("jinja2", reason="pip install 'lessonbank[pages]'")
+pytest.importorskip("uvicorn", reason="pip install 'lessonbank[pages]'")
+pytestmark = pytest.mark.full
+COMMAND = (sys.executable, "-c", "from lessonbank.cli import main; main()", "review")
+
+
+def test_the_command_prints_a_link_serves_the_fullest_scope_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    bank = tmp_path / "bank.db"
+    with lessonbank.connect(bank, scope="acme/support", embedder="lexical") as memory:
+        memory.lessons.add(title="Read it first", content="Read the order first.", task="Cancel an order", by="Ana")
+    with subprocess.Popen([*COMMAND, str(bank), "--no-browser"], stderr=subprocess.PIPE, text=True) as serving:
+        assert serving.stderr is not None
+        said = serving.stderr.readline()
+        found = re.search(r"http://(127\.0\.0\.1:\d+)(/open\?token=\S+)", said)
+        assert found, said
+        host, at = found.groups()
+        entered = _get(host, at)
+        cookie = (entered.getheader("set-cookie") or "").partition(";")[0]
+        assert "Read it first" in _get(host, "/lessons", Cookie=cookie).read().decode()
+        serving.send_signal(signal.SIGINT)
+        rest = serving.stderr.read()
+        assert serving.wait(timeout=30) in (0, 130)
+    assert "Traceback" not in rest
+    assert "token=" not in rest
+
+
+def test_a_bank_that_is_not_there_and_a_taken_port_are_one_sentence(tmp_path: Path) -> None:
+    told = subprocess.run([*COMMAND, str(tmp_path / "none.db")], capture_output=True, text=True, check=False)
+    assert told.returncode == 2
+    assert "there is no bank at" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def _get(host: str, at: str, **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection(host, timeout=30)
+    connection.request("GET", at, headers={**headers, "Connection": "close"})
+    return connection.getresponse()

@@ -1,0 +1,206 @@
+"""What a person does on the pages, done in a real Chromium."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from seeding import opened
+from serving_pages import Site
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.full
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def at(page: Page, where: str) -> Page:
+    page.goto(re.match(r"https?://[^/]+", page.url)[0] + where)  # type: ignore[index]
+    page.wait_for_load_state("networkidle")
+    return page
+
+
+def titles(bank_file: Path, state: str) -> list[str]:
+    with opened(bank_file) as bank:
+        return [lesson.title for lesson in bank.lessons.list(state=state)]  # type: ignore[arg-type]
+
+
+def violations(page: Page) -> list[str]:
+    """What axe finds that keeps somebody from reading the page."""
+    page.evaluate(AXE)
+    told = page.evaluate(
+        "axe.run(document, {runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice']})"
+    )
+    return [f"{one['id']}: {node['html'][:150]}" for one in told["violations"] for node in one["nodes"]]
+
+
+def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> None:
+    at(page, "/inbox")
+    first = page.locator("#chosen").inner_text()
+    page.keyboard.press("a")
+    page.get_by_role("status").get_by_text(f"Approved: “{first}”").wait_for()
+    assert first in titles(bank_file, "active")
+    second = page.locator("#chosen").inner_text()
+    page.keyboard.press("r")
+    page.get_by_role("status").get_by_text("Retired:").wait_for()
+    assert second in titles(bank_file, "retired")
+    page.keyboard.press("u")
+    page.get_by_role("status").get_by_text(f"Undone. Retired: “{second}”").wait_for()
+    assert second in titles(bank_file, "quarantined")
+    page.keyboard.press("u")
+    page.get_by_role("status").get_by_text(f"Undone. Approved: “{first}”").wait_for()
+    assert first in titles(bank_file, "quarantined")
+    page.keyboard.press("j")
+    page.wait_for_url("**/inbox?*at=*")
+    assert page.locator("#chosen").inner_text() != first
+
+
+def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Page, bank_file: Path) -> None:
+    waiting = titles(bank_file, "quarantined")
+    at(page, "/inbox")
+    page.keyboard.press("e")
+    page.get_by_label("What to do").wait_for()
+    page.get_by_label("What to do").press_sequentially("arn")
+    page.get_by_role("link", name="Cancel", exact=True).click()
+    page.get_by_role("button", name="Single keys are on").click()
+    page.keyboard.press("a")
+    page.keyboard.press("r")
+    page.reload()
+    assert page.get_by_role("button", name="Single keys are off").is_visible()
+    assert titles(bank_file, "quarantined") == waiting
+
+
+def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Page, bank_file: Path) -> None:
+    at(page, "/inbox")
+    page.locator("#chosen a").click()
+    page.keyboard.press("e")
+    page.get_by_label("What to do").fill("Count the items first. Then call exchange_items.")
+    page.get_by_label("Why").fill("it was wrong")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Edited:").wait_for()
+    page.keyboard.press("n")
+    page.get_by_label("Only for tasks").fill("exchange order")
+    page.get_by_role("button", name="Save").click()
+    page.locator("ol.versions ins").first.wait_for()
+    assert "Count" in page.locator("ol.versions ins").all_inner_texts().__str__()
+    assert "exchange order" in page.locator("main").inner_text()
+    assert "it was wrong" in page.locator("ol.versions").inner_text()
+
+
+def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_file: Path) -> None:
+    waiting = titles(bank_file, "quarantined")
+    at(page, "/inbox")
+    for box in page.locator("#bulk input[type=checkbox]").all():
+        box.check()
+    page.get_by_role("button", name="Approve chosen").click()
+    page.get_by_text(f"Approved: {len(waiting)} lessons").wait_for()
+    assert page.get_by_text("Nothing waits for you.").is_visible()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("Undone.").wait_for()
+    assert titles(bank_file, "quarantined") == waiting
+
+
+def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        before = len(bank.history.list())
+    at(page, "/inbox")
+    page.get_by_role("button", name="Approve", exact=True).or_(page.locator("[data-key=a]")).first.dblclick()
+    page.get_by_text("Approved:").wait_for()
+    page.go_back()
+    page.locator("[data-key=a]").first.click()
+    page.wait_for_load_state("networkidle")
+    with opened(bank_file) as bank:
+        entries = bank.history.list()[before:]
+    ids = [id for entry in entries for id in entry.entry.lesson_ids]  # type: ignore[union-attr]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
+    at(page, "/runs")
+    page.get_by_label("Outcome").select_option("failure")
+    page.wait_for_url("**outcome=failure**")
+    page.locator("#found h2 a").first.click()
+    page.get_by_role("heading", name="What happened").wait_for()
+    assert page.locator("#step-1").is_visible()
+    page.get_by_text("Correct the verdict").click()
+    page.get_by_label("success").check()
+    page.get_by_label("Why").fill("the customer said so")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("The run is a success").wait_for()
+    assert page.get_by_text("by human").is_visible()
+    assert page.get_by_text("the customer said so").first.is_visible()
+
+
+def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(page: Page) -> None:
+    at(page, "/lessons")
+    page.keyboard.press("/")
+    page.keyboard.type("address", delay=10)
+    page.wait_for_url("**q=address**")
+    page.wait_for_load_state("networkidle")
+    found = page.locator("#found h2").all_inner_texts()
+    assert found
+    assert len(found) < 10
+    page.reload()
+    assert page.locator("#found h2").all_inner_texts() == found
+    page.keyboard.press("Tab")
+    page.locator("main").focus()
+    page.keyboard.press("j")
+    assert page.evaluate("document.activeElement.matches('[data-row]')")
+
+
+def test_everything_can_be_read_and_decided_without_javascript(browser: Browser, site: Site, bank_file: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site.link)
+    page.goto(f"{site.origin}/inbox")
+    title = page.locator("#chosen").inner_text()
+    page.locator("[data-key=a]").click()
+    assert f"Approved: “{title}”" in page.get_by_role("status").inner_text()
+    page.goto(f"{site.origin}/lessons?state=active")
+    page.get_by_role("link", name=title).click()
+    page.get_by_role("link", name="What it said before").click()
+    assert page.get_by_text("As it was first written.").is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_screen(browser: Browser, site: Site, scheme: str) -> None:
+    from pictures import PAGES
+
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 360, "height": 740})  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(site.link)
+    found = {}
+    for name, where in PAGES.items():
+        at(page, where)
+        problems = violations(page)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found[name] = problems + ([f"{wide} pixels wide"] if wide > 360 else [])
+    context.close()
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_somebody_else_s_page_cannot_put_these_pages_into_a_frame(browser: Browser, site: Site, tmp_path: Path) -> None:
+    outside = tmp_path / "outside.html"
+    outside.write_text(f'<iframe src="{site.origin}/lessons"></iframe>', encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(site.link)
+    page.goto(outside.as_uri())
+    page.wait_for_load_state("networkidle")
+    assert "Lessons" not in "".join(frame.content() for frame in page.frames[1:])
+    context.close()
+
+
+def test_a_session_that_ended_says_so(browser: Browser, site: Site) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(site.link)
+    page.get_by_role("button", name="End the session").click()
+    page.get_by_role("heading", name="No session is open here").wait_for()
+    page.go_back()
+    page.get_by_role("heading", name="No session is open here").wait_for()
+    context.close()
