@@ -74,7 +74,7 @@ DOORS: dict[str, Door] = {
 FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals"},
     "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled"},
-    "recalls": {"list", "search", "get", "explain"},
+    "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
         *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
