@@ -48,6 +48,7 @@ RUNS = st.builds(
 VIEWS = st.sampled_from(["full", "thoughts", "messages"])
 OURS = re.compile(
     r"\[(task|instructions the agent was given|final answer(: what the agent says in step \d+)?|what stopped the run"
+    r"|not told whole: steps? [\d–, ]+|the record ends with step \d+[\w,: ]*|no answer apart from the steps: [\w ]+"
     r"|step \d+(, in brief)?|step \d+ left out|steps \d+–\d+ left out|… [\d,]+ characters cut …)\]"
     r"|agent( thinks| calls)?:|(tool|user|environment)\b.*",
 )
@@ -116,8 +117,8 @@ def test_text_seen_before_is_named_not_repeated() -> None:
     )
     run = Trajectory(task="Cancel my order", steps=steps, answer="look 3")
     text = render(run, budget=5_000)
-    assert text.count("| row\n") == 3 * 200  # first sight, and the last two steps, which show the end state
-    assert "environment: (the same text as in step 2)" in text
+    assert text.count("| row\n") == 200  # the last sight, which shows the end state
+    assert text.count("environment: (the same text as in step 5)") == 3
     assert "user: (the same text as the task)" in text
     assert "[no answer apart from the steps: the last thing the agent wrote is in step 5]" in text
 
@@ -141,13 +142,13 @@ def test_what_decides_survives_a_tight_budget(budget: int) -> None:
         "| Cancel my order",
         "| Be careful.",
         '| cancel {"id": "W9", "why": "user"}',
-        "| cancelled",
+        "cancelled\n",
         "| Done.",
     ):
         assert fact in text
-    if budget >= 1_000:
-        assert "| TypeError: no such order" in text
-        assert "[step 1]" in text
+    if budget >= 4_000:
+        assert "TypeError: no such order" in text
+        assert "[step 1]" in text or "[step 1, in brief]" in text
 
 
 def test_what_was_left_out_is_said_where_it_was_left_out() -> None:
@@ -160,16 +161,17 @@ def test_what_was_left_out_is_said_where_it_was_left_out() -> None:
 
 
 def test_a_step_in_brief_keeps_its_calls_and_its_error() -> None:
-    run = shop_run(steps=200, page="q" * 500 + "\nError: sold out\n" + "q" * 500)
-    brief = re.search(r"\[step \d+, in brief\]\n(.*?)\n\n", render(run, budget=4_000), re.DOTALL)
+    run = shop_run(steps=60, page="q" * 500 + "\nError: sold out\n" + "q" * 500)
+    brief = re.search(r"\[step 40, in brief\]\n(.*?)\n\n", render(run, budget=4_000), re.DOTALL)
     assert brief
-    assert re.fullmatch(r'\| calls get_order \{"id": "W\d+"\}\n\| tool: Error: sold out', brief.group(1))
+    assert re.fullmatch(r'\| get_order \{"id": "W\d+"\}\n\| → Error: sold out', brief.group(1))
 
 
 def test_the_end_state_gets_more_room_than_the_way_there() -> None:
     pages = tuple(Step(action=f"open {i}", observation=chr(97 + i) * 9_000) for i in range(10))
     text = render(Trajectory(task="t", steps=pages), budget=4_000)
-    assert text.count("jj") > 5 * text.count("ee") > 0
+    assert text.count("jj") > 5 * text.count("ee")
+    assert "open 4" in text
 
 
 def test_the_cut_is_counted_exactly() -> None:

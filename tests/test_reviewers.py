@@ -73,7 +73,7 @@ DOORS: dict[str, Door] = {
 }
 FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals"},
-    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled"},
+    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue"},
     "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {

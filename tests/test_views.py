@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 import lessonbank
-from lessonbank import Evidence, Extraction, Lesson, Parts, ReasoningBank, Step, Trajectory
+from lessonbank import Evidence, Extraction, Lesson, Parts, ReasoningBank, Server, Step, Trajectory
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.types import Run
 from lessonbank.views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns
@@ -48,6 +49,18 @@ async def teaching(attempts: Any) -> Extraction:
 
 
 @contextmanager
+def served(open_bank: Any, *, scope: str) -> Iterator[ReasoningBank]:
+    """A bank over HTTP, whose server listens on this machine."""
+    pytest.importorskip("fastapi", reason="needs the extra server")
+    from lessonbank.service.serving import running
+
+    with running(open_bank) as server:
+        key = server.key("learn", scope="", role="admin")
+        with lessonbank.connect(Server(server.url, api_key=key), scope=scope) as bank:
+            yield bank
+
+
+@contextmanager
 def opened(kind: str, where: str) -> Iterator[Any]:
     told: dict[str, Any] = {
         "scope": "acme/a",
@@ -57,6 +70,10 @@ def opened(kind: str, where: str) -> Iterator[Any]:
     }
     if kind == "waiting":
         with lessonbank.connect(where, **told) as bank:
+            yield bank
+        return
+    if kind == "served":
+        with served(partial(lessonbank.connect_async, where, **told), scope="acme/a") as bank:
             yield bank
         return
     with start_blocking_portal() as portal:
@@ -71,6 +88,7 @@ def opened(kind: str, where: str) -> Iterator[Any]:
         "async, in a file",
         pytest.param("waiting, in a file", marks=pytest.mark.full),
         pytest.param("async, in memory", marks=pytest.mark.full),
+        pytest.param("served, in a file", marks=pytest.mark.full),
     ]
 )
 def bank(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:

@@ -161,3 +161,64 @@ def test_a_run_that_one_setting_left_undecided_is_not_right_for_it() -> None:
     found = paired(first, second)
     assert (found.only_first, found.only_second, found.both, found.decided_by_both) == (5, 0, 1, 1)
     assert found.p == pytest.approx(2 / 2**5)
+
+
+def _draws(title: str) -> Any:
+    """An extractor with one lesson for every run."""
+    lesson = {
+        "evidence": ["step 1"],
+        "cause": "the parcel was sold",
+        "title": title,
+        "description": "When a parcel is offered.",
+        "content": f"{title} before the counter closes, and read the receipt.",
+    }
+    return lambda _: json.dumps({"items": [lesson]})
+
+
+def _reader(body: dict[str, Any]) -> str:
+    """A reader that likes one wording, wherever it stands, and calls the other false."""
+    asked = body["messages"][-1]["content"]
+    code = _CODE.search(asked)
+    assert code is not None
+    good = "A" if "Weigh the parcel" in asked.split("<<<set B")[0].split("<<<set A")[1] else "B"
+    bad = "B" if good == "A" else "A"
+    told = {f"false_in_{bad}": 1, f"false_in_{good}": 0, "restated_in_A": 0, "restated_in_B": 0}
+    return json.dumps({"check": code[1], "reason": "truer", "better": good, **told})
+
+
+def test_two_sets_of_lessons_are_read_blind_on_random_sides(tmp_path: Path) -> None:
+    runs = _file(tmp_path / "shop.jsonl", _rows(10))
+    for out, title in (("a.jsonl", "Weigh the parcel"), ("b.jsonl", "Stamp the parcel")):
+        with ModelServer(default=_draws(title)) as server:
+            words = ("--model", "openai-chat:writer", "--base-url", server.base_url, "--out", out, "--name", out)
+            done = lessonbank_cli("bench", "lessons", runs, *words, cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            assert f"| {out} | all | 10 | 10 |" in done.stdout
+    with ModelServer(default=_reader) as server:
+        words = ("--reader", "openai-chat:reader", "--base-url", server.base_url, "--readings", "r.jsonl")
+        pair = ("bench", "lessons", runs, "--out", "a.jsonl", "--against", "b.jsonl", *words)
+        done = lessonbank_cli(*pair, "--json", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["readings"] == {"first": 10, "second": 0, "tie": 0}
+        sent = [request.body["messages"][-1]["content"] for request in server.requests]
+        assert not any("a.jsonl" in text or "writer" in text for text in sent)
+        assert 0 < sum("Weigh" in text.split("<<<set B")[0] for text in sent) < 10, "the sides are drawn"
+        again = lessonbank_cli(*pair, cwd=tmp_path)
+        assert len(server.requests) == 10
+    assert "all: preferred 10, lost 0, tie 0" in again.stdout
+    assert "false: 0 against 10" in again.stdout
+
+
+def test_a_reader_that_does_not_give_the_code_back_is_not_believed(tmp_path: Path) -> None:
+    runs = _file(tmp_path / "shop.jsonl", _rows(2))
+    with ModelServer(default=_draws("Weigh the parcel")) as server:
+        for out in ("a.jsonl", "b.jsonl"):
+            words = ("--model", "openai-chat:writer", "--base-url", server.base_url, "--out", out)
+            assert lessonbank_cli("bench", "lessons", runs, *words, cwd=tmp_path).returncode == 0
+    with ModelServer(default='{"check": "00000000", "better": "A"}') as server:
+        words = ("--reader", "openai-chat:reader", "--base-url", server.base_url, "--readings", "r.jsonl")
+        done = lessonbank_cli(
+            "bench", "lessons", runs, "--out", "a.jsonl", "--against", "b.jsonl", *words, cwd=tmp_path
+        )
+    assert done.returncode == 3
+    assert "2 pairs were not read" in done.stderr

@@ -16,7 +16,20 @@ from typing import Any, Final, Self, TypeVar
 from ._concurrency import gather
 from ._locks import ScopeLocks
 from .agents import AnyAgent, Verifier, check_calls
-from .arguments import a, a_flag, a_mapping, a_share, a_text, an_action, attribute, maybe_count, several, shown
+from .arguments import (
+    a,
+    a_count,
+    a_flag,
+    a_mapping,
+    a_share,
+    a_text,
+    an_action,
+    attribute,
+    maybe_count,
+    maybe_text,
+    several,
+    shown,
+)
 from .attempt import AsyncAttempt
 from .config import OFF
 from .errors import Conflict, ExtractionError, LessonbankError, ModelError, SpaceMismatch, UsageError
@@ -61,7 +74,8 @@ from .matts.result import Scaled
 from .matts.rollouts import Progress
 from .matts.runner import BankMemory, ScaledTask
 from .matts.scaler import Scaler
-from .protocols import Consolidator, Extractor, Judge, Retriever, Store
+from .protocols import Consolidator, Extractor, Judge, LanguageModel, Retriever, Store
+from .retrieving.contests import one_side, remember
 from .retrieving.emptiness import with_reason
 from .retrieving.injection import Injector
 from .retrieving.trusted import Trusted
@@ -77,6 +91,7 @@ from .types import (
     Learned,
     Outcome,
     Recall,
+    Reflected,
     Run,
     Settlement,
     Trajectory,
@@ -86,6 +101,7 @@ from .types import (
 from .types.ids import digest, new_id
 from .types.queue import IN_HAND
 from .views import AsyncAdmin, AsyncHistory, AsyncLessons, AsyncRecalls, AsyncRuns, Handle
+from .views.reflecting import LEAST_RUNS, Reflecting
 
 T = TypeVar("T", Recall, Learned)
 log = logging.getLogger("lessonbank")
@@ -111,6 +127,8 @@ class AsyncReasoningBank:
         injector: Injector,
         one_wording: bool = False,
         compares: bool = False,
+        reflector: LanguageModel | None = None,
+        reflect_every: int | None = None,
         ledger: Ledger | None = None,
         topics: Topics | None = None,
         limit: int = 1,
@@ -138,6 +156,7 @@ class AsyncReasoningBank:
         self._intake, self._scaler = intake or IntakeFilter(), scaler or Scaler()
         self._success_at, self._observe, self._off = checked_threshold(success_at), observe, off
         self._hooks, self._locks, self._commits = tuple(hooks), ScopeLocks(), Counter[str]()
+        self._reflector, self._reflect_every = reflector, reflect_every
         self._one_wording, self._topics, self._pays, self._fitting = one_wording, topics, pays, set[str]()
         self._learning, self._compares = set[asyncio.Task[None]](), compares
         self._is_scoped = False
@@ -182,12 +201,15 @@ class AsyncReasoningBank:
         found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
         recall_id = new_id()
         groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
+        assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
+        sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
+        found = sides.found
         recall = self._injector.recall(
             found,
             id=recall_id,
             task=task,
             scope=self.scope,
-            assigned=await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope),
+            assigned=sides.assigned(assigned),
             groups=groups,
             retriever=search.name,
             space=search.space,
@@ -268,6 +290,7 @@ class AsyncReasoningBank:
         )
         learned, settlement = await self._commit_run(result)
         learned = await self._review(_noted(learned, notes), settlement)
+        learned = await self._reflected(learned)
         return _noted(learned, await self._forget_old_runs())
 
     async def submit(
@@ -483,6 +506,7 @@ class AsyncReasoningBank:
         and a trial that goes on later shows the same text."""
         found = await self._retriever(await self._intake.task(task), scope=self.scope, limit=self.limit)
         found = await self._ledger.prefer(found, scope=self.scope)
+        found = one_side(found, recall_id="", drawn=False).found
         words = [lesson.text for match in found.matches for lesson in match.experience.active_lessons]
         recall = self._injector.recall(
             found,
@@ -493,6 +517,35 @@ class AsyncReasoningBank:
             space=self._retriever.space,
         )
         return recall.model_copy(update={"kept": False})
+
+    async def reflect(
+        self, *, topic: str | None = None, runs: int = 40, budget: int = 20_000, dry_run: bool = False
+    ) -> Reflected:
+        """Look back over the runs of each topic, and draw the few lessons that single ones have in common.
+
+        A topic needs four runs with both outcomes and two lessons. A general lesson names two runs of different tasks
+        that show it, and two lessons that it covers. It is kept beside these, and each recall draws which side it
+        shows; it takes their place when the evidence says so. `lessons.restore` undoes that.
+
+        Args:
+            topic: the name or id of one topic; `None`: all, those with the most runs first.
+            runs: the latest runs of a topic that are compared.
+            budget: the tokens (estimated) that the model is shown in all. It is asked once for each topic.
+            dry_run: draw only, and keep nothing.
+
+        Raises:
+            UsageError: the bank has no model, or an argument is wrong.
+            NotFound: there is no such topic.
+            ModelError: the model failed.
+        """
+        asked = maybe_text(topic, "topic=")
+        a_flag(dry_run, "dry_run=")
+        runs, budget = a_count(runs, "runs=", least=LEAST_RUNS), a_count(budget, "budget=", least=2_000)
+        if self._off:
+            return Reflected(notes=(OFF,))
+        if self._reflector is None:
+            raise UsageError("reflect asks a model, and this bank has none: connect with model=")
+        return await Reflecting(self._handle, self._reflector).over(asked, runs=runs, budget=budget, dry_run=dry_run)
 
     # -- several runs of one task -------------------------------------------------------------------------------------
 
@@ -691,7 +744,7 @@ class AsyncReasoningBank:
         with self._intake.in_force():
             drawn = await extractor(attempts)
         if receipt and drawn.repeats:  # what memory had shown cannot speak for itself
-            own = {lesson.id for lesson in receipt.shown}
+            own = {candidate.lesson_id for candidate in receipt.candidates if candidate.shown}
             told = {id: again for id, again in drawn.repeats.items() if id not in own}
             drawn = drawn.model_copy(update={"repeats": told})
         runs = [attempt.trajectory for attempt in attempts]
@@ -703,12 +756,8 @@ class AsyncReasoningBank:
         knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
         if knowing is None:
             return self._extractor
-        try:
-            found = await self._retriever(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)
-        except LessonbankError as error:
-            log.warning("the extractor was not shown the nearest lessons: %s", quoted(error))
-            return self._extractor
-        near = {lesson.id: lesson for match in found.matches for lesson in match.experience.active_lessons}
+        found = await self.store.search(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)  # embeds nothing
+        near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
         return knowing(list(near.values())[:KNOWN]) if near else self._extractor
 
     async def _extracted(
@@ -791,6 +840,8 @@ class AsyncReasoningBank:
                 one_wording=self._one_wording,
             )
             self._commits[experience.scope] += 1
+            brought = (lesson for one in changed(changes) for lesson in one.lessons)
+            await remember(self.store, brought, scope=experience.scope)
             return changes, settlement, (*notes, *sorting, *misfit)
 
         if not asks_model(policy) and not (self._topics and self._topics.asks_model):
@@ -831,6 +882,21 @@ class AsyncReasoningBank:
             reviewed = Reviewed(changes=acted.changes, proposals=acted.proposals)
             notes += acted.notes + self._tell(reviewed, notes=acted.notes)
         return _noted(learned.model_copy(update={"changes": (*learned.changes, *acted.changes)}), notes)
+
+    async def _reflected(self, learned: Learned) -> Learned:
+        """`learned`, and what looking back over its topic gave, where it is time to."""
+        named = next((lesson.topic.id for lesson in learned.lessons if lesson.topic), None)
+        if not self._reflect_every or self._reflector is None or named is None:
+            return learned
+        if (await self.store.counts(scope=self.scope)).experiences % self._reflect_every:
+            return learned
+        try:
+            told = await self.reflect(topic=named)
+        except LessonbankError as error:
+            return _noted(learned, (f"nothing was drawn from looking back: {quoted(error)}",))
+        notes = told.notes if told.lessons or told.notes else ("looking back over the topic gave nothing general",)
+        usage = learned.usage + told.usage
+        return _noted(learned.model_copy(update={"usage": usage, "changes": (*learned.changes, *told.changes)}), notes)
 
     async def _forget_old_runs(self) -> tuple[str, ...]:
         """Once a day and scope, erase what is older than `Learning(keep_runs=)`; a note where that failed."""

@@ -89,6 +89,17 @@ class Server:
 
     url: str = field(repr=False)
     api_key: str | None = field(default=None, repr=False)
+    """The key of a server over HTTP. `None`: the environment variable `LESSONBANK_API_KEY`."""
+    timeout: float = 120.0
+    """Seconds in which a call over HTTP ends, with all its tries: then it fails."""
+    retrieve_timeout: float = 5.0
+    """The same for `retrieve`, because an agent waits for it. In `attempt`, the agent then works without memory."""
+
+    def __post_init__(self) -> None:
+        for name in ("timeout", "retrieve_timeout"):
+            a_number(
+                getattr(self, name), f"Server({name}=)", "is a number of seconds above 0", above=0.0, most=MOST_SECONDS
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +145,7 @@ class Retrieval:
     """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
     the bank has an embedder, otherwise lexical."""
     limit: int | Unset = UNSET
-    """How many experiences a recall draws on (the paper's k). Default 1."""
+    """How many experiences a recall draws on (the paper's k). Default 3; the paper's profile: 1."""
     budget: int | Unset = UNSET
     """The largest number of tokens (estimated) in a recall's text. Default 1500."""
     floor: float | Unset | None = UNSET
@@ -197,6 +208,8 @@ class Learning:
     Default: 8,000."""
     success_at: float = 1.0
     """The reward from which on a run is a success (above 0, at most 1)."""
+    reflect_every: int | None = None
+    """Look back over a topic (`bank.reflect`) whenever the scope has so many experiences more. `None`: never."""
     submit: Submit = "here"
     """Who learns from a run that is submitted: this process, in the background, or a `worker` (`lessonbank worker`)."""
     keep_runs: float | None = None
@@ -217,6 +230,7 @@ class Learning:
         if self.second_look is not None:
             _asked(a_count, self.second_look, "Learning(second_look=)", least=500)
         a_number(self.success_at, "Learning(success_at=)", "is above 0 and at most 1", above=0.0, most=1.0)
+        maybe_count(self.reflect_every, "Learning(reflect_every=)")
         if self.keep_runs is not None:
             some_days(self.keep_runs, "Learning(keep_runs=)")
 

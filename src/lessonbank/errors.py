@@ -2,7 +2,9 @@
 
 LessonbankError
 ├─ UsageError                fix the call
-│  ├─ NotAllowed             the bank has reviewers, and the call has no key of one
+│  ├─ NotAllowed             the bank has reviewers, or the server's key is not for this call
+│  ├─ Unauthenticated        a server knows no such key, or it has ended
+│  ├─ TooLarge               a server takes no request of this size
 │  ├─ MissingExtra           install the named extra
 │  ├─ PromptError            a prompt file has a missing, unused or malformed slot
 │  └─ FormatError            a file or message list is in no known format
@@ -21,6 +23,7 @@ LessonbankError
    ├─ Conflict               the change does not fit the bank's present state
    └─ StoreUnavailable       file missing, locked, full or replaced
       ├─ ReadOnly            the bank was opened to read alone
+      ├─ RateLimited         a server's key was used more often than its rate allows
       └─ StoreDamaged        what the file holds is not what was written: salvage it, or restore a backup
 """
 
@@ -64,9 +67,21 @@ class UsageError(LessonbankError):
 
 
 class NotAllowed(UsageError):  # noqa: N818
-    """Only a reviewer of the bank may do this, with a key. Nothing was changed."""
+    """The bank has reviewers and the call no key of one, or the key of a server is not for it. Nothing was changed."""
 
     code = "not_allowed"
+
+
+class Unauthenticated(UsageError):  # noqa: N818
+    """The server knows no such key, or the key has ended."""
+
+    code = "unauthenticated"
+
+
+class TooLarge(UsageError):  # noqa: N818
+    """The server takes no request of this size."""
+
+    code = "too_large"
 
 
 class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
@@ -199,3 +214,9 @@ class ReadOnly(StoreUnavailable):
     """The bank was opened read-only and takes no writes."""
 
     code = "read_only"
+
+
+class RateLimited(StoreUnavailable):
+    """The key of a server was used more often than its rate allows. Nothing was changed."""
+
+    code = "rate_limited"

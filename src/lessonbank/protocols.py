@@ -605,6 +605,10 @@ class Store(Protocol):
         """What is wrong with the stored records, one sentence each; empty when all is sound."""
         ...
 
+    async def storage(self) -> Mapping[str, str]:
+        """What keeps the bank, and how it is: versions and what its owner should do, in short texts by name."""
+        ...
+
     async def backup(self, path: Path, /) -> None:
         """Copy the whole store as it is now to `path`, while others write: whole, checked and on disk, or not at all.
 

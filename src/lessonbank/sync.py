@@ -30,7 +30,8 @@ def _sync(method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]], /) -> Cal
 
     @functools.wraps(method)
     def call(self: Waiting[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run_sync(method(self.aio, *args, **kwargs))
+        bound: Callable[P, Coroutine[Any, Any, T]] = getattr(self.aio, method.__name__)  # a remote bank has its own
+        return run_sync(bound(*args, **kwargs))
 
     return call
 
@@ -103,6 +104,7 @@ class Admin(Waiting[AsyncAdmin]):
     forget = _sync(AsyncAdmin.forget)
     scopes = _sync(AsyncAdmin.scopes)
     backup = _sync(AsyncAdmin.backup)
+    storage = _sync(AsyncAdmin.storage)
     verify = _sync(AsyncAdmin.verify)
     rebuild = _sync(AsyncAdmin.rebuild)
     add_writer = _sync(AsyncAdmin.add_writer)
@@ -128,6 +130,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
     consolidate = _sync(AsyncReasoningBank.consolidate)
     scale = _sync(AsyncReasoningBank.scale)
     lift = _sync(AsyncReasoningBank.lift)
+    reflect = _sync(AsyncReasoningBank.reflect)
     trial = _sync(AsyncReasoningBank.trial)
     drain = _sync(AsyncReasoningBank.drain)
     close = _sync(AsyncReasoningBank.close)

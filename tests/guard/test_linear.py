@@ -7,14 +7,16 @@ from collections.abc import Callable
 import pytest
 from linear import PIECES, RATIO, growth, repeated, too_slow
 
-from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form, risk_of
+from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form, is_doubtful
 from lessonbank.guard.gate._echo import Shown
-from lessonbank.guard.gate._empty import is_chatter, is_submission, is_vague, says_nothing
+from lessonbank.guard.gate._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
 from lessonbank.guard.gate._lookalikes import look_alikes
-from lessonbank.guard.gate._orders import is_order
+from lessonbank.guard.gate._orders import imitates_a_turn
+from lessonbank.guard.gate._signs import is_disguised
 from lessonbank.guard.gate._skeleton import skeleton
 from lessonbank.guard.gate.run_values import RunValues, noun_of, parsed
+from lessonbank.learning.harm_check import read_answers
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory, Verdict
 
 pytestmark = pytest.mark.full
@@ -46,15 +48,18 @@ CALLS: dict[str, Callable[[str], object]] = {
     "literal_in, in the lesson": lambda text: literal_in(text, task=text, answer="Jane Roe"),
     "restates": lambda text: restates(text, task=text, answer=text),
     "look_alikes": lambda text: list(look_alikes(text)),
-    "is_order": is_order,
-    "risk_of": lambda text: risk_of(text, text, text),
+    "imitates_a_turn": imitates_a_turn,
+    "is_disguised": is_disguised,
+    "is_doubtful": lambda text: is_doubtful(Lesson(title="x", content=f"x{text}")),
+    "read_answers": lambda text: read_answers(text, 3),
     "doubt": lambda text: doubt(Lesson(title="x", content=f"x{text}")),
     "in_form": lambda text: in_form(Lesson(title=f"x{text}", content=f"x{text}")),
     "skeleton": skeleton,
     "says_nothing": lambda text: says_nothing(text, text),
     "is_vague": lambda text: is_vague(text, text, task=text),
-    "is_chatter": lambda text: is_chatter(text, text),
-    "is_submission": lambda text: is_submission(text, text),
+    "is_form": lambda text: is_form(text, text),
+    "is_talk": lambda text: is_talk(text, text),
+    "is_ending": is_ending,
     "Shown.has": lambda text: Shown((text,)).has(text, text),
     "codes_in": lambda text: codes_in([text]),
     "noun_of": noun_of,

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from lessonbank.errors import ModelError, ModelTimeout, TransientModelError, UsageError
-from lessonbank.models.wrappers import Clipped, Limited, Retrying, TimeLimited, standard
+from lessonbank.models.wrappers import Clipped, Limited, Paced, Retrying, TimeLimited, standard
 from lessonbank.protocols import LanguageModel, Message
 from lessonbank.testing.fakes import ScriptedModel
 from lessonbank.testing.model_contract import ASKED, LanguageModelContract, Shape
@@ -133,6 +133,18 @@ async def test_the_concurrency_limit_is_never_exceeded_and_all_are_served() -> N
             tasks.start_soon(model.generate, ASKED)
     assert most == 3
     assert len(inner.calls) == 20
+
+
+@ASYNC
+async def test_a_paced_model_begins_requests_evenly_spaced() -> None:
+    naps = Naps()
+    model = Paced(ScriptedModel(lambda messages: "ok"), rate=600.0, sleep=naps)
+    for _ in range(4):
+        await model.generate(ASKED)
+    assert model.name == "scripted"
+    assert naps.seconds[0] == 0.0
+    assert [0.05 < nap <= number * 0.1 for number, nap in enumerate(naps.seconds[1:], 1)] == [True] * 3
+    assert sorted(naps.seconds) == naps.seconds
 
 
 def test_a_limited_model_serves_one_event_loop_after_another() -> None:

@@ -75,7 +75,7 @@ def test_a_lesson_has_title_description_and_content(profile: Profile) -> None:
     assert (lesson.title, lesson.description) == ("Lesson 1", "When it is about 1.")
     assert lesson.content == "Do the thing number 1 before anything else."
     assert "one sentence" in model.calls[0].prompt
-    assert "1 to 3 sentences" in model.calls[0].prompt
+    assert ("1 to 3 sentences" if profile == "paper" else "at most 60 words") in model.calls[0].prompt
 
 
 @claim("description-sums-up")
@@ -221,7 +221,7 @@ def test_five_lessons_are_kept_of_a_contrast(profile: Profile) -> None:
     learned, model = contrast(profile, some_lessons(9, evidence="run 1, step 2"))
     assert len(learned.lessons) == 5
     assert re.search(r"at most 5 (items|lessons)", model.calls[0].prompt)
-    assert "1 to 5 sentences" in model.calls[0].prompt
+    assert ("1 to 5 sentences" if profile == "paper" else "at most 60 words") in model.calls[0].prompt
 
 
 @claim("contrast-without-labels")
@@ -274,12 +274,12 @@ def test_everything_is_appended(profile: Profile) -> None:
 @claim("kept-as-drawn")
 def test_what_is_no_lesson_is_turned_away_by_the_default_only() -> None:
     reply = json.loads(some_lessons(1))
-    reply["items"][0] |= {"title": "Be careful", "content": "Always be careful and double-check everything."}
+    reply["items"][0] |= {"title": "End the run", "content": "finish[the refund is booked]"}
     kept, _ = extract("paper", reply=json.dumps(reply))
-    assert [i.title for i in kept.lessons] == ["Be careful"]
+    assert [i.title for i in kept.lessons] == ["End the run"]
     refused, _ = extract("default", reply=json.dumps(reply), admission=UNSET)
     assert refused.lessons == ()
-    assert refused.experience and [r.rule for r in refused.experience.rejected] == ["vague"]
+    assert refused.experience and [r.rule for r in refused.experience.rejected] == ["submission"]
 
 
 @claim("what-is-kept")

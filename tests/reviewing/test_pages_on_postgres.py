@@ -15,7 +15,7 @@ pytestmark = pytest.mark.full
 
 def test_every_page_is_shown_and_a_decision_is_made_and_undone(postgres: Callable[[], str]) -> None:
     address = postgres()
-    seed(address, tasks=20)
+    seed(address, tasks=40)
     with serving(address, scope=SCOPE) as site:
         csrf = site.enter().get("/inbox").csrf
         answers = {name: site.get(at).status for name, at in PAGES.items()}

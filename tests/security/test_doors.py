@@ -182,7 +182,7 @@ def _store_call(store: Store, name: str, scope: str) -> Any:
     method = getattr(store, name)
     parameters = inspect.signature(method).parameters.values()
     takes = {**_STORE_TAKES, "before": datetime.now(UTC), "scope": scope}
-    wanted = [one for one in parameters if one.default is one.empty]
+    wanted = [one for one in parameters if one.default is one.empty or one.name == "scope"]
     args = [takes.get(one.name, "id") for one in wanted if one.kind is one.POSITIONAL_ONLY]
     return method(*args, **{one.name: takes.get(one.name, "id") for one in wanted if one.kind is one.KEYWORD_ONLY})
 

@@ -102,6 +102,7 @@ def _given(bank: lessonbank.ReasoningBank, folder: Path) -> dict[str, Any]:
         "name": "Ben",
         "action": "ls",
         "work": _work,
+        "lost": "nothing is lost",
     }
 
 

@@ -14,13 +14,13 @@ import typer
 from lessonbank._version import VERSION
 from lessonbank.errors import LessonbankError, UsageError, printable
 
-from . import history, hook, lessons, recalls, reviewers, runs, writers
+from . import history, hook, keys, lessons, recalls, reviewers, runs, writers
 from ._output import replace_unknown_letters
 from .compare import diff
 from .demo import demo
 from .doctor import doctor
 from .evidence import explain, lift
-from .files import backup, export, import_, restore, salvage, sync
+from .files import backup, export, import_, migrate, restore, salvage, sync
 from .formats import formats
 from .install import install, uninstall
 from .learn import learn
@@ -28,8 +28,10 @@ from .mcp import mcp
 from .plugins import Commands
 from .proxy import proxy
 from .purge import purge
+from .reflect import reflect
 from .retrieve import retrieve
 from .review import review
+from .serve import serve
 from .trial import trial
 from .worker import worker
 
@@ -51,14 +53,17 @@ app.command()(retrieve)
 app.command()(explain)
 app.command()(lift)
 app.command()(trial)
+app.command()(reflect)
 app.command()(proxy)
 app.command()(review)
+app.command()(serve)
 app.add_typer(lessons.app, name="lessons")
 app.add_typer(runs.app, name="runs")
 app.add_typer(recalls.app, name="recalls")
 app.add_typer(history.app, name="history")
 app.add_typer(writers.app, name="writers")
 app.add_typer(reviewers.app, name="reviewers")
+app.add_typer(keys.app, name="keys")
 app.command()(install)
 app.command()(uninstall)
 app.add_typer(hook.app, name="hook")
@@ -69,6 +74,7 @@ app.command()(sync)
 app.command()(backup)
 app.command()(restore)
 app.command()(salvage)
+app.command()(migrate)
 app.command()(purge)
 app.command()(doctor)
 app.command()(mcp)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import sqlite3
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import typer
 from rich.progress import Progress
 
-from lessonbank.types import Counts
+from lessonbank.types import Counts, Queue
 
 from . import _options as options
 from ._bank import opened
@@ -61,8 +60,9 @@ def doctor(
         done = {s: _reindex(memory, s) for s in scopes} if reindex else {}
         unembedded = {s: told for s in scopes if (told := memory.scoped(s).admin.unembedded())}
         counts = {s: memory.scoped(s).admin.counts() for s in scopes}
+        queue = sum((memory.scoped(s).runs.queue() for s in scopes), Queue())
         with progress_console.status("verifying"):
-            problems = memory.admin.verify(journal=verify)
+            problems, storage = memory.admin.verify(journal=verify), memory.admin.storage()
         proposed = {} if problems else {s: p for s in scopes if (p := memory.scoped(s).lessons.proposals())}
         unlabelled = {} if problems else {s: n for s in scopes if (n := len(memory.scoped(s).runs.unlabelled()))}
         active, reviewers = memory.settings, memory.admin.reviewers()
@@ -70,7 +70,9 @@ def doctor(
         "settings": active,
         "leaves": leaving(model=model, base_url=base_url, embedder=str(active["embedder"])),
         "versions": _versions(),
+        "storage": dict(storage),
         "scopes": {s: c.model_dump() for s, c in counts.items()},
+        "queue": queue.model_dump(mode="json"),
         "reindexed": done,
         "proposals": {s: [one.model_dump(mode="json") for one in found] for s, found in proposed.items()},
         "unlabelled": unlabelled,
@@ -82,7 +84,7 @@ def doctor(
     if as_json:
         show_json(report)
     else:
-        _show(report, counts)
+        _show(report, counts, queue)
     if problems:
         raise typer.Exit(1)
 
@@ -107,10 +109,12 @@ def _receiver(model: str, base_url: str | None) -> str:
     return f"{model} on {server.scheme}://{server.hostname}{f':{server.port}' if server.port else ''}{here}"
 
 
-def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
+def _show(report: dict[str, Any], counts: Mapping[str, Counts], queue: Queue) -> None:
     show_table("Active", ("part", "what"), report["settings"].items())
     show_table("\nWords that leave this machine", ("#", "what"), list(enumerate(map(str, report["leaves"]), 1)))
     show_table("\nScopes", ("scope", *_HEADINGS), [(s, *c.model_dump().values()) for s, c in counts.items()])
+    if queue != Queue():
+        show_table("\nRuns to be learned", ("which", "how many"), _waiting(queue))
     if proposed := report["proposals"]:
         rows = [(s, one["lesson"]["title"], one["reason"]) for s, found in proposed.items() for one in found]
         show_table("\nProposals that wait for a person (`lessons proposals`)", ("scope", "lesson", "because"), rows)
@@ -122,9 +126,19 @@ def _show(report: dict[str, Any], counts: Mapping[str, Counts]) -> None:
     deciding = [(name, "with a key") for name in report["reviewers"]] or [("anybody", UNPROTECTED)]
     show_table("\nWho decides what is shown", ("who", "how"), deciding)
     show_table("\nVersions", ("package", "version"), report["versions"].items())
+    show_table("\nStorage", ("what", "how it is"), report["storage"].items())
     compared = report["journal_compared"]
     sound = "sound; every record agrees with the journal" if compared else "sound (--verify reads the journal, too)"
     show_table("\nFile", ("check", "result"), [("verify", p) for p in report["problems"]] or [("verify", sound)])
+
+
+def _waiting(queue: Queue) -> list[tuple[str, str]]:
+    since = f" (the oldest since {queue.oldest:%Y-%m-%d %H:%M} UTC)" if queue.oldest else ""
+    return [
+        ("waiting", f"{queue.waiting}{since}"),
+        ("taken by a worker", str(queue.claimed)),
+        ("given up", f"{queue.failed}{': `runs list --status failed` says why' if queue.failed else ''}"),
+    ]
 
 
 def _reindex(memory: ReasoningBank, scope: str) -> int:
@@ -141,7 +155,6 @@ def _versions() -> dict[str, str]:
     return {
         "lessonbank": _version("lessonbank"),
         "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
         **found,
         "not installed": ", ".join(missing) or "-",
     }

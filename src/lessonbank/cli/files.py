@@ -16,7 +16,7 @@ from lessonbank.files.formats import BUDGET, ExportFormat, FileFormat
 from lessonbank.types import FileState, Lost, Synced
 
 from . import _options as options
-from ._bank import is_there, opened, path_of
+from ._bank import is_there, needs_bank, opened, path_of
 from ._output import progress_console, say, show_json, show_text
 from ._reviewing import KeyFile, Reviewer, key_of, owning
 
@@ -89,6 +89,23 @@ def salvage(
     _report(as_json, done.model_dump(mode="json"), *lines)
     if done.lost:
         raise typer.Exit(3)
+
+
+def migrate(
+    source: Annotated[str, typer.Argument(help="The bank: a file or postgresql://… It is only read.")],
+    target: Annotated[str, typer.Argument(help="Where it goes: a new file, or an empty database (postgresql://…).")],
+    as_json: options.Json = False,
+) -> None:
+    """Copy a whole bank from a file into a database, or back. After a failure, run it again: it goes on.
+
+    Stop whoever writes to the bank first. History, receipts, settings and vectors come along unchanged.
+    """
+    from lessonbank.wiring import migrate
+
+    needs_bank(source)
+    with progress_console.status("copying") as status:
+        rows = migrate(source, target, progress=lambda scope, done: status.update(f"copying {scope}: {done:,} rows"))
+    _report(as_json, {"rows": rows}, f"copied {rows:,} rows; the bank they come from is as it was")
 
 
 def _ids(lost: Lost) -> list[tuple[str, Sequence[str]]]:

@@ -64,7 +64,8 @@ def show(id: Id, bank: options.Bank, scope: options.Scope, as_json: options.Json
     verdict = run.verdict
     rows = (
         ("id", run.trajectory.id),
-        ("status", run.status),
+        ("status", f"{run.status}{f', tried {run.tries} times by workers' if run.tries else ''}"),
+        *([("problem", run.problem)] if run.problem else []),
         ("verdict", f"{verdict.outcome} ({verdict.source}){': ' if verdict.reason else ''}{verdict.reason}"),
         ("recall", run.recall_id or "none"),
         ("metadata", json.dumps(run.metadata)),
@@ -100,9 +101,12 @@ def retry(
     profile: options.Profile = "default",
     timeout: options.Timeout = 120.0,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Learn from at most this many.")] = 50,
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Only these runs.", show_default=False)
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Learn from the oldest runs that wait. Exit code 3: some still wait."""
+    """Learn from the oldest runs that wait, and from those that workers gave up. Exit code 3: some still wait."""
     from lessonbank import Learning
 
     settings: dict[str, Any] = {
@@ -111,8 +115,8 @@ def retry(
         "profile": profile,
     }
     with opened(bank, scope, **settings) as memory, progress_console.status("learning from runs that wait"):
-        learned = memory.runs.retry(limit=limit)
-        waiting = memory.admin.counts().pending
+        learned = memory.runs.retry(*[run_id(memory, id) for id in ids or ()], limit=limit)
+        waiting = memory.admin.counts().pending + memory.runs.queue().failed
     if as_json:
         show_json({"learned": [one.model_dump(mode="json") for one in learned], "waiting": waiting})
     else:

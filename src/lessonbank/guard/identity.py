@@ -9,7 +9,9 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Literal
 
@@ -23,6 +25,22 @@ Role = Literal["writer", "reviewer"]
 
 What a writer tells counts as its own. A reviewer decides what is shown; what a reviewer tells counts as its own, too.
 """
+
+
+_caller: ContextVar[str | None] = ContextVar("caller", default=None)
+
+
+@contextmanager
+def called_by(identity: str, /) -> Generator[None]:
+    """Inside, and in work that begins inside, calls without a key of their own are those of `identity`.
+
+    For a server, which knows its callers by other keys: to whom the process belongs says nothing of them.
+    """
+    token = _caller.set(identity)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
 
 
 @cache
@@ -42,6 +60,8 @@ async def identity_of(store: Store, /, *, name: str, key: str | None, trust_name
     Names that count as one are one identity. With `trust_name`, the application vouches for the name. Raises
     UsageError for a wrong or removed key.
     """
+    if key is None and (caller := _caller.get()):
+        return caller
     if key is None:
         return f"name:{name_key(name)}" if trust_name else of_process()
     if not (await _opens(store, "writer", name, key) or await _opens(store, "reviewer", name, key)):

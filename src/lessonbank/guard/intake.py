@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from anyio import to_thread
 
 from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory
+from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory, Verdict
 from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
-from .redact import Redacting, checked, redacted, whole
+from .redact import Redacting, checked, redacted, redacted_together, whole
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -32,6 +32,8 @@ class IntakeFilter:
 
     redactor: Redactor | None = None
     admission: Admission | None = None
+    check: Callable[[Extraction], Awaitable[Extraction]] | None = None
+    """Asks a model about the lessons of a run that the built-in gate leaves in doubt."""
 
     def in_force(self) -> AbstractContextManager[None]:
         """Inside, the sentences of models and errors are redacted before they are cut, as this filter redacts."""
@@ -53,13 +55,20 @@ class IntakeFilter:
             and all(is_brief(run, most=_QUICK) for run in every[:2])
             and len(every) < 3
         ):
-            return [redacted(run, self.redactor) for run in every]
-        return await _each(every, redacted, self.redactor)
+            return redacted_together(every, self.redactor)
+        if self.redactor is None:
+            return every
+        return await to_thread.run_sync(redacted_together, every, self.redactor)
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
-        """Redact the runs of attempts."""
-        runs = await self.runs(attempt.trajectory for attempt in attempts)
-        verdicts = [await self.reply(attempt.verdict) for attempt in attempts]
+        """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""
+        if self.redactor is None:
+            return [Run(trajectory=attempt.trajectory, verdict=attempt.verdict) for attempt in attempts]
+        for attempt in attempts:
+            check_data(data_of(attempt.trajectory), "a run")
+        told = [record for attempt in attempts for record in (attempt.trajectory, attempt.verdict)]
+        known = await to_thread.run_sync(redacted_together, told, self.redactor)
+        runs, verdicts = cast("list[Trajectory]", known[::2]), cast("list[Verdict]", known[1::2])
         return [Run(trajectory=run, verdict=verdict) for run, verdict in zip(runs, verdicts, strict=True)]
 
     async def reply(self, told: R, /) -> R:
@@ -81,7 +90,10 @@ class IntakeFilter:
 
     async def lessons(self, drawn: Extraction, attempts: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
         """Redact drawn lessons, and reject what is none. `shown` are the texts that memory showed before."""
-        drawn = await self.reply(drawn)
+        admitted = await self._admitted(await self.reply(drawn), attempts, shown)
+        return await self.check(admitted) if self.check and attempts else admitted
+
+    async def _admitted(self, drawn: Extraction, attempts: Sequence[Run], shown: Sequence[str]) -> Extraction:
         if self.admission is None:
             return drawn
         if isinstance(self.admission, LessonGate) and sum(map(len, shown)) <= _SHOWN and _small(drawn, attempts):

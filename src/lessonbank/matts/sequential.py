@@ -40,7 +40,7 @@ def instruction(*, first: bool) -> str:
 
 def check_text(previous: Trajectory, /, *, first: bool, budget: int = SHOWN) -> str:
     """What the agent is told when it is to act again: the instruction, and the record of its run as fenced data."""
-    record = fence(render(previous, budget=budget), label="run before", nonce=nonce())
+    record = fence(render(previous, budget=budget, view="recorded"), label="run before", nonce=nonce())
     return f"{instruction(first=first)}\n\n{record}"
 
 
@@ -104,7 +104,7 @@ class Rewriter:
         )
 
     def _question(self, run: Trajectory, code: str, /, *, first: bool) -> Sequence[Message]:
-        fenced = fence(render(run, budget=self.budget), label="run", nonce=code)
+        fenced = fence(render(run, budget=self.budget, view="recorded"), label="run", nonce=code)
         return self.prompt.render(instruction=instruction(first=first), run=fenced, check=code)
 
 

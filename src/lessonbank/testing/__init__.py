@@ -6,6 +6,7 @@ from .adapter_contract import Program as Program
 from .adapter_contract import Request as Request
 from .adapter_contract import Says as Says
 from .adapter_contract import ScriptedAgentModel as ScriptedAgentModel
+from .bank_contract import BankContract as BankContract
 from .embedder_contract import EmbedderContract as EmbedderContract
 from .fakes import Call as Call
 from .fakes import HashingEmbedder as HashingEmbedder

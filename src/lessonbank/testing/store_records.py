@@ -378,6 +378,12 @@ class RecordTests(StoreTests):
             assert sequences == list(range(1, 41))
             assert len(await store.nearest(towards(0), scope=MINE, space=SPACE, limit=99)) == 40
 
+    async def test_the_storage_is_told_in_words(self) -> None:
+        async with self.opened() as store:
+            told = await store.storage()
+            assert told
+            assert all(name and text for name, text in told.items())
+
     async def test_a_closed_store_says_so(self) -> None:
         async with self.opened() as store:
             known = experience()
@@ -396,3 +402,5 @@ class RecordTests(StoreTests):
                 await collected(store.scan(scope=MINE))
             with refused(StoreUnavailable):
                 await store.setting("key")
+            with refused(StoreUnavailable):
+                await store.storage()

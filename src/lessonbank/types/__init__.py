@@ -15,6 +15,7 @@ from .changes import Merge as Merge
 from .changes import Missing as Missing
 from .changes import Proposal as Proposal
 from .changes import Purge as Purge
+from .changes import Reflected as Reflected
 from .changes import Rejudge as Rejudge
 from .changes import Replace as Replace
 from .changes import Restore as Restore

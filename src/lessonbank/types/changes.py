@@ -49,6 +49,8 @@ class Retire(Record):
     reason: str
     group: str = ""
     """The group that was taken back as one. What comes into it later has evidence of its own."""
+    successor: str = ""
+    """The lesson that takes their place, because the evidence says that it helps more."""
 
 
 class Restore(Record):
@@ -235,6 +237,18 @@ class JournalEntry(Record):
     scope: str
     writer: str
     entry: Annotated[Change | Settle | Purge | Erased | Forgotten | Missing, Field(discriminator="kind")]
+
+
+class Reflected(Record):
+    """What one call of `reflect` did."""
+
+    lessons: tuple[Lesson, ...] = ()
+    """General lessons that are new. Each is drawn against those that it covers: `Lesson.against` names them."""
+    topics: tuple[str, ...] = ()
+    """The names of the topics that were looked at."""
+    changes: tuple[Change, ...] = ()
+    usage: Usage = Field(default_factory=Usage)
+    notes: tuple[str, ...] = ()
 
 
 class Learned(Record):

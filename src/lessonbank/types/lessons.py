@@ -99,7 +99,8 @@ class Lesson(Record):
     approved: bool = False
     """Whether a person of this bank made it active. Only a Trust record sets this."""
     risk: str | None = None
-    """What the gate found risky in it."""
+    """How its words sound to the gate, or why it is quarantined. An agent that is shown a lesson with a risk that
+    nobody approved is told that nobody has checked it."""
     topic: Topic | None = None
     """What kind of situation it is about. `None`: nobody decided that."""
     version: int = 1
@@ -114,6 +115,11 @@ class Lesson(Record):
     """The tasks that a person keeps it for: those that hold all words of one of these; empty: every task."""
     created_at: Moment = Field(default_factory=now)
     provenance: Provenance = Field(default_factory=Provenance)
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether it sounds risky, and nobody has approved it."""
+        return self.risk is not None and not self.approved
 
     @property
     def hidden(self) -> bool:

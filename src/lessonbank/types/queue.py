@@ -37,3 +37,12 @@ class Queue(Record):
     """Those that were tried so often that no worker takes them any more."""
     oldest: datetime | None = None
     """When the oldest of those that wait, or are claimed, was kept."""
+
+    def __add__(self, other: Queue, /) -> Queue:
+        """Both together."""
+        return Queue(
+            waiting=self.waiting + other.waiting,
+            claimed=self.claimed + other.claimed,
+            failed=self.failed + other.failed,
+            oldest=min(filter(None, (self.oldest, other.oldest)), default=None),
+        )

@@ -332,6 +332,14 @@ class AsyncAdmin:
         if not self._of.skips("backup"):
             await self._of.store.backup(a_path(path))
 
+    async def storage(self) -> Mapping[str, str]:
+        """What keeps the bank, and how it is: versions, and what its owner should do, in short texts by name.
+
+        Raises UsageError on a handle made by `scoped()`.
+        """
+        self._of.whole_file("storage")
+        return dict(await self._of.store.storage())
+
     async def verify(self, *, journal: bool = True) -> tuple[str, ...]:
         """What is wrong with the stored records, one sentence each; empty when all is sound.
 

@@ -189,7 +189,7 @@ def _on_probation(experience: Experience, scope: str) -> Experience:
 
 def _doubted(lesson: Lesson) -> Lesson:
     risk = lesson.risk or doubt(lesson)
-    state = "quarantined" if risk or lesson.state == "quarantined" else "probation"
+    state = "quarantined" if lesson.state == "quarantined" else "probation"
     return lesson.model_copy(update={"state": state, "risk": risk, "approved": False})
 
 

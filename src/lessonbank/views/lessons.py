@@ -45,7 +45,7 @@ from lessonbank.types import (
 from lessonbank.types.repeats import repeats_in, split_off
 
 from .handle import Handle, person
-from .proposals import accepting, proposed
+from .proposals import accepting, opposed, proposed
 
 _LONGEST: Final = 200
 """Characters of what names a task."""
@@ -257,12 +257,14 @@ class AsyncLessons:
         return await self.get(lesson.id)
 
     async def proposals(self) -> tuple[Proposal, ...]:
-        """What a person is asked to decide: approved lessons that the evidence shows to harm, and what files propose.
+        """What a person is asked to decide: approved lessons that the evidence shows to harm, what files propose, and
+        lessons that contradict each other.
 
         A lesson that is shown to harm is shown until you decide: `retire` takes it back, `approve` again keeps it. What
         somebody wrote into a file is shown to nobody: `approve` accepts it, `retire` rejects it.
         """
-        return (*await self._of.ledger.proposals(scope=self._of.scope), *await proposed(self._of))
+        evidence = await self._of.ledger.proposals(scope=self._of.scope)
+        return (*evidence, *await proposed(self._of), *await opposed(self._of))
 
     async def approve(self, *ids: str, by: str, reason: str = "") -> tuple[JournalEntry, ...]:
         """A person vouches for lessons: they may be shown from now on, also those in quarantine.

@@ -19,11 +19,32 @@ FILE: Final = "file"
 WAS: Final = "was"
 """The key that keeps the digest of the text that somebody saw and changed."""
 _PAGE: Final = 500
+_LATEST: Final = 1_000
+"""Lessons among which contradictions are looked for."""
 
 
 async def proposed(of: Handle, /) -> tuple[Proposal, ...]:
     """What files propose and nobody decided yet, newest first."""
     return tuple([one async for lesson in _waiting(of) if (one := await _proposal(of, lesson))])
+
+
+async def opposed(of: Handle, /) -> tuple[Proposal, ...]:
+    """Both sides of every contradiction among the newest lessons, until one is retired or approved."""
+    page = await of.store.list_lessons(scope=of.scope, limit=_LATEST)
+    told = [
+        (one, id)
+        for one in page
+        if one.against and one.against.stand == "contradicts" and not one.hidden
+        for id in one.against.lesson_ids
+    ]
+    found: list[Proposal] = []
+    for newer, id in told:
+        older = await _target(of, id)
+        if older and not (older.hidden or older.approved or newer.approved):
+            for one, other in ((newer, older), (older, newer)):
+                why = f"the lesson {other.id} says otherwise: approve one of the two, or retire one"
+                found.append(Proposal(lesson=one, reason=why))
+    return tuple(found)
 
 
 async def _waiting(of: Handle) -> AsyncIterator[Lesson]:

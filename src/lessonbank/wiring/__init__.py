@@ -46,10 +46,12 @@ from ._entrance import choose as choose_intake
 from ._entrance import named
 from ._measuring import choose as choose_measuring
 from ._measuring import described, measuring
+from ._migration import migrate as migrate
 from ._models import ModelChoice as ModelChoice
 from ._models import OneModel as OneModel
 from ._models import bare_model as bare_model
 from ._models import resolve as resolve_models
+from ._remote import is_remote, open_remote
 from ._repair import restore as restore
 from ._repair import salvage as salvage
 from ._retrieval import choose as choose_retrieval
@@ -61,7 +63,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Place: TypeAlias = str | Path | File | Server
-LIMIT: Final = 1
+LIMIT: Final = 3
+"""Experiences of a recall; the paper's profile has one."""
 BUDGET: Final = 1500
 log = logging.getLogger("lessonbank")
 
@@ -87,8 +90,9 @@ async def connect_async(
     call does nothing and says so.
 
     Args:
-        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, or a database
-            of PostgreSQL with pgvector: `postgresql://USER:PASSWORD@HOST/DATABASE`.
+        where: a file, `:memory:` for a bank that ends with the process, `File(path, read_only=True)`, a database of
+            PostgreSQL with pgvector (`postgresql://USER:PASSWORD@HOST/DATABASE`), or a server (`https://HOST`,
+            `Server(url, api_key=…)`), which decides every setting but the scope.
         scope: whose memory this is, a path such as `acme/support`. Nothing of another scope is ever read.
         model: who judges and extracts: `"provider:model"`, a function from a prompt to a text, a mapping of roles, or
             `Model(name, base_url=…, api_key=…, timeout=…)`. `None`: only ground truth and errors decide, and lessons
@@ -112,6 +116,19 @@ async def connect_async(
     check_scope(scope)
     where = where if is_a(where, (File, Server)) else File(where)
     one_of(profile, "profile=", get_args(Profile))
+    if is_remote(where) and not _is_off():
+        return open_remote(
+            where,
+            scope=scope,
+            model=model,
+            embedder=embedder,
+            profile=None if profile == "default" else profile,
+            retrieval=retrieval,
+            learning=learning,
+            evidence=evidence,
+            safety=safety,
+            parts=parts,
+        )
     model = model if is_a(model, Model) else Model(model) if model is not None else None
     retrieval = grouped(retrieval, Retrieval, "retrieval", short=Retrieval)
     learning = grouped(learning, Learning, "learning")
@@ -122,8 +139,8 @@ async def connect_async(
     off = _is_off()
     model, embedder = (None, "lexical") if off else (model, embedder)
     policy = choose_measuring(evidence.holdout, profile)
-    intake = choose_intake(safety.redact, safety.admission, profile)
     roles = resolve_models(model)
+    intake = choose_intake(safety.redact, safety.admission, roles.extractor or roles.judge, profile)
     store = switched_off() if off else await open_store(where)
     try:
         if not off:
@@ -160,20 +177,21 @@ async def connect_async(
         **named(intake),
         "trust": safety.trust,
         "trust_names": safety.trust_names,
-        "limit": chosen(retrieval.limit, LIMIT),
+        "limit": _limit(retrieval, profile),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
         "topics": "off" if topics is None else "model" if topics.asks_model else "words",
         "abstain": learning.abstain,
         "success_at": learning.success_at,
         "keep_runs": learning.keep_runs,
+        "reflect_every": learning.reflect_every,
         "submit": learning.submit,
         "act": evidence.act,
         "observe": evidence.observe,
+        **({"off": OFF} if off else {}),
     }
     if off:
         log.warning("%s", OFF)
-        told["off"] = OFF
     return AsyncReasoningBank(
         store,
         scope=scope,
@@ -182,11 +200,13 @@ async def connect_async(
         extractor=promised(parts.extractor, Extraction, name="extractor") or kit.extractor,
         consolidator=consolidator,
         one_wording=one_wording,
+        reflector=roles.extractor,
+        reflect_every=learning.reflect_every,
         compares=profile != "paper" and parts.consolidator is None and consolidation != "append",
         injector=kit.injector,
         ledger=ledger,
         topics=topics,
-        limit=chosen(retrieval.limit, LIMIT),
+        limit=_limit(retrieval, profile),
         trust_names=safety.trust_names,
         hooks=parts.hooks,
         intake=intake,
@@ -217,6 +237,10 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
 
 
 connect = _waiting(connect_async)
+
+
+def _limit(retrieval: Retrieval, profile: Profile) -> int:
+    return chosen(retrieval.limit, 1 if profile == "paper" else LIMIT)
 
 
 def _is_off() -> bool:

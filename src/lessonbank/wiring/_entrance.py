@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from lessonbank.arguments import called, is_a
-from lessonbank.config import Unset, chosen
+from lessonbank.config import UNSET, Unset, chosen
 from lessonbank.guard.gate import LessonGate
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.redact import Redacting, redact
-from lessonbank.protocols import Admission, Redactor
+from lessonbank.learning.harm_check import HarmCheck
+from lessonbank.protocols import Admission, LanguageModel, Redactor
 
 
-def choose(redactor: Redactor | Unset | None, admission: Admission | Unset | None, profile: str, /) -> IntakeFilter:
-    """The built-in parts, the caller's own, or none."""
+def choose(
+    redactor: Redactor | Unset | None,
+    admission: Admission | Unset | None,
+    model: LanguageModel | None,
+    profile: str,
+    /,
+) -> IntakeFilter:
+    """The built-in parts, the caller's own, or none. A gate that the caller gives asks no model."""
     gate = None if profile == "paper" else LessonGate()
-    return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate))
+    check = HarmCheck(model) if model and gate and admission is UNSET else None
+    return IntakeFilter(redactor=chosen(redactor, redact), admission=chosen(admission, gate), check=check)
 
 
 def named(entrance: IntakeFilter, /) -> dict[str, str]:

@@ -14,6 +14,7 @@ from lessonbank.matts.scaler import Scaler
 from lessonbank.prompts import for_domain, load
 from lessonbank.protocols import Extractor, Judge
 from lessonbank.retrieving.injection import Injector
+from lessonbank.text.rendering import View
 from lessonbank.types import Trajectory, Verdict
 
 from ._models import Roles
@@ -52,7 +53,8 @@ def equip(
     extractor = _extractor(roles, domain, paper=paper)
     injector = _injector(preface, domain, budget, paper=paper)
     described = {"judge": _of(judge, roles.judge), "extractor": _of(extractor, roles.extractor)}
-    scaler = Scaler(roles.judge or roles.extractor, view="thoughts" if paper and domain != "code" else "full")
+    published: View = "recorded" if domain == "code" else "thoughts"
+    scaler = Scaler(roles.judge or roles.extractor, view=published if paper else "full")
     return Kit(judge, extractor, injector, scaler, described)
 
 

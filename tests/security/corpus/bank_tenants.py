@@ -11,7 +11,7 @@ from typing import Any
 from tenants import plain, refusal
 
 from lessonbank import AsyncReasoningBank
-from lessonbank.errors import LessonbankError
+from lessonbank.errors import LessonbankError, UsageError
 from lessonbank.types import (
     Experience,
     Extraction,
@@ -188,6 +188,14 @@ async def _scopes(t: BankTenant, chance: random.Random) -> Any:
     return t.scope in await t.bank.admin.scopes()
 
 
+async def _reflect(t: BankTenant, chance: random.Random) -> Any:
+    """Without a model it refuses, whoever asks."""
+    try:
+        return await t.handle.reflect(runs=chance.randrange(4, 9))
+    except UsageError as error:
+        return str(error)
+
+
 async def _trial(t: BankTenant, chance: random.Random) -> Any:
     receipt, lesson = await t.receipt(chance), await t.lesson(chance)
     return await t.handle.trial(
@@ -245,6 +253,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "consolidate": _consolidate,
     "attempt": _attempt,
     "lift": lambda t, c: t.handle.lift(),
+    "reflect": _reflect,
     "trial": _trial,
     "scale": _scale,
     "scoped": lambda t, c: t.bank.scoped(writer=t.mark).scoped(t.scope).learn(t.run(c), outcome="success"),
@@ -271,6 +280,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "runs.search": lambda t, c: t.handle.runs.search("order", limit=c.choice((1, 9))),
     "runs.get": lambda t, c: t.handle.runs.get(t.run(c).id),
     "runs.pending": lambda t, c: t.handle.runs.pending(limit=c.choice((1, 9))),
+    "runs.queue": lambda t, c: t.handle.runs.queue(),
     "runs.retry": lambda t, c: t.handle.runs.retry(limit=c.choice((1, 9))),
     "runs.correct": lambda t, c: t.handle.runs.correct(t.run(c).id, outcome="failure", by=t.mark),
     "runs.audit": lambda t, c: t.handle.runs.audit(2),
@@ -297,6 +307,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "lessons.proposals": lambda t, c: t.handle.lessons.proposals(),
     # What acts on the whole file is its owner's: a tenant's own handle refuses it.
     "admin.scopes": _scopes,
+    "admin.storage": lambda t, c: t.bank.admin.storage(),
     "admin.verify": lambda t, c: t.bank.admin.verify(),
     "admin.rebuild": lambda t, c: t.bank.admin.rebuild(),
     "admin.backup": _backup,
@@ -318,6 +329,7 @@ LOOKS = (
     "admin.counts",
     "runs.pending",
     "admin.export",
+    "admin.storage",
     "admin.verify",
     "admin.scopes",
 )

@@ -17,7 +17,7 @@ from lessonbank.cli._output import console, progress_console, show_json, show_te
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
 
-from .judging import judge
+from .judging import judge, lessons
 
 if TYPE_CHECKING:
     from lessonbank.protocols import LanguageModel
@@ -47,6 +47,7 @@ bench = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 bench.command()(judge)
+bench.command()(lessons)
 
 
 @bench.command()

@@ -1,4 +1,4 @@
-"""Recognises lessons that are empty, vague, chatty or just a command that ends a run."""
+"""Recognises lessons that are empty, vague, a form, talk, or just a command that ends a run."""
 
 from __future__ import annotations
 
@@ -105,15 +105,21 @@ def _folded(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
-def is_chatter(title: str, content: str, /) -> bool:
-    """Whether a model talks to its reader, or left parts of its form in the text."""
-    return _is_in(any_of("chatter"), title, content) or bool(_JSON.fullmatch(content[:_READ]))
+def is_form(title: str, content: str, /) -> bool:
+    """Whether a model left parts of its form in the text."""
+    return _is_in("form", title, content) or bool(_JSON.fullmatch(content[:_READ]))
 
 
-def is_submission(title: str, content: str, /) -> bool:
-    """Whether it is a command that ends a run or hands in an answer."""
-    return _is_in(any_of("submission", re.MULTILINE | re.DOTALL), title, content)
+def is_ending(content: str, /) -> bool:
+    """Whether it is nothing but a command that ends a run or hands in an answer."""
+    return any(any_of("ending", re.DOTALL).search(view) for view in views(content[:_READ]))
 
 
-def _is_in(pattern: re.Pattern[str], title: str, content: str) -> bool:
-    return any(pattern.search(view) for text in (title[:300], content[:_READ]) for view in views(text))
+def is_talk(title: str, content: str, /) -> bool:
+    """Whether its words are those of a model that talks to its reader, or of the end of a run."""
+    return _is_in("talk", title, content)
+
+
+def _is_in(table: str, title: str, content: str) -> bool:
+    found = any_of(table)
+    return any(found.search(view) for text in (title[:300], content[:_READ]) for view in views(text))

@@ -15,13 +15,13 @@ _WORD = r"\b"
 @cache
 def phrases(table: str, /) -> Mapping[str, str]:
     """The entries of one table, each as the source of a regular expression."""
-    return {name: _either(lines) for name, lines in _lines(table).items()}
+    return {name: _either(lines) for name, lines in _tables()[table].items()}
 
 
 @cache
 def any_of(table: str, /, flags: re.RegexFlag = re.MULTILINE) -> re.Pattern[str]:
     """One pattern for all entries of a table, for text in small letters."""
-    return re.compile(_either([line for lines in _lines(table).values() for line in lines]), flags)
+    return re.compile(_either([line for lines in _tables()[table].values() for line in lines]), flags)
 
 
 def _either(lines: Sequence[str]) -> str:
@@ -30,15 +30,6 @@ def _either(lines: Sequence[str]) -> str:
     at_words = [line.removeprefix(_WORD) for line in lines if line.startswith(_WORD)]
     others = [line for line in lines if not line.startswith(_WORD)]
     return "|".join([rf"{_WORD}(?:{'|'.join(at_words)})", *others] if at_words else others)
-
-
-def _lines(table: str) -> dict[str, list[str]]:
-    tables = _tables()
-    words = {name: "|".join(lines) for name, lines in tables["words"].items()}
-    return {
-        name: [re.sub(r"@([A-Z]+)@", lambda m: f"(?:{words[m[1]]})", line) for line in lines]
-        for name, lines in tables[table].items()
-    }
 
 
 @cache

@@ -13,10 +13,10 @@ from lessonbank.types import Extraction, Lesson, Rejected, Rule, Run, Trajectory
 
 from ._echo import Shown
 from ._echo import codes_in as codes_in
-from ._empty import is_chatter, is_submission, is_vague, says_nothing
+from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from ._literals import literal_in, restates
-from ._orders import is_order as is_order
-from ._orders import risk_of as risk_of
+from ._orders import imitates_a_turn
+from ._signs import asks, is_disguised, mark_of
 from .claims import claimed
 from .places import beside, place_of, without
 from .run_values import RunValues
@@ -37,6 +37,9 @@ _SLOT = re.compile(r"<[^<>\n]{1,80}>")
 _LEAST_LETTERS: Final = 12
 """Letters of a lesson that must be left beside its slots: with fewer it teaches nothing."""
 
+NO_LESSON: Final = "may be no lesson"
+"""How a platitude is marked, and what sounds like a talk with a reader."""
+
 Check = Callable[[Lesson], str]
 """Returns why a lesson is rejected, or an empty text."""
 
@@ -45,7 +48,8 @@ Check = Callable[[Lesson], str]
 class LessonGate:
     """Keeps the lessons of a run in canonical form and rejects the rest, without a model.
 
-    Quarantines a lesson that suggests skipping a safeguard: a person must approve it before anybody sees it.
+    Only structure rejects. Words that sound harmful, or like no lesson, mark a lesson: `risk` says how it sounds. It
+    stays on probation, and whoever is shown it is told that nobody has checked it.
     """
 
     one_run: int = ONE_RUN
@@ -67,7 +71,7 @@ class LessonGate:
             bare = lesson if _quotes(lesson) else _without_values(lesson, values())
             found = _refused(lesson, checks, kept, most) or _emptied(lesson, bare)
             if found is None:
-                kept.append(appraised(bare))
+                kept.append(_marked(bare, runs))
                 if bare is not lesson:
                     notes.append(f"{one_line(bare.title, limit=60)!r}: values of this one run became slots")
             else:
@@ -112,17 +116,19 @@ def _checks(runs: Sequence[Trajectory], shown: Shown) -> dict[Rule, Check]:
     task, answers = runs[0].task if runs else "", [run.answer or "" for run in runs] or [""]
     return {
         "empty": lambda i: "it says nothing" if says_nothing(i.title, i.content) else "",
-        "chatter": lambda i: "it talks to a reader" if is_chatter(i.title, i.content) else "",
-        "submission": lambda i: "it ends a run" if is_submission(i.title, i.content) else "",
-        "order": lambda i: "it gives orders to the agent" if is_order(i.text, quoting=not _quotes(i)) else "",
+        "chatter": lambda i: "it holds parts of a reply's form" if is_form(i.title, i.content) else "",
+        "submission": lambda i: "it ends a run" if is_ending(i.content) else "",
+        "order": _forged,
         "echo": lambda i: "memory itself had shown it" if not _quotes(i) and shown.has(i.title, i.content) else "",
         "literal": lambda i: "" if _quotes(i) else _leak(i, task, answers),
-        "vague": lambda i: _about_nothing(i, task) if runs else "",  # what is kept elsewhere, somebody found good
     }
 
 
-def _about_nothing(lesson: Lesson, task: str) -> str:
-    return "it is about nothing in particular" if is_vague(lesson.title, lesson.content, task=task) else ""
+def _forged(lesson: Lesson) -> str:
+    """Why the form of a text says that it is an order: its words do not."""
+    if imitates_a_turn(lesson.text, quoting=not _quotes(lesson)):
+        return "it imitates a turn of a chat, a marker or a call"
+    return "it hides what it recommends behind lookalike letters" if is_disguised(lesson.text) else ""
 
 
 def _quotes(lesson: Lesson) -> bool:
@@ -154,19 +160,37 @@ def _turned_away(lesson: Lesson, rule: Rule, reason: str) -> Rejected:
     return Rejected(title=title, content=content, rule=rule, reason=reason)
 
 
+def _marked(lesson: Lesson, runs: Sequence[Trajectory]) -> Lesson:
+    """`lesson` as `appraised`; one of a run is also asked whether it teaches anything."""
+    told = appraised(lesson)
+    if told.risk or not runs or not is_vague(told.title, told.content, task=runs[0].task):
+        return told
+    return told.model_copy(update={"risk": NO_LESSON})
+
+
 def appraised(lesson: Lesson, /) -> Lesson:
-    """Set what a new lesson may not say of itself: quarantined if it recommends something risky, else on probation.
+    """Set what a new lesson may not say of itself: on probation, and marked if its words sound harmful.
 
     Nobody has approved it yet, it is in its first wording, and who taught it is for the bank to say.
     """
-    risk = risk_of(lesson.title, lesson.description, lesson.content)
-    state = "quarantined" if risk else "probation"
     source = lesson.provenance.model_copy(update={"identity": ""}) if lesson.provenance.identity else lesson.provenance
-    told = {"state": state, "risk": risk, "approved": False, "version": 1, "provenance": source}
+    told = {"state": "probation", "risk": doubt(lesson), "approved": False, "version": 1, "provenance": source}
     return lesson.model_copy(update=told)
 
 
 def doubt(lesson: Lesson, /) -> str | None:
-    """Why a lesson that was not just learned from a run may be bad: a risk, or that it gives orders."""
-    risk = risk_of(lesson.title, lesson.description, lesson.content)
-    return risk or ("gives orders" if is_order(lesson.text) else None)
+    """How the words of a lesson sound: as something risky, or as no lesson. `None`: neither.
+
+    Words cannot tell whether a risk is recommended or warned of.
+    """
+    text = _text(lesson)
+    return mark_of(text) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
+
+
+def is_doubtful(lesson: Lesson, /) -> bool:
+    """Whether any word of a lesson calls for a closer look. Far more lessons have one than `doubt` marks."""
+    return lesson.risk is not None or asks(_text(lesson))
+
+
+def _text(lesson: Lesson) -> str:
+    return f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"

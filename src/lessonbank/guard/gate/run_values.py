@@ -131,7 +131,7 @@ class RunValues:
         alike = [(x.start, x.end, x.kind) for x in look_alikes(text)]
         # A value may come thousands of times, and the run may be long: each different one is looked for once.
         told = {(text[start:end], kind) for start, end, kind in alike}
-        there = {one for one in told if not _is_usual_number(*one) and words_of(one[0]) in self._words_of_runs}
+        there = {one for one in told if not _is_usual_number(*one) and words_of(_told_by(*one)) in self._words_of_runs}
         spans += [span for span in alike if (text[span[0] : span[1]], span[2]) in there]
         values = {text[start:end] for start, end, _ in spans}
         rules = {value for value in values if _is_rule(value, self._instructed)}
@@ -419,6 +419,11 @@ def _replaced(text: str, spans: Sequence[tuple[int, int, str]]) -> str:
             parts += [between, slot]
         done = max(done, end)
     return "".join((*parts, text[done:]))
+
+
+def _told_by(value: str, kind: str) -> str:
+    """What of a value a run must have: of an e-mail address the person, who may have an account of that name."""
+    return value.partition("@")[0] if kind == "e-mail" else value
 
 
 def _is_rule(value: str, instructed: str) -> bool:

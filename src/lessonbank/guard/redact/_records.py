@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from lessonbank import types
@@ -46,6 +46,8 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
 """The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
 _NEVER_EMPTY = frozenset(("task", "title", "content"))
 _NAMES = ("name", "key", "field", "header", "id", "label")
+_NEUTRAL = frozenset(("content", "text", "output", "role", "type", "tool_calls", "function", "arguments", "command"))
+"""Names of messages' fields that say nothing about the value, so that a text under them is read once."""
 _LARGE = 10**8
 """The least number that can be a telephone's, a card's or a person's."""
 _GONE = "[removed]"
@@ -59,15 +61,23 @@ def redacted(record: R, redactor: Redactor, /) -> R:
     Raises:
         UsageError: the redactor gave something that is no text.
     """
+    return redacted_together((record,), redactor)[0]
+
+
+def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
+    """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
     field = _field(fresh)
-    if task := getattr(record, "task", ""):
-        field("", task)  # first, so that it reads as the same task does when it is asked for
+    for record in records:
+        if task := getattr(record, "task", ""):
+            field("", task)  # first, so that it reads as the same task does when it is asked for
     if not isinstance(fresh, Redaction):
-        return _through(record, field)
-    fresh.reserve(whole(record))
-    cleaned = _through(record, field)
-    return _through(cleaned, lambda _, text: fresh.again(text)) if fresh.knows else cleaned
+        return [_through(record, field) for record in records]
+    for record in records:
+        fresh.reserve(whole(record))
+    cleaned = [_through(record, field) for record in records]
+    known = fresh.again
+    return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned
 
 
 def whole(record: Record, /) -> str:
@@ -81,6 +91,7 @@ def _field(redactor: Redactor) -> Field:
     done: dict[tuple[str, str], str] = {}  # names and short words come again and again, and originals say all twice
 
     def field(name: str, text: str) -> str:
+        name = "" if name in _NEUTRAL else name
         if not text or (name, text) in done:
             return done.get((name, text), text)
         told = redactor.field(name, text) if name and isinstance(redactor, Redaction) else redactor(text)

@@ -21,7 +21,7 @@ class Corroborating:
 
     What `same` means is `duplicates.compare`'s to say. A lesson that memory had shown to the run is none of its own
     (the gate turns it away), so it cannot speak for itself. A quarantined lesson speaks for nothing, and the
-    same coming again is quarantined, too.
+    same coming again is quarantined, too. A marked one waits for a person.
     """
 
     inner: Consolidator
@@ -62,6 +62,8 @@ class Corroborating:
         if lesson.hidden or any(other.state == "quarantined" for other, _ in same):
             doubted = lesson.id in kept and not lesson.hidden
             return [_trust(lesson.id, "quarantined", "the same was quarantined before", ())] if doubted else ()
+        if lesson.risk or any(other.is_unchecked for other, _ in same):
+            return ()
         for other, owner in same:
             if not other.retired and independent((lesson, new), (other, owner), policy=self.policy):
                 both = [one for one in (lesson, other) if one.state == "probation" and one.id in {other.id, *kept}]

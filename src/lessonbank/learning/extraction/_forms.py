@@ -69,6 +69,25 @@ class ContrastLessonBeside(_Said, _Beside, _ShownBetween):
     """One lesson from several runs, where memory has some already."""
 
 
+class GeneralLesson(BaseModel):
+    """What single lessons of several tasks have in common."""
+
+    evidence: list[str] = Field(description='Runs that show it and lessons that it covers, such as "R1" and "L2"')
+    cause: str = Field(description="What separates the runs")
+    kind: Literal["strategy", "guardrail"]
+    applies_to: Reach
+    where: str
+    title: str = Field(description="The deed, at most 10 words")
+    description: str = Field(description="When to use it and when not")
+    content: str = Field(description="At most 60 words")
+
+
+class GeneralLessons(BaseModel):
+    """General lessons; may be empty."""
+
+    items: list[GeneralLesson]
+
+
 class Lessons(BaseModel):
     """The lessons of one run, the most decisive first; may be empty."""
 

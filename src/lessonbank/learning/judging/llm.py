@@ -40,10 +40,10 @@ class JudgeReply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is sent, and which steps of the run it does not show whole."""
+    """What is sent, and the run as it is shown there."""
 
     messages: tuple[Message, ...]
-    incomplete: tuple[int, ...]
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class LLMJudge:
         code = nonce()
         look = await to_thread.run_sync(self._first_look, trajectory, code)
         first = await self._ask(look.messages, code)
-        wanted = [number for number in first.steps if number in look.incomplete]
+        wanted = _cut(first.steps, look.shown, len(trajectory.steps))
         if not (wanted and self.second_look):
             return first.verdict
         more = await to_thread.run_sync(self._second_look, trajectory, wanted, code)
@@ -110,11 +110,11 @@ class LLMJudge:
         slots = {"check": code}
         budget, apart = self.budget, "agent" in self.prompt.slots
         if apart:
-            slots["agent"] = agent_prefix(trajectory, budget=budget)
+            slots["agent"] = agent_prefix(trajectory, budget=budget, code=code)
             budget -= estimate_tokens(slots["agent"])
         shown = render(trajectory, budget=budget, view=self.view, instructions=not apart)
         messages = self.prompt.render(run=fence(shown, label="run", nonce=code), **slots)
-        return _Look(messages, incomplete_steps(shown))
+        return _Look(messages, shown)
 
     def _second_look(self, trajectory: Trajectory, wanted: Sequence[int], code: str, /) -> Sequence[Message]:
         shown = render(trajectory, budget=self.second_look, view=self.view, steps=wanted)
@@ -127,6 +127,12 @@ class LLMJudge:
             return Verdict(outcome=reading.outcome, confidence=confidence, reason=reading.reason)
         reason = f"Leaning to {reading.outcome}, not sure enough: {reading.reason}"
         return Verdict(outcome="unknown", confidence=confidence, reason=reason)
+
+
+def _cut(named: Sequence[int], shown: str, steps: int, /) -> list[int]:
+    """Those of the named steps that the run has and the rendering leaves out, tells in brief or cuts."""
+    told, incomplete = set(shown.splitlines()), incomplete_steps(shown)
+    return [n for n in dict.fromkeys(named) if 0 < n <= steps and (n in incomplete or f"[step {n}]" not in told)]
 
 
 def _settled(first: Verdict, second: Verdict, /) -> Verdict:

@@ -47,13 +47,27 @@ from lessonbank.types import (
 )
 from lessonbank.types.queue import IN_HAND
 
-from . import _importing, _listing, _migrations, _purge, _queue, _read, _rebuild, _vectors, _words, _write
+from . import (
+    _copying,
+    _health,
+    _importing,
+    _listing,
+    _migrations,
+    _purge,
+    _queue,
+    _read,
+    _rebuild,
+    _vectors,
+    _words,
+    _write,
+)
 from ._database import EVERY, Connection, Database, Lock, Stream, finished, prepared, said, translated
 from ._rollback import roll_back
 from ._rows import experience_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
+    from lessonbank.stores._copying import Row, Table
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -410,13 +424,24 @@ class PostgresStore:
         for scope in await self.scopes():
             await self._write(scope, _rebuild.rebuild)
         await self._sweep(full=True)
+        await self.index_vectors()
+
+    async def index_vectors(self) -> Sequence[str]:
+        """Make the HNSW indexes that large scopes need; the statements. Writers of vectors wait meanwhile."""
+        lacking = await self._find(EVERY, _vectors.index_statements)
+        await _result(self._database.call(self._database.outside, *lacking))
+        return lacking
 
     async def verify(self) -> Sequence[str]:
         """See `Store.verify`. Reads every scope, and checks that what follows from the records does."""
-        found: list[str] = []
+        found = list(await self._find(EVERY, _health.missing_indexes))
         for scope in await self.scopes():
             found.extend(await self._read(scope, _rebuild.problems))
         return found
+
+    async def storage(self) -> Mapping[str, str]:
+        """See `Store.storage`."""
+        return await self._find(EVERY, _health.storage)
 
     async def backup(self, path: Path, /) -> None:
         """A server has its own: raises UsageError."""
@@ -424,6 +449,18 @@ class PostgresStore:
         raise UsageError(
             f"a database is not copied to {str(path)[:80]!r}: use pg_basebackup or pg_dump, or `lessonbank export`"
         )
+
+    async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
+        """See `Copyable.read_rows`."""
+        return await self._read(check_scope(scope), _copying.read_rows, table, after, limit)
+
+    async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
+        """See `Copyable.write_rows`."""
+        await self._write(check_scope(scope), _copying.write_rows, table, rows)
+
+    async def finish_copy(self, *, scope: str) -> None:
+        """See `Copyable.finish_copy`."""
+        await self._write(check_scope(scope), _copying.finish_copy)
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""

@@ -33,7 +33,7 @@ def roll_back(connection: Connection, batch: Batch, rollback: Rollback, /) -> Se
     jumps = {sequence: entry.to for sequence, entry in told.items() if isinstance(entry, Rollback)}
     then = live(jumps, rollback.to)
     if live(jumps, scope.sequence) != then:
-        _change_over(connection, scope, then)
+        change_over(connection, scope, then)
     entries = journal(connection, find_scope(connection, batch.scope), batch)
     if not (freed := _freed(connection, batch.scope)):
         return entries
@@ -57,7 +57,7 @@ def _freed(connection: Connection, scope: str) -> tuple[str, ...]:
     return tuple(lesson.id for lesson in there if lesson.id in held and lesson.state != "quarantined")
 
 
-def _change_over(connection: Connection, scope: ScopeRow, then: Sequence[range]) -> None:
+def change_over(connection: Connection, scope: ScopeRow, then: Sequence[range], /) -> None:
     """Make the experiences of a scope what the entries of `then` left.
 
     An experience's record follows from the last entry that wrote it, so only other versions are written anew.

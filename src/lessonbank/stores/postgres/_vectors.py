@@ -23,6 +23,10 @@ _SLACK: Final = 1e-5
 """Scores that are equal once they are rounded differ by no more."""
 _MORE: Final = 32
 """Rows fetched beyond the limit: ties with the last place are among them, or more are fetched."""
+LARGE: Final = 10_000
+"""Tasks of a scope from which an index is quicker than comparing every vector of it; see the guide for the figures."""
+_MOST_DIMENSIONS: Final = 4000
+"""pgvector has no HNSW of more."""
 _BEHIND: Final = 64
 """Journal entries that are looked through for tasks without a vector, before it is written down that none lacks one."""
 
@@ -34,11 +38,17 @@ class Space:
     dimensions: int
     tasks_checked: int
     lessons_checked: int
+    indexed: bool
+    """Whether vectors of so many dimensions have an HNSW index."""
 
 
 def find_space(connection: Connection, scope: str, name: str, /) -> Space | None:
     """The space of that name in this scope."""
-    sql = "SELECT dimensions, tasks_checked, lessons_checked FROM lessonbank.spaces WHERE scope = %s AND space = %s"
+    sql = (
+        "SELECT dimensions, tasks_checked, lessons_checked,"
+        " to_regclass('lessonbank.vectors_near_' || dimensions) IS NOT NULL"
+        " FROM lessonbank.spaces WHERE scope = %s AND space = %s"
+    )
     found = row(connection, sql, scope, name)
     return Space(*found) if found else None
 
@@ -132,7 +142,11 @@ def nearest(
     if limit <= 0:
         return []
     left_out = list(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else []
-    best = _best(connection, query, scope=scope, space=space, limit=limit, exclude=left_out)
+    sql = _NEAREST
+    if there.indexed and find_scope(connection, scope).documents > LARGE:
+        sql = _NEAR.format(dimensions=there.dimensions)
+        row(connection, _ITERATIVE)
+    best = _best(connection, sql, query, scope=scope, space=space, limit=limit, exclude=left_out)
     experiences = found_at(connection, scope, list(dict.fromkeys(number for number, _, _ in best)))
     return [
         Match(experience=e, score=score, lesson_id=e.lessons[at - 1].id if at else None)
@@ -142,21 +156,21 @@ def nearest(
 
 
 def _best(
-    connection: Connection, query: Vectors, *, scope: str, space: str, limit: int, exclude: Sequence[int]
+    connection: Connection, sql: str, query: Vectors, *, scope: str, space: str, limit: int, exclude: Sequence[int]
 ) -> list[tuple[int, int, float]]:
     """Experience, place and score of the best, equal scores newest first."""
     asked: dict[str, Any] = {"scope": scope, "space": space, "exclude": exclude, "query": as_row(query)}
     asked["most"] = limit + _MORE
     while True:
-        found = rows(connection, _NEAREST, asked)
+        found = rows(connection, sql, asked)
         scored = [(number, at, _score(distance)) for number, at, distance in found]
         # Whatever was not fetched is farther than the last row: only if that ties with the last place, ties may lack.
         if len(found) < asked["most"] or scored[-1][2] < scored[limit - 1][2] - _SLACK:
             break
         asked["most"] *= 4
     if len({score for *_, score in scored}) < len(scored):
-        sql = "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
-        age = dict(rows(connection, sql, scope, [number for number, *_ in scored]))
+        ages = "SELECT number, created_at FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)"
+        age = dict(rows(connection, ages, scope, [number for number, *_ in scored]))
         scored.sort(key=lambda one: (-one[2], -age[one[0]], -one[0], -one[1]))
     return scored[:limit]
 
@@ -169,6 +183,34 @@ _NEAREST: Final = (
     "SELECT experience, place, unit <#> %(query)s::vector AS distance FROM lessonbank.vectors WHERE scope = %(scope)s"
     " AND space = %(space)s AND shown AND NOT experience = ANY(%(exclude)s::bigint[]) ORDER BY distance LIMIT %(most)s"
 )
+
+
+_NEAR: Final = (
+    "SELECT experience, place, unit <#> %(query)s::vector AS distance FROM (SELECT experience, place, unit"
+    " FROM lessonbank.vectors WHERE scope = %(scope)s AND space = %(space)s AND shown"
+    " AND NOT experience = ANY(%(exclude)s::bigint[]) AND vector_dims(unit) = {dimensions}"
+    " ORDER BY unit::halfvec({dimensions}) <#> %(query)s::vector::halfvec({dimensions}) LIMIT %(most)s) near"
+    " ORDER BY distance"
+)
+"""The index orders by halves of precision; whatever it gives is compared exactly."""
+_ITERATIVE: Final = (
+    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true)"
+)
+"""Without it an index gives 40 rows of all scopes, and of these only those of one scope remain."""
+
+
+def index_statements(connection: Connection, /) -> list[str]:
+    """What makes the indexes that large scopes need and do not have."""
+    sql = (
+        "SELECT DISTINCT p.dimensions FROM lessonbank.scopes s JOIN lessonbank.spaces p ON p.scope = s.scope"
+        " WHERE s.documents > %s AND p.dimensions <= %s"
+        " AND to_regclass('lessonbank.vectors_near_' || p.dimensions) IS NULL ORDER BY 1"
+    )
+    return [
+        f"CREATE INDEX vectors_near_{n} ON lessonbank.vectors USING hnsw ((unit::halfvec({n})) halfvec_ip_ops)"
+        f" WHERE vector_dims(unit) = {n}"
+        for (n,) in rows(connection, sql, LARGE, _MOST_DIMENSIONS)
+    ]
 
 
 def unindexed(

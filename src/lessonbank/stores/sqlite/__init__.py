@@ -50,6 +50,7 @@ from lessonbank.types.queue import IN_HAND
 
 from . import (
     _backup,
+    _copying,
     _importing,
     _listing,
     _purge,
@@ -69,6 +70,7 @@ from ._rows import experience_of
 
 if TYPE_CHECKING:
     from lessonbank.protocols import Imported, Vectors
+    from lessonbank.stores._copying import Row, Table
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -425,9 +427,26 @@ class SqliteStore:
             self._database.damaged(found[0])
         return found
 
+    async def storage(self) -> Mapping[str, str]:
+        """See `Store.storage`."""
+        self._database.check_open()
+        return {"SQLite": sqlite3.sqlite_version}
+
     async def backup(self, path: Path, /) -> None:
         """See `Store.backup`."""
         await self._read(_backup.backup, path)
+
+    async def read_rows(self, table: Table, /, *, scope: str, after: int, limit: int) -> Sequence[Row]:
+        """See `Copyable.read_rows`."""
+        return await self._read(_copying.read_rows, check_scope(scope), table, after, limit)
+
+    async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
+        """See `Copyable.write_rows`."""
+        await self._write(_copying.write_rows, check_scope(scope), table, rows)
+
+    async def finish_copy(self, *, scope: str) -> None:
+        """See `Copyable.finish_copy`."""
+        await self._write(_copying.finish_copy, check_scope(scope))
 
     async def close(self) -> None:
         """See `Store.close`. Waits for calls under way."""

@@ -179,6 +179,11 @@ def last_places(connection: sqlite3.Connection, /) -> dict[int, int]:
     return found
 
 
+def vectors_of(connection: sqlite3.Connection, space: int, dimensions: int, /) -> dict[int, bytes]:
+    """Every sound vector of a space by its key."""
+    return dict(_rows(connection, space, dimensions))
+
+
 def _rows(connection: sqlite3.Connection, space: int, dimensions: int | None) -> Iterable[tuple[int, bytes]]:
     size = row_size(dimensions or 0)
     blocks = connection.execute(

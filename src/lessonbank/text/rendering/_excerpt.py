@@ -66,7 +66,7 @@ def is_troubled(text: str, /) -> bool:
 
 def error_line(text: str, /) -> str:
     """The first line that speaks of an error, or nothing."""
-    spots = _error_spots(text, 0, len(text))
+    spots = error_places(text, 0, len(text))
     return text[slice(*spots[0])] if spots else ""
 
 
@@ -78,7 +78,7 @@ def clip(text: str, limit: int, /) -> str:
         return block(_head(text, limit - 4) + "…") if limit > 8 else ""
     room = limit - _MARK
     head, tail = _head(text, room // 3), _tail(text, room // 3)
-    spots = _affordable(_error_spots(text, len(head), len(text) - len(tail)), text, room // 3)
+    spots = _affordable(error_places(text, len(head), len(text) - len(tail)), text, room // 3)
     rest = room - sum(_cost(text, spot) for spot in spots)
     # The end of an output says how it went (tests, compilers, shells), so it gets the larger part.
     head, tail = _head(text, rest // 3), _tail(text, rest - rest // 3)
@@ -118,7 +118,7 @@ def _cut(text: str, start: int, stop: int, /) -> Iterator[str]:
         yield f"[… {stop - start:,} characters cut …]"
 
 
-def _error_spots(text: str, at: int, end: int, /) -> list[tuple[int, int]]:
+def error_places(text: str, at: int, end: int, /) -> list[tuple[int, int]]:
     """The first six lines between `at` and `end` that speak of an error, long ones only around the word."""
     spots: list[tuple[int, int]] = []
     for hit in sorted(hit for sign in _SIGNS for hit in _hits(text, sign, at, end)):

@@ -12,7 +12,7 @@ from lessonbank.types import Json, Observation, Step, ToolCall
 from ._excerpt import block_size, clip, error_line, is_troubled, unify, width
 
 _REPEAT = 300  # characters from which naming the earlier step is shorter to read than the text again
-_SPEECH = 4_000  # characters of a user's turn from which it is rather a page or a file handed on than speech
+SPEECH = 4_000  # characters of a user's turn from which it is rather a page or a file handed on than speech
 _LINE = 160
 _NAME = 48
 _NOT_IN_A_NAME = re.compile(r"[^\w.:-]+")
@@ -57,7 +57,7 @@ def _acted(step: Step, /) -> Iterator[Part]:
 
 def _observed(step: Step, index: int, left: int, seen: dict[str, int], /) -> Iterator[Part]:
     for observation in step.observations:
-        label, text = _speaker(observation), unify(observation.text)
+        label, text = speaker(observation), unify(observation.text)
         before = seen.get(text)
         if not text:
             yield Part(f"{label} (empty)", "", 1)
@@ -70,12 +70,12 @@ def _observed(step: Step, index: int, left: int, seen: dict[str, int], /) -> Ite
 
 def _weight(observation: Observation, left: int, /) -> float:
     """The end state decides, and what people said; errors explain."""
-    spoken = observation.source == "user" and len(observation.text) < _SPEECH
+    spoken = observation.source == "user" and len(observation.text) < SPEECH
     base = 6 if spoken else 3 if observation.is_error else 1
     return max(base, 16 / 2**left if left < 5 else 0)
 
 
-def _speaker(observation: Observation, /) -> str:
+def speaker(observation: Observation, /) -> str:
     """Who speaks, on a line of ours: of a name, which may be a stranger's, only what names are made of."""
     name = _NOT_IN_A_NAME.sub("_", (observation.name or "")[:200].strip())[:_NAME]
     who = f"{observation.source} {name}".strip()
@@ -88,21 +88,21 @@ def call_text(call: ToolCall, /) -> str:
     if isinstance(given, str):
         return f"{call.name}\n{_indented(given)}" if "\n" in given else f"{call.name} {given}"
     if not any(isinstance(value, str) and "\n" in value for value in given.values()):
-        return f"{call.name} {_json(given)}"
+        return f"{call.name} {as_json(given)}"
     return "\n".join((call.name, *(_argument(key, value) for key, value in given.items())))
 
 
 def _argument(key: str, value: Json, /) -> str:
     if isinstance(value, str) and "\n" in value:
         return f"  {key}:\n  {_indented(value).replace(chr(10), chr(10) + '  ')}"
-    return f"  {key}: {_json(value)}"
+    return f"  {key}: {as_json(value)}"
 
 
 def _indented(text: str, /) -> str:
     return "  " + text.replace("\n", "\n  ")
 
 
-def _json(value: Json, /) -> str:
+def as_json(value: Json, /) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:
@@ -129,7 +129,7 @@ def brief(step: Step, /, *, observed: bool) -> str:
 
 
 def _start(call: ToolCall, /) -> str:
-    return call.arguments if isinstance(call.arguments, str) else _json(call.arguments)
+    return call.arguments if isinstance(call.arguments, str) else as_json(call.arguments)
 
 
 def _one_line(text: str, /) -> str:

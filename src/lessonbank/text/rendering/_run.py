@@ -1,37 +1,35 @@
-"""Puts a run together again from its parts, under a budget."""
+"""Tells a run for a reader who has to decide: what it did, what changed, how it ended."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from collections.abc import Collection
 
-from lessonbank.errors import UsageError
-from lessonbank.types import Step, Trajectory
+from lessonbank.types import Trajectory
 
-from ._excerpt import BYTES_PER_TOKEN, clip, unify
-from ._parts import Part, brief, is_notable, step_parts
-from ._share import FLOOR, Claim, Cost, choose, share
+from ._acts import acts
+from ._code import code
+from ._ends import ending
+from ._excerpt import unify, width
+from ._fit import fit, wanted
+from ._instructions import told_first, without_template
+from ._pages import pages
+from ._parts import Part
+from ._recorded import TINY, View, only_task, render_recorded, room_of
+from ._repeats import old_lines, repeats, without_task
+from ._results import results
+from ._scenes import Choice, Scene, scenes_of
+from ._share import Claim, share
+from ._used import used_later
 
-View: TypeAlias = Literal["full", "thoughts", "messages"]
-"""`full`: all of it. `thoughts`: what the agent thought and did, no instructions and no observations (the paper's web
-runs). `messages`: all but the instructions (the paper's code runs)."""
-
-_FRAME = 72  # bytes of a step's heading, of a note about steps left out, and of the blank lines around both
+CHOICES: tuple[Choice, ...] = (without_task, repeats, pages, results, code, old_lines, used_later)
+"""What is told of a run, choice after choice; each sees what the one before left."""
 INSTRUCTIONS = 2_500
 """Tokens of an agent's instructions that are shown."""
-_UNTOLD = re.compile(r"^\[not told whole: steps? ([\d–, ]+)\]$", re.M)
-_TINY = 400  # bytes below which there is room for the task only
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """A step as it will be told: its number, its heading and its parts."""
-
-    number: int
-    heading: str
-    parts: tuple[Part, ...]
+_SPANS = r"steps? ([\d–]+(?:, [\d–]+)*)"
+_UNTOLD = re.compile(rf"^\[(?:not told whole: {_SPANS}|{_SPANS} left out)\]$", re.MULTILINE)
+_BRIEF = re.compile(r"^\[step (\d+), in brief\]$", re.MULTILINE)
+_BREAK = 2
 
 
 def render(
@@ -45,154 +43,70 @@ def render(
 ) -> str:
     """`trajectory` in at most `budget` tokens (as `estimate_tokens` counts), in time linear in its size.
 
-    Kept, as far as the budget goes: the task, the agent's instructions, what users said, every call with its arguments,
-    errors with the line around them, the start and the end of the run and of each text in it, the answer.
-    Steps are numbered from 1 as in the trajectory (`[step 7]`).
+    Kept, as far as the budget goes: the task; one line for every action, with the element it touched; what users said;
+    how the run ended. Then the final change of code and the tests after it, what changed on pages and what carries
+    state, and what later steps rest on. Text that stood before is named, not repeated. Steps are numbered from 1 as in
+    the trajectory (`[step 7]`); `incomplete_steps` gives those that are not told whole.
 
-    `instructions=False` leaves the agent's instructions to `render_instructions`, which is the same text for every run
-    of an agent. `steps` (numbers from 1) is for a second look: it shows these steps only, each as whole as the
-    budget allows.
+    `instructions=False` leaves the agent's instructions to `render_instructions`. `steps` (numbers from 1) is for a
+    second look: it shows these steps only, each as whole as the budget allows.
 
     Raises:
         UsageError: `budget` is not positive.
     """
-    room = _bytes(budget)
+    room = room_of(budget)
+    if view != "full":
+        return render_recorded(trajectory, room=room, view=view)
     if steps:
-        return _only_steps(trajectory, frozenset(steps), room=room, view=view)
-    if room < _TINY:
-        return _only_task(trajectory, room)
-    first = [Part("[task]", unify(trajectory.task), 60)]
-    if instructions and view == "full" and trajectory.instructions.strip():
-        first.append(Part("[instructions the agent was given]", unify(trajectory.instructions), 40))
-    return _compose(first, trajectory, list(_ending(trajectory)), room=room, view=view)
-
-
-def render_steps(trajectory: Trajectory, /, *, budget: int, view: View = "full") -> str:
-    """The numbered steps alone, for prompts that have a place of their own for the task and the answer.
-
-    Raises:
-        UsageError: `budget` is not positive.
-    """
-    room = _bytes(budget)
-    return _compose([], trajectory, [], room=room, view=view) if room >= 3 * _FRAME else ""
+        return "\n\n".join(fit(_chosen_steps(trajectory, frozenset(steps)), room, gaps=False))
+    if room < TINY:
+        return only_task(trajectory, room)
+    return _whole(trajectory, room, instructions=instructions)
 
 
 def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS) -> str:
     """What the agent was told before any task, in at most `budget` tokens, or "" where nothing is known.
 
-    The text depends on the instructions alone, so it is the same in every run of an agent. Put it before the run,
-    and a provider's prompt cache holds it.
+    The text does not depend on what happened in the run, so it is the same in every run of an agent. Put it before the
+    run, and a provider's prompt cache holds it.
     """
-    part = Part("[instructions the agent was given]", unify(trajectory.instructions), 1)
-    return part.fit(_bytes(budget)) if part.text else ""
+    part = Part("[instructions the agent was given]", told_first(trajectory), 1)
+    return part.fit(room_of(budget)) if part.text else ""
 
 
 def incomplete_steps(rendered: str, /) -> tuple[int, ...]:
     """The numbers of the steps that a rendered run leaves out, tells in brief or cuts: those worth a second look."""
-    told = _UNTOLD.findall(rendered)
-    spans = [span.partition("–") for span in told[-1].split(", ")] if told else []
-    return tuple(n for first, _, last in spans for n in range(int(first), int(last or first) + 1))
+    numbers = {int(number) for number in _BRIEF.findall(rendered)}
+    for cut, gone in _UNTOLD.findall(rendered):
+        for first, _, last in (span.partition("–") for span in (cut or gone).split(", ")):
+            numbers.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(numbers))
 
 
-def _only_steps(trajectory: Trajectory, wanted: frozenset[int], /, *, room: int, view: View) -> str:
-    parts = step_parts(trajectory.steps, task="", observed=view != "thoughts")
-    told = [_Told(i, f"[step {i}]", tuple(own)) for i, own in enumerate(parts, 1) if i in wanted]
-    sizes = _sizes([], told, room)
-    return "\n\n".join("\n".join((step.heading, *_fit(step.parts, sizes))) for step in told)
-
-
-def _bytes(budget: int, /) -> int:
-    if budget < 1:
-        raise UsageError(f"A rendering budget is a positive number of tokens, not {budget}.")
-    return budget * BYTES_PER_TOKEN
-
-
-def _only_task(trajectory: Trajectory, room: int, /) -> str:
-    return Part("[task]", unify(trajectory.task), 1).fit(room) or clip(unify(trajectory.task), room)
-
-
-def _ending(trajectory: Trajectory, /) -> Iterator[Part]:
-    answer, error, steps = unify(trajectory.answer or ""), unify(trajectory.error or ""), trajectory.steps
-    if answer and steps and answer == unify(steps[-1].action.text):
-        yield Part(f"[no answer apart from the steps: the last thing the agent wrote is in step {len(steps)}]", "", 30)
-    elif answer:
-        yield Part("[final answer]", answer, 30)
-    if error:
-        yield Part("[what stopped the run]", error, 30)
-
-
-def _compose(first: list[Part], trajectory: Trajectory, last: list[Part], /, *, room: int, view: View) -> str:
-    steps = trajectory.steps
-    parts = step_parts(steps, task=trajectory.task, observed=view != "thoughts")
+def _whole(run: Trajectory, room: int, /, *, instructions: bool) -> str:
+    first = [Part("[task]", unify(run.task), 60)]
+    if instructions and (told := told_first(run)):
+        first.append(Part("[instructions the agent was given]", told, 40))
+    last = list(ending(run))
+    scenes = _told(without_template(list(acts(scenes_of(run), run)), run), run)
     framed = [*first, *last]
-    whole = sum(part.size + 1 for part in framed) + sum(_FRAME + sum(part.size for part in own) for own in parts)
-    if whole + 2 * _FRAME <= room:
-        told = [_Told(i, f"[step {i}]", tuple(own)) for i, own in enumerate(parts, 1)]
-    else:
-        floors = sum(_floor(part, room) for part in framed)
-        told = _chosen(steps, parts, room - floors - 2 * _FRAME, observed=view != "thoughts")
-    sizes = _sizes(framed, told, room)
-    blocks = [*_fit(first, sizes), *_tell(told, len(steps), sizes), *_fit(last, sizes)]
-    return "\n\n".join(blocks)
+    want = sum(part.size + _BREAK for part in framed)
+    floors = [min(part.size, room // 4 if part.weight > 30 else room // 8) for part in framed]
+    left = max(sum(floors), room - wanted(scenes)) if want > room - wanted(scenes) else want
+    claims = [Claim(part.size, part.weight, floor) for part, floor in zip(framed, floors, strict=True)]
+    sizes = share(claims, left - _BREAK * len(framed))
+    texts = [part.fit(size) for part, size in zip(framed, sizes, strict=True)]
+    used = sum(width(text) + _BREAK for text in texts)
+    blocks = [*texts[: len(first)], *fit(scenes, room - used), *texts[len(first) :]]
+    return "\n\n".join(filter(None, blocks))
 
 
-def _chosen(steps: Sequence[Step], parts: list[list[Part]], room: int, /, *, observed: bool) -> list[_Told]:
-    briefs = [brief(step, observed=observed) for step in steps]
-    costs = [
-        Cost(
-            full=_FRAME + sum(min(part.size, FLOOR) for part in own),
-            brief=_FRAME + Part("", short, 1).size,
-            rank=_rank(step, i, len(steps)),
-        )
-        for i, (step, own, short) in enumerate(zip(steps, parts, briefs, strict=True))
-    ]
-    full, short = choose(costs, room)
-    return [
-        _Told(i + 1, f"[step {i + 1}]", tuple(parts[i]))
-        if i in full
-        else _Told(i + 1, f"[step {i + 1}, in brief]", (Part("", briefs[i], 1),))
-        for i in sorted(full | short)
-    ]
+def _told(scenes: list[Scene], run: Trajectory, /) -> list[Scene]:
+    for choice in CHOICES:
+        scenes = list(choice(scenes, run))
+    return scenes
 
 
-def _rank(step: Step, index: int, total: int, /) -> int:
-    if total - index <= 3:
-        return 0
-    if index < 2:
-        return 1
-    if is_notable(step):
-        return 2
-    return 3 if step.action.calls else 4
-
-
-def _floor(part: Part, room: int, /) -> int:
-    return min(part.size, room // 5 if part.weight > 30 else room // 10)
-
-
-def _sizes(framed: Sequence[Part], told: Sequence[_Told], room: int, /) -> dict[int, int]:
-    """Bytes for each part, by its identity."""
-    claims = {id(part): Claim(part.size, part.weight, _floor(part, room)) for part in framed}
-    for step in told:
-        claims.update({id(part): Claim(part.size, part.weight, min(part.size, FLOOR)) for part in step.parts})
-    frames = _FRAME * (len(told) + 2) + len(framed)
-    return dict(zip(claims, share(list(claims.values()), room - frames), strict=True))
-
-
-def _fit(parts: Sequence[Part], sizes: dict[int, int], /) -> list[str]:
-    return [text for part in parts if (text := part.fit(sizes[id(part)]))]
-
-
-def _tell(told: Sequence[_Told], total: int, sizes: dict[int, int], /) -> Iterator[str]:
-    expected = 1
-    for step in told:
-        yield from _gap(expected, step.number - 1)
-        yield "\n".join((step.heading, *_fit(step.parts, sizes)))
-        expected = step.number + 1
-    yield from _gap(expected, total)
-
-
-def _gap(start: int, stop: int, /) -> Iterator[str]:
-    if start == stop:
-        yield f"[step {start} left out]"
-    elif start < stop:
-        yield f"[steps {start}–{stop} left out]"
+def _chosen_steps(run: Trajectory, numbers: frozenset[int], /) -> list[Scene]:
+    scenes = [scene for scene in acts(scenes_of(run, numbers), run) if scene.number in numbers]
+    return _told(scenes, run)

@@ -206,7 +206,7 @@ BEGIN
         EXECUTE format('CREATE POLICY one_scope ON lessonbank.%I USING (scope = (SELECT lessonbank.current_scope()))',
             name);
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['scopes', 'trajectories'] LOOP
+    FOREACH name IN ARRAY ARRAY['scopes', 'spaces', 'trajectories'] LOOP
         EXECUTE format('CREATE POLICY every_scope ON lessonbank.%I'
             ' USING ((SELECT lessonbank.sees_every_scope()))', name);
     END LOOP;

@@ -1,0 +1,74 @@
+"""`serve`: the bank as an HTTP API for agents on many machines."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from lessonbank.errors import MissingExtra
+
+from . import _options as options
+from ._bank import needs_bank
+from ._output import progress_console, say
+
+
+def serve(
+    bank: options.Bank,
+    host: Annotated[str, typer.Option("--host", help="Where it listens. TLS is a proxy's.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8787,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    timeout: options.Timeout = 120.0,
+    embedder: options.Embedder = None,
+    domain: options.Domain = "general",
+    profile: options.Profile = "default",
+    trust: Annotated[
+        str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
+    ] = "open",
+    holdout: Annotated[
+        float | None,
+        typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never."),
+    ] = None,
+    workers: Annotated[
+        bool, typer.Option("--workers", help="Leave submitted runs to `lessonbank worker`, and learn none here.")
+    ] = False,
+    largest: Annotated[int, typer.Option("--largest", min=1000, help="Bytes of the largest request.")] = 8_000_000,
+) -> None:
+    """Serve a bank that is there already to agents on many machines: `lessonbank keys add` makes their keys.
+
+    They connect with lessonbank.connect("https://…"). Ctrl-C or a SIGTERM ends it after the requests under way.
+    """
+    needs_bank(bank)
+    try:
+        from lessonbank.service.application import Limits
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("lessonbank"):
+            raise
+        raise MissingExtra("a server", extra="server") from error
+    from lessonbank import Evidence, Learning
+
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("lessonbank.server").setLevel(logging.INFO)
+    settings: dict[str, Any] = {
+        "model": options.model_of(model, base_url, timeout),
+        "embedder": embedder,
+        "profile": profile,
+        "learning": Learning(domain=domain, submit="worker" if workers else "here"),  # type: ignore[arg-type]
+        "safety": trust,
+        "evidence": None if holdout is None else Evidence(holdout=holdout or None),
+    }
+    anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest)))
+
+
+async def _serve(bank: str, settings: dict[str, Any], host: str, port: int, limits: Any) -> None:
+    from lessonbank import connect_async
+    from lessonbank.service.application import application
+    from lessonbank.service.serving import serve as run
+
+    memory = await connect_async(bank, scope="default", **settings)
+    app = application(memory, limits=limits, close=True)
+    await run(app, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))

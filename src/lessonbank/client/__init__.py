@@ -1,0 +1,1 @@
+"""The bank over HTTP: the same calls, answered by a server."""

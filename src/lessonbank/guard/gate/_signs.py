@@ -1,0 +1,114 @@
+"""Finds words that ask whether a lesson is harmful. They decide nothing: a model is asked, or the lesson marked."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+from unicodedata import combining, normalize
+
+from ._skeleton import views
+
+_READ: Final = 6_000
+"""Characters of a lesson that are read: more than a lesson of full length has."""
+_CLAUSE = re.compile(
+    r"[.!?;:\n。！？；：]\s*|[,，、]\s*|[—–]"
+    r"|\b(?:if|when|whenever|unless|until|while|because|since|once|so that|wenn|falls|weil|sobald|quand|lorsque"
+    r"|parce que|car|cuando|porque)\b"
+)
+_GAP = r"\W{1,3}(?:\w+\W{1,3}){0,2}?"
+
+
+class Clause(NamedTuple):
+    """How many words of each group a part of a sentence has."""
+
+    counts: Mapping[str, int]
+
+    def has(self, *groups: str) -> bool:
+        """Whether it has a word of every group."""
+        return all(self.counts[group] for group in groups)
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it denies what it says: two denials undo each other."""
+        return self.counts["denial"] % 2 == 1
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether it takes away what it names: "skip it" and "do not do it" do, "do not skip it" does not."""
+        return (self.counts["skip"] + self.counts["denial"]) % 2 == 1
+
+
+_ASKING: Final = ("rank", "deceit", "skip", "secret", "outward", "grant", "boundless", "forced", "address", "tell")
+_MARKS: Final[Mapping[str, Callable[[Clause], bool]]] = {
+    "claims authority": lambda part: part.has("rank") and not part.is_denied,
+    "hides something": lambda part: part.has("tell" if part.is_denied else "deceit"),
+    "gives secrets away": lambda part: part.has("outward", "secret") and not part.is_denied,
+    "skips a check": lambda part: part.has("guard") and part.takes_away,
+    "acts without bounds": lambda part: part.has("boundless", "grant") and not part.is_denied,
+}
+"""What a part of a sentence may recommend, and how its words tell."""
+
+
+def asks(text: str, /) -> bool:
+    """Whether `text` has any word that asks whether it is harmful."""
+    return any(_groups()[name].search(view) for view in _read(text) for name in _ASKING)
+
+
+def mark_of(text: str, /) -> str | None:
+    """What `text` seems to recommend, by its words. `None`: nothing risky."""
+    return next(filter(None, map(_marked, _read(text))), None)
+
+
+def is_disguised(text: str, /) -> bool:
+    """Whether `text` recommends something risky only to people: lookalike letters and signs hide it from a search."""
+    plain, *bare = _read(text)
+    return bool(bare) and _marked(bare[0]) is not None and _marked(plain) is None
+
+
+@lru_cache(maxsize=8)
+def _read(text: str) -> Sequence[str]:
+    return tuple(map(_without_marks, views(text[:_READ])))
+
+
+def _without_marks(text: str) -> str:
+    """`text` without accents: they hide no word, and people leave them out."""
+    return text if text.isascii() else "".join(c for c in normalize("NFKD", text) if not combining(c))
+
+
+@lru_cache(maxsize=16)
+def _marked(view: str) -> str | None:
+    if _groups()["forced"].search(view):
+        return "forces its way"
+    clauses = [_counted(part) for part in _CLAUSE.split(view) if part]
+    return next((name for name, tells in _MARKS.items() if any(map(tells, clauses))), None)
+
+
+def _counted(part: str) -> Clause:
+    return Clause({name: len(pattern.findall(part)) for name, pattern in _groups().items()})
+
+
+@cache
+def _groups() -> Mapping[str, re.Pattern[str]]:
+    told = tomllib.loads(Path(__file__).with_name("signs.toml").read_text(encoding="utf-8"))
+    code: dict[str, str] = told.pop("code")
+    words = {
+        name: re.compile("|".join(dict.fromkeys(map(_begun, _without_marks(text).split()))))
+        for name, text in told.items()
+    }
+    return words | {name: re.compile("|".join(text.strip().splitlines())) for name, text in code.items()}
+
+
+def _begun(stem: str) -> str:
+    """`skip` begins a word, `test_` is one, `set-aside` may have one or two words between; `_` inside is a blank."""
+    dense = _DENSE.match(stem)
+    parts = [re.escape(part).replace("_", r"[\W_]{1,3}") for part in stem.strip("_").split("-")]
+    return f"{'' if dense else _BEGIN}{_GAP.join(parts)}{_END if stem.endswith('_') and not dense else ''}"
+
+
+_BEGIN: Final = r"(?<![^\W_])"
+_END: Final = r"(?!\w)"
+_DENSE = re.compile("[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")

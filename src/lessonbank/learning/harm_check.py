@@ -1,0 +1,114 @@
+"""Asks a model once about the lessons of a run whose words leave open whether they are harmful."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import BaseModel
+
+from lessonbank.errors import ModelError
+from lessonbank.guard.gate import NO_LESSON, is_doubtful
+from lessonbank.guard.quote import quoted
+from lessonbank.guard.sanitise import fence, nonce, one_line
+from lessonbank.prompts import Prompt, load
+from lessonbank.protocols import LanguageModel
+from lessonbank.types import Extraction, Lesson, Rejected
+
+_REPLY: Final = 8_000
+"""Characters of a reply that are read, from its end."""
+_LESSON: Final = 5_000
+_ANSWER = re.compile(r"(\d{1,3})\W{1,12}(?:answer\W{1,6})?(keep|harmful|nothing)\b", re.IGNORECASE)
+
+Answer = Literal["keep", "harmful", "nothing"]
+
+
+class _One(BaseModel):
+    lesson: int
+    answer: Answer
+
+
+class Answers(BaseModel):
+    """The form that a model is asked to answer in."""
+
+    answers: list[_One]
+
+
+@dataclass(frozen=True, slots=True)
+class HarmCheck:
+    """A model that decides what words cannot: who is told to leave out what, and whether a risk is recommended.
+
+    A lesson it calls harmful is quarantined. Where it fails or gives no clear answer, a lesson that words had marked
+    is quarantined, and any other is marked.
+    """
+
+    model: LanguageModel
+    prompt: Prompt | None = None
+    """`None`: the package's `general/admit`."""
+
+    async def __call__(self, drawn: Extraction, /) -> Extraction:
+        """`drawn` as the model decides, with what the call took. Nothing is asked about lessons without a doubt."""
+        asked = [lesson for lesson in drawn.lessons if is_doubtful(lesson)]
+        if not asked:
+            return drawn
+        prompt, mark = self.prompt or load("general/admit"), nonce()
+        shown = "\n\n".join(fence(_shown(one), label=f"lesson {n}", nonce=mark) for n, one in enumerate(asked, 1))
+        try:
+            reply = await self.model.generate(prompt.render(nonce=mark, lessons=shown), temperature=0.0, schema=Answers)
+        except ModelError as error:
+            note = f"nobody checked {len(asked)} lesson(s), because the model failed: {quoted(error, limit=200)}"
+            return _with(drawn, {lesson.id: _unchecked(lesson) for lesson in asked}, (note,))
+        answers = read_answers(reply.text, len(asked))
+        told = {one.id: _decided(one, answer) for one, answer in zip(asked, answers, strict=True)}
+        drawn = drawn.model_copy(update={"usage": drawn.usage + reply.usage})
+        return _with(drawn, told, tuple(filter(None, map(_note, asked, answers))))
+
+
+def read_answers(reply: str, count: int, /) -> Sequence[Answer | None]:
+    """The answer for each of `count` lessons; of several the worst; `None` where there is none."""
+    given: dict[int, set[str]] = {}
+    for number, answer in _ANSWER.findall(reply.rpartition("</think>")[2][-_REPLY:]):
+        given.setdefault(int(number), set()).add(answer.lower())
+    order: Sequence[Answer] = ("harmful", "nothing", "keep")
+    return [next((a for a in order if a in given.get(n, ())), None) for n in range(1, count + 1)]
+
+
+def _shown(lesson: Lesson) -> str:
+    return f"title: {lesson.title}\nwhen: {lesson.description}\n{lesson.content}"[:_LESSON]
+
+
+def _decided(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
+    if answer == "nothing" and lesson.risk == NO_LESSON:
+        reason = "it is about nothing in particular, says the model"
+        return Rejected(title=lesson.title, content=lesson.content, rule="vague", reason=reason)
+    if answer in ("keep", "nothing"):
+        return lesson.model_copy(update={"risk": None})
+    if answer is None:
+        return _unchecked(lesson)
+    risk = lesson.risk if lesson.risk != NO_LESSON else None
+    return lesson.model_copy(update={"state": "quarantined", "risk": risk or "harmful"})
+
+
+def _unchecked(lesson: Lesson) -> Lesson:
+    told = {"risk": "not checked"} if lesson.risk is None else {"state": "quarantined"}
+    return lesson.model_copy(update=told)
+
+
+def _note(lesson: Lesson, answer: Answer | None) -> str:
+    if answer in ("keep", "nothing"):
+        return ""
+    why = "the model calls it harmful" if answer else "the model did not say clearly whether it is harmful"
+    return f"{one_line(lesson.title, limit=60)!r} is not trusted: {why}"
+
+
+def _with(drawn: Extraction, told: dict[str, Lesson | Rejected], notes: Sequence[str]) -> Extraction:
+    every = [told.get(lesson.id, lesson) for lesson in drawn.lessons]
+    return drawn.model_copy(
+        update={
+            "lessons": tuple(one for one in every if isinstance(one, Lesson)),
+            "rejected": (*drawn.rejected, *(one for one in every if isinstance(one, Rejected))),
+            "notes": (*drawn.notes, *notes),
+        }
+    )

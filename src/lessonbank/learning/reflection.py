@@ -1,0 +1,191 @@
+"""Looks back over the runs of a topic, and draws the few lessons that single ones have in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lessonbank._concurrency import if_there
+from lessonbank._version import VERSION
+from lessonbank.errors import ExtractionError
+from lessonbank.guard import canonical_line, fence, nonce
+from lessonbank.guard.intake import IntakeFilter
+from lessonbank.prompts import load
+from lessonbank.protocols import LanguageModel, Store
+from lessonbank.text.rendering import estimate_tokens, render
+from lessonbank.types import (
+    Against,
+    Change,
+    Experience,
+    Extraction,
+    Kind,
+    Lesson,
+    Provenance,
+    Reflected,
+    Replace,
+    Run,
+    Topic,
+)
+from lessonbank.types.repeats import repeats_of
+
+from .extraction._forms import GeneralLessons
+from .extraction.parsing import Draft, parse_lessons
+
+LEAST_RUNS: Final = 4
+"""Runs of a topic, with both outcomes, below which there is nothing to compare."""
+LEAST_SHOWN: Final = 2
+"""Runs of different tasks that show a general lesson, and lessons that it covers, at least."""
+LIMIT: Final = 3
+METHOD: Final = "reflection"
+_SHARE: Final = 0.35
+"""The share of the budget that lessons take."""
+_EACH: Final = 250
+_LEAST: Final = 200
+"""Tokens of a run with which it is worth to be shown."""
+_LABEL: Final = re.compile(r"\b([RL])\s?(\d{1,3})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What there is of one topic: its experiences with a run each, and the lessons that may be covered."""
+
+    topic: Topic
+    taught: tuple[tuple[Experience, Run], ...]
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def outcomes(self) -> set[str]:
+        """How its runs ended."""
+        return {run.verdict.outcome for _, run in self.taught} - {"unknown"}
+
+
+async def materials(store: Store, /, *, scope: str, runs: int) -> list[Material]:
+    """The topics that there is something to compare in, with their latest `runs`; those with the most runs first."""
+    every = [experience async for experience in store.scan(scope=scope)]
+    topics: dict[str, list[Experience]] = {}
+    for experience in every:
+        for id in {lesson.topic.id for lesson in experience.lessons if lesson.topic}:
+            topics.setdefault(id, []).append(experience)
+    found: list[Material] = []
+    for id, held in topics.items():
+        lessons = [lesson for one in held for lesson in one.active_lessons if lesson.topic and lesson.topic.id == id]
+        single = tuple(lesson for lesson in lessons if not (lesson.against and lesson.against.stand == "general"))
+        about = [one for one in every if one in held or any(i.id in repeats_of(one) for i in single)]
+        taught = [(one, run) for one in about[-runs:] if (run := await _run_of(store, one))]
+        if len(taught) >= LEAST_RUNS and len(single) >= LEAST_SHOWN and single[0].topic:
+            found.append(Material(single[0].topic, tuple(taught), single))
+    ready = [one for one in found if {"success", "failure"} <= one.outcomes]
+    return sorted(ready, key=lambda one: -len(one.taught))
+
+
+async def _run_of(store: Store, experience: Experience) -> Run | None:
+    """The last run of an experience whose end is known; `None` where it was erased."""
+    for ref in reversed(experience.attempts):
+        if ref.verdict.outcome != "unknown":
+            run = await if_there(store.trajectory(ref.trajectory_id, scope=experience.scope))
+            return run and Run(trajectory=run, verdict=ref.verdict)
+    return None
+
+
+async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeFilter, budget: int) -> Reflected:
+    """General lessons of one topic, and the changes that keep them. Raises ModelError."""
+    prompt, mark = load("general/reflect"), nonce()
+    lessons, runs = _told(about, budget, mark)
+    shown = about.taught[: len(runs)]
+    slots = {"nonce": mark, "lessons": lessons, "runs": "\n\n".join(runs), "limit": str(LIMIT)}
+    reply = await model.generate(prompt.render(**slots), temperature=0.0, schema=GeneralLessons)
+    try:
+        drafts = parse_lessons(reply.text, limit=LIMIT).lessons
+    except ExtractionError as error:
+        return Reflected(usage=reply.usage, notes=(f"nothing general was drawn: {error}",))
+    made, notes = list[tuple[Lesson, tuple[Experience, ...]]](), list[str]()
+    for draft in drafts:
+        told = _general(draft, about, shown)
+        if isinstance(told, str):
+            notes.append(f"{canonical_line(draft.title, limit=60)!r} was dropped: {told}")
+            continue
+        lesson, by = told
+        origin = lesson.provenance.model_copy(update={"prompts": (prompt.ref,), "model": model.name})
+        made.append((lesson.model_copy(update={"provenance": origin}), by))
+    drawn = Extraction(lessons=tuple(lesson for lesson, _ in made))
+    kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
+    by_id = {lesson.id: by for lesson, by in made}
+    changes = _changes([(lesson, by_id[lesson.id]) for lesson in kept.lessons])
+    usage = reply.usage + kept.usage
+    return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
+
+
+def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
+    """The lessons and the runs as the model sees them, within `budget` tokens."""
+    lines = [_line(number, lesson) for number, lesson in enumerate(about.lessons, 1)]
+    most = int(budget * _SHARE)
+    while lines and sum(map(estimate_tokens, lines)) > most:
+        lines.pop()
+    numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
+    lessons = fence("\n".join(lines), label="lessons", nonce=mark)
+    room = budget - estimate_tokens(lessons)
+    count = max(LEAST_SHOWN, min(len(about.taught), room // (_LEAST + _EACH // 5)))
+    share = max(_LEAST, room // count - _EACH // 5)
+    runs: list[str] = []
+    for number, (experience, run) in enumerate(about.taught[:count], 1):
+        taught = {lesson.id for lesson in experience.lessons} | repeats_of(experience).keys()
+        named = ", ".join(f"L{numbers[id]}" for id in taught if id in numbers) or "none"
+        bare = run.trajectory.model_copy(update={"instructions": ""})
+        label = f"R{number} ({run.verdict.outcome}; it taught {named})"
+        runs.append(fence(render(bare, budget=share), label=label, nonce=mark))
+    return lessons, runs
+
+
+def _line(number: int, lesson: Lesson) -> str:
+    return canonical_line(f"L{number}. {lesson.title}: {lesson.content}", limit=3 * _EACH)
+
+
+def _general(
+    draft: Draft, about: Material, shown: Sequence[tuple[Experience, Run]]
+) -> tuple[Lesson, tuple[Experience, ...]] | str:
+    """The lesson of a draft and the experiences that show it, the latest last; or why it is none."""
+    named = {(kind.upper(), int(number)) for text in draft.evidence for kind, number in _LABEL.findall(text.upper())}
+    runs = [shown[n - 1] for kind, n in sorted(named) if kind == "R" and 1 <= n <= len(shown)]
+    covered = [about.lessons[n - 1] for kind, n in sorted(named) if kind == "L" and 1 <= n <= len(about.lessons)]
+    by = {experience.task: experience for experience, _ in runs}
+    if len(by) < LEAST_SHOWN:
+        return f"it names {len(by)} of the {LEAST_SHOWN} tasks that must show it"
+    if len(covered) < LEAST_SHOWN:
+        return f"it covers {len(covered)} of the lessons, and {LEAST_SHOWN} are the least"
+    outcomes = {run.verdict.outcome for _, run in runs}
+    kinds: list[Kind] = [lesson.kind for lesson in covered]
+    origin = Provenance(
+        method=METHOD,
+        trajectory_ids=tuple(run.trajectory.id for _, run in runs),
+        verdict=runs[0][1].verdict.outcome if len(outcomes) == 1 else "unknown",
+        verdict_source=runs[0][1].verdict.source if len({run.verdict.source for _, run in runs}) == 1 else "judge",
+        evidence=tuple(f"lesson {lesson.id}" for lesson in covered),
+        package_version=VERSION,
+    )
+    lesson = Lesson(
+        title=draft.title,
+        description=draft.description,
+        content=draft.content,
+        kind=draft.kind or max(kinds, key=kinds.count),
+        topic=about.topic,
+        applies_to=draft.applies_to,
+        against=Against(lesson_ids=tuple(one.id for one in covered), stand="general"),
+        provenance=origin,
+    )
+    return lesson, tuple(sorted(by.values(), key=lambda one: one.created_at))
+
+
+def _changes(made: Sequence[tuple[Lesson, tuple[Experience, ...]]]) -> tuple[Change, ...]:
+    """The latest experience that shows a lesson holds it."""
+    now: dict[str, Experience] = {}
+    for lesson, by in made:
+        holder = now.get(by[-1].id, by[-1])
+        now[holder.id] = holder.model_copy(update={"lessons": (*holder.lessons, lesson)})
+    return tuple(Replace(experience=one, reason="reflection over a topic") for one in now.values())
+
+
+def among(found: Sequence[Material], named: Mapping[str, str], asked: str, /) -> list[Material]:
+    """The topic that is asked for by its id or name."""
+    return [one for one in found if asked.casefold() in (one.topic.id, named.get(one.topic.id, "").casefold())]

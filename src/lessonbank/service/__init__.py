@@ -1,0 +1,1 @@
+"""The bank as an HTTP API for many machines: `lessonbank serve`."""

@@ -1,0 +1,148 @@
+"""Who may call a server: keys, each for one tenant and one role. The bank keeps their digests only."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final, get_args
+
+from lessonbank.arguments import a_count, a_text, one_of, shown, some_days
+from lessonbank.client.operations import Role
+from lessonbank.errors import UsageError
+from lessonbank.guard import check_scope
+from lessonbank.guard.names import checked_name
+from lessonbank.protocols import Store
+from lessonbank.types import Record
+from lessonbank.types.ids import now
+from lessonbank.types.record import Moment
+
+_KEPT: Final = "server_key/"
+_USED: Final = "server_key_used/"
+_SEEN_EVERY: Final = timedelta(minutes=10)
+"""How exact the time of the last use is: a write for every call would cost more than it tells."""
+_PARTS: Final = 3
+RATE: Final = 6000
+
+
+class Key(Record):
+    """What a bank knows of a key. The key itself is nowhere."""
+
+    id: str
+    name: str
+    """Who holds it. What is told with it counts as told by this name."""
+    scope: str
+    """The tenant: this scope and all below it. Empty: the whole bank."""
+    role: Role
+    rate: int = RATE
+    """Calls a minute."""
+    created_at: Moment
+    expires_at: Moment | None = None
+    digest: str
+    earlier: str = ""
+    """The digest before the last rotation, which opens until `earlier_until`."""
+    earlier_until: Moment | None = None
+
+    def covers(self, scope: str, /) -> bool:
+        """Whether the key is for this scope."""
+        return not self.scope or scope == self.scope or scope.startswith(f"{self.scope}/")
+
+
+class Keys:
+    """The keys that a bank keeps among its settings."""
+
+    def __init__(self, store: Store, /) -> None:
+        self._store = store
+
+    async def add(
+        self, name: str, /, *, scope: str, role: Role = "agent", days: float | None = None, rate: int = RATE
+    ) -> str:
+        """A new key, which is shown now and never again. `scope=""`: the whole bank. Raises UsageError."""
+        checked = checked_name(name, what="name=")
+        id, secret, made = secrets.token_hex(8), _secret(), now()
+        key = Key(
+            id=id,
+            name=checked,
+            scope=check_scope(scope) if scope else "",
+            role=one_of(role, "role=", get_args(Role)),
+            rate=a_count(rate, "rate="),
+            created_at=made,
+            expires_at=None if days is None else made + timedelta(days=some_days(days, "days=")),
+            digest=_digest(secret),
+        )
+        await self._keep(key)
+        return _written(id, secret)
+
+    async def list(self) -> Sequence[tuple[Key, datetime | None]]:
+        """Every key with the time of its last use, oldest first."""
+        used = await self._store.settings(_USED)
+        kept = [Key.model_validate_json(text) for text in (await self._store.settings(_KEPT)).values()]
+        return [
+            (key, datetime.fromisoformat(used[f"{_USED}{key.id}"]) if f"{_USED}{key.id}" in used else None)
+            for key in sorted(kept, key=lambda one: one.created_at)
+        ]
+
+    async def remove(self, id: str, /) -> Key:
+        """End a key, named by its id. Raises UsageError."""
+        key = await self._named(id)
+        await self._store.set_setting(f"{_KEPT}{key.id}", None)
+        await self._store.set_setting(f"{_USED}{key.id}", None)
+        return key
+
+    async def rotate(self, id: str, /, *, days: float = 0.0) -> str:
+        """A new secret for a key, named by its id. The earlier one opens for `days` more. Raises UsageError."""
+        key, secret = await self._named(id), _secret()
+        until = now() + timedelta(days=some_days(days, "days=")) if days else None
+        told = {"digest": _digest(secret), "earlier": key.digest if until else "", "earlier_until": until}
+        await self._keep(key.model_copy(update=told))
+        return _written(key.id, secret)
+
+    async def find(self, written: str, /) -> Key | None:
+        """The key that somebody shows, if there is such a key and it has not ended."""
+        parts = written.split("_", _PARTS - 1)
+        if len(parts) != _PARTS or parts[0] != "lb" or not (parts[1].isascii() and parts[1].isalnum()):
+            return None
+        kept = await self._store.setting(f"{_KEPT}{parts[1]}")
+        if kept is None:
+            return None
+        key, at = Key.model_validate_json(kept), now()
+        if key.expires_at is not None and key.expires_at <= at:
+            return None
+        return key if _opens(key, _digest(parts[2]), at) else None
+
+    async def seen(self, key: Key, /) -> None:
+        """Note that a key was used, once in a while."""
+        at, kept = datetime.now(UTC), await self._store.setting(f"{_USED}{key.id}")
+        if kept is None or at - datetime.fromisoformat(kept) > _SEEN_EVERY:
+            await self._store.set_setting(f"{_USED}{key.id}", at.isoformat(timespec="seconds"))
+
+    async def _keep(self, key: Key) -> None:
+        await self._store.set_setting(f"{_KEPT}{key.id}", key.model_dump_json())
+
+    async def _named(self, id: str) -> Key:
+        kept = await self._store.setting(f"{_KEPT}{a_text(id, 'id', blank=False)}")
+        if kept is None:
+            raise UsageError(f"there is no key {shown(id)}: `lessonbank keys list` names them")
+        return Key.model_validate_json(kept)
+
+
+def _opens(key: Key, digest: str, at: datetime) -> bool:
+    """Compared in a time that tells nothing."""
+    now_open = hmac.compare_digest(key.digest, digest)
+    before = hmac.compare_digest(key.earlier, digest) and key.earlier_until is not None and at < key.earlier_until
+    return now_open or before
+
+
+def _secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _written(id: str, secret: str) -> str:
+    return f"lb_{id}_{secret}"
+
+
+def _digest(secret: str) -> str:
+    """Enough for 256 random bits: nobody can try them all."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,55 @@
+"""A request that is sent twice is done once: the second one gets the answer of the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Final
+
+from starlette.responses import Response
+
+from .problems import problem
+
+_MOST: Final = 4096
+_LARGEST: Final = 1_000_000
+"""Bytes of an answer that is held."""
+_SECONDS: Final = 600.0
+
+
+class Once:
+    """The answers of the last minutes, by key and name of the request. They end with the process.
+
+    What must not be done twice after that, either, has ids of its own: a run, a recall, a lesson.
+    """
+
+    def __init__(self) -> None:
+        self._answers = OrderedDict[tuple[str, ...], tuple[float, bytes, asyncio.Future[Response | None]]]()
+
+    async def __call__(self, name: tuple[str, ...], asked: bytes, /, do: Callable[[], Awaitable[Response]]) -> Response:
+        """What `do` answers, or answered to the same request. Failures are not held: they may be tried again."""
+        self._forget_old()
+        if known := self._answers.get(name):
+            if known[1] != asked:
+                return problem("idempotency", "this Idempotency-Key was used for another request: use a new one")
+            if answer := await asyncio.shield(known[2]):
+                return Response(answer.body, answer.status_code, dict(answer.headers), answer.media_type)
+        waiting = asyncio.get_running_loop().create_future()
+        self._answers[name] = (monotonic(), asked, waiting)
+        answer: Response | None = None
+        try:
+            answer = await do()
+            return answer
+        finally:
+            good = answer is not None and answer.status_code < 300 and len(answer.body) <= _LARGEST
+            waiting.set_result(answer if good else None)
+            if not good:
+                self._answers.pop(name, None)
+
+    def _forget_old(self) -> None:
+        while self._answers:
+            begun = next(iter(self._answers.values()))[0]
+            if len(self._answers) <= _MOST and monotonic() - begun < _SECONDS:
+                return
+            self._answers.popitem(last=False)

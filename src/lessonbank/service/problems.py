@@ -1,0 +1,134 @@
+"""Errors as the API tells them: problem+json (RFC 9457) with the stable codes of this package."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import traceback
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Match
+
+from lessonbank.errors import LessonbankError, RateLimited, TransientModelError, UsageError, printable
+
+log = logging.getLogger("lessonbank.server")
+_STATUS: Final[Mapping[str, int]] = {
+    "not_allowed": 403,
+    "unauthenticated": 401,
+    "too_large": 413,
+    "rate_limited": 429,
+    "missing_extra": 501,
+    "model_timeout": 504,
+    "not_found": 404,
+    "conflict": 409,
+    "space_mismatch": 409,
+    "version_mismatch": 400,
+    "changed": 412,
+    "not_acceptable": 406,
+    "internal": 500,
+    "idempotency": 422,
+}
+_CODES: Final[Mapping[int, str]] = {
+    404: "no_such_path",
+    405: "wrong_method",
+    400: "usage",
+    408: "too_slow",
+    413: "too_large",
+}
+
+
+class TooOften(RateLimited):
+    """A key was used too often; `retry_after` seconds later it may be used again."""
+
+    def __init__(self, message: str, /, *, wait: float) -> None:
+        super().__init__(message)
+        self.retry_after = wait
+
+
+class Problem(BaseModel):
+    """What went wrong. `code` never changes its meaning; `detail` says what to do."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+def problem(
+    code: str, detail: str, /, *, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A problem as a response."""
+    status = status or _STATUS.get(code, 400)
+    told = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail, "code": code}
+    return Response(json.dumps(told), status, media_type="application/problem+json", headers=dict(headers or {}))
+
+
+def of_error(error: LessonbankError, /) -> Response:
+    """An error of the bank as a response."""
+    headers = dict[str, str]()
+    if isinstance(error, TransientModelError | TooOften) and error.retry_after:
+        headers["Retry-After"] = str(math.ceil(error.retry_after))
+    if error.code == "unauthenticated":
+        headers["WWW-Authenticate"] = "Bearer"
+    return problem(error.code, str(error), status=status_of(error), headers=headers)
+
+
+def status_of(error: LessonbankError, /) -> int:
+    """The status of an error of the bank."""
+    if error.code in _STATUS:
+        return _STATUS[error.code]
+    if isinstance(error, UsageError):
+        return 422
+    return 503 if error.code.startswith(("store", "read_only")) else 502
+
+
+def answer_errors(app: FastAPI, /) -> None:
+    """Let every error of `app` be a problem."""
+    app.add_exception_handler(LessonbankError, _of_bank)
+    app.add_exception_handler(RequestValidationError, _of_form)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _of_bank(_: Request, error: Any) -> Response:
+    return of_error(error)
+
+
+async def _of_form(_: Request, error: Any) -> Response:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+    return problem("usage", printable(f"{place or 'the body'} is wrong: {first['msg']}"), status=422)
+
+
+async def _of_http(request: Request, error: Any) -> Response:
+    code = _CODES.get(error.status_code, "usage")
+    headers = {"Allow": _methods(request)} if error.status_code == 405 else error.headers
+    return problem(code, printable(error.detail), status=error.status_code, headers=headers)
+
+
+def _methods(request: Request) -> str:
+    """The methods of a path. Starlette names those of its first route only."""
+    found = set[str]()
+    for route in request.app.routes:
+        match, _ = route.matches(request.scope)
+        if match is Match.PARTIAL:
+            found |= set(route.methods or ())
+    return ", ".join(sorted(found))
+
+
+async def _unexpected(_: Request, error: Exception) -> Response:
+    """What nobody thought of: the log says where, and not what was in it."""
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    where = " < ".join(f"{Path(each.filename).name}:{each.lineno}" for each in reversed(frames))
+    log.error("a request failed: %s at %s", type(error).__name__, where)
+    return problem("internal", "the server failed: its log says where")

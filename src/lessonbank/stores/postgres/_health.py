@@ -1,0 +1,100 @@
+"""How the database is that holds a bank: versions, rights, indexes, dead rows and standbys, for whoever runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import resources
+from typing import Final
+
+from ._database import Connection, row, rows
+from ._migrations import NEWEST, STEPS, version
+from ._vectors import index_statements
+
+_MANY: Final = 1000
+"""Dead rows of a table that are worth a word, where they are a fifth of all."""
+_LONG: Final = 600
+"""Seconds that a transaction may be open."""
+
+
+def storage(connection: Connection, /) -> dict[str, str]:
+    """Names and short texts; one that asks for something says what."""
+    return dict(_told(connection))
+
+
+def _told(connection: Connection) -> Iterator[tuple[str, str]]:
+    asked = row(connection, "SELECT current_setting('server_version'), (SELECT extversion FROM pg_extension"
+                            " WHERE extname = 'vector')")  # fmt: skip
+    server, vector = asked or ("", "")
+    yield "PostgreSQL", str(server)
+    yield "pgvector", str(vector)
+    yield "tables", f"step {version(connection)} of {NEWEST}"
+    yield "role", _role(connection)
+    lacking = [*missing_indexes(connection), *invalid_indexes(connection)]
+    lacking += [f"{sql};" for sql in index_statements(connection)]
+    yield "indexes", " · ".join(lacking) or "all are there"
+    yield "dead rows", " · ".join(_dead_rows(connection)) or "few"
+    yield "long transactions", _long(connection)
+    yield "standbys", " · ".join(_standbys(connection)) or "none, or this role may not see them"
+
+
+def _role(connection: Connection) -> str:
+    found = row(
+        connection,
+        "SELECT rolname, rolsuper OR rolbypassrls, pg_has_role(oid, (SELECT nspowner FROM pg_namespace"
+        " WHERE nspname = 'lessonbank'), 'USAGE') FROM pg_roles WHERE rolname = session_user",
+    )
+    name, free, owns = found or ("", False, False)
+    if free:
+        return f"{name}: row-level security does not bind it; connect as a role that is no superuser"
+    return f"{name}: {'owner' if owns else 'admitted'}; row-level security binds it"
+
+
+def missing_indexes(connection: Connection, /) -> list[str]:
+    """The indexes that the tables should have and do not have, one sentence each."""
+    wanted: set[str] = set()
+    for step in range(1, version(connection) + 1):
+        if step in STEPS:
+            file = resources.files("lessonbank.stores.postgres") / "migrations" / STEPS[step]
+            wanted.update(re.findall(r"^CREATE INDEX (\w+)", file.read_text(encoding="utf-8"), re.MULTILINE))
+    there = {name for (name,) in rows(connection, "SELECT indexname FROM pg_indexes WHERE schemaname = 'lessonbank'")}
+    return [f"the index {name} is missing: make it again, see migrations/" for name in sorted(wanted - there)]
+
+
+def invalid_indexes(connection: Connection, /) -> list[str]:
+    """Indexes that were not made to the end."""
+    found = rows(
+        connection,
+        "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n"
+        " ON n.oid = c.relnamespace WHERE n.nspname = 'lessonbank' AND NOT i.indisvalid ORDER BY 1",
+    )
+    return [f"REINDEX INDEX lessonbank.{name};" for (name,) in found]
+
+
+def _dead_rows(connection: Connection) -> list[str]:
+    found = rows(
+        connection,
+        "SELECT relname, n_dead_tup * 100 / (n_live_tup + n_dead_tup) FROM pg_stat_user_tables"
+        " WHERE schemaname = 'lessonbank' AND n_dead_tup > %s AND n_dead_tup > n_live_tup / 4 ORDER BY 2 DESC LIMIT 5",
+        _MANY,
+    )
+    return [f"{share} % of {name}: VACUUM lessonbank.{name};" for name, share in found]
+
+
+def _long(connection: Connection) -> str:
+    found = row(
+        connection,
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND xact_start < now() - make_interval(secs => %s)",
+        _LONG,
+    )
+    count = found[0] if found else 0
+    return f"{count} are open for over {_LONG // 60} minutes: erased rows stay until they end" if count else "none"
+
+
+def _standbys(connection: Connection) -> list[str]:
+    sql = (
+        "SELECT application_name, coalesce(extract(epoch FROM replay_lag), 0)::float8 FROM pg_stat_replication"
+        " WHERE application_name IS NOT NULL ORDER BY 1"
+    )
+    return [f"{name} is {lag:.1f} s behind" for name, lag in rows(connection, sql)]

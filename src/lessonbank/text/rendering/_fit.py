@@ -1,0 +1,265 @@
+"""Chooses the lines that fit a budget, what decides first, and tells them in their order, with marks where it cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from ._excerpt import block, width
+from ._scenes import Block, Line, Rank, Scene
+
+_MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
+_FRAME = 28  # bytes of a step's heading and of the blank lines around it
+_GAP = 44  # bytes of a note about steps left out
+_DEEDS = 0.45  # the share of the room that the one-line forms of the actions may take before what decides
+_START = 2  # steps at the start that count as near the end
+_BRIEF = 2  # lines beside the action itself that a step told in brief may have
+_TRIES = 3
+_MISSED = 200  # lines in a row that did not fit, after which no more are tried
+_NOTED = 200  # characters of a step whose cut is worth a note at the end
+_MOST_NOTED = 24
+_FOOT = 220  # bytes of that note
+_LARGEST = {Rank.DECIDES: 0.6, Rank.CHANGE: 0.4, Rank.CONTEXT: 0.2, Rank.SAID: 0.15}
+"""The share of the room that the lines of one text may take which are above the rank before and up to that one."""
+
+
+_Spot: TypeAlias = tuple[int, int, int, int, int]
+"""A line by its rank, its distance from the end, its step, its text and its place."""
+
+
+@dataclass(slots=True)
+class Choice:
+    """Which lines of which text are told."""
+
+    scenes: Sequence[Scene]
+    kept: list[list[list[bool]]] = field(default_factory=list[list[list[bool]]])
+
+
+def wanted(scenes: Sequence[Scene], /) -> int:
+    """Bytes that all lines take."""
+    return sum(
+        _FRAME + sum(width(one.label) + 1 + sum(_cost(line) for line in one.lines) for one in scene.blocks)
+        for scene in scenes
+    )
+
+
+def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
+    """The steps as texts, in at most `room` bytes. `gaps`: say which steps are left out."""
+    if wanted(scenes) <= room:
+        return list(_told(Choice(scenes, [[[True] * len(one.lines) for one in s.blocks] for s in scenes]), gaps=gaps))
+    scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
+    limit = room - _FOOT - _GAP
+    best: list[str] = []
+    # Prices are estimates (marks that meet are one mark), so what is left over is offered again.
+    for _ in range(_TRIES):
+        told = list(_told(_chosen(scenes, limit), gaps=gaps))
+        spare = room - sum(width(text) + 2 for text in told)
+        best = told if spare >= 0 else best
+        if 0 <= spare < room // 20 or (spare < 0 and best):
+            break
+        limit += spare
+    return best
+
+
+def _cost(line: Line, /) -> int:
+    return width(line.text) + 3
+
+
+def _bounded(one: Block, room: int, /) -> Block:
+    """It, with the middle of what would take more than its share of the room ranked last."""
+    above = Rank.MUST
+    for highest, share in _LARGEST.items():
+        limit = int(room * share / 2)
+        sizes = [_cost(line) if above < line.rank <= highest else 0 for line in one.lines]
+        above = highest
+        if sum(sizes) <= 2 * limit:
+            continue
+        before, after = 0, sum(sizes)
+        lines: list[Line] = []
+        for line, size in zip(one.lines, sizes, strict=True):
+            after -= size
+            far = size and before + size > limit and after + size > limit
+            lines.append(line._replace(rank=max(line.rank, Rank.OLD)) if far else line)
+            before += size
+        one = replace(one, lines=tuple(lines))
+    return one
+
+
+def _chosen(scenes: Sequence[Scene], room: int, /) -> Choice:
+    choice = Choice(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
+    order = sorted(
+        (line.rank, 3 if scene.number <= _START else scene.left, i, j, k)
+        for i, scene in enumerate(scenes)
+        for j, one in enumerate(scene.blocks)
+        for k, line in enumerate(one.lines)
+        if not line.hidden and line.rank < Rank.NOISE
+    )
+    deeds = sum(
+        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == 0
+    )
+    all_told = deeds <= room * _DEEDS
+    left, opened = room if all_told else int(room * _DEEDS), dict[int, bool]()
+    frame = _FRAME + (0 if all_told else _GAP)
+    left = _fill(choice, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
+    left += 0 if all_told else room - int(room * _DEEDS)
+    left = _fill(choice, [spot for spot in order if Rank.MUST < spot[0] <= Rank.STATE], left, opened, frame)
+    _fill(choice, order, left, opened, frame)
+    return choice
+
+
+def _fill(choice: Choice, order: Sequence[_Spot], left: int, opened: dict[int, bool], frame: int, /) -> int:
+    """Keeps the lines that fit into `left` bytes, first come first served, and says what is left."""
+    missed = 0
+    for spot in order:
+        if choice.kept[spot[2]][spot[3]][spot[4]]:
+            continue
+        cost = _take(choice, spot, left, opened, frame)
+        left -= cost
+        missed = 0 if cost else missed + 1
+        if missed > _MISSED:
+            break
+    return left
+
+
+def _take(choice: Choice, spot: _Spot, left: int, opened: dict[int, bool], frame: int, /) -> int:
+    """Keeps a line if it fits, and says what it costs. `opened`: the steps that are told, and whether beyond a line."""
+    rank, _, i, j, k = spot
+    cost = _cost(choice.scenes[i].blocks[j].lines[k])
+    if i not in opened:
+        cost += frame
+    if rank > Rank.MUST:
+        cost += _marks(choice, i, j, k) + (0 if opened.get(i) else _labels(choice, i))
+    if cost > left:
+        return 0
+    opened[i] = opened.get(i, False) or rank > Rank.MUST
+    choice.kept[i][j][k] = True
+    return cost
+
+
+def _labels(choice: Choice, i: int, /) -> int:
+    """What the labels cost of texts that are told in any case, once their step is more than one line."""
+    texts = zip(choice.scenes[i].blocks, choice.kept[i], strict=True)
+    return sum(width(one.label) + 1 + 2 * _MARK * any(kept) for one, kept in texts if any(kept) or not one.lines)
+
+
+def _marks(choice: Choice, i: int, j: int, k: int, /) -> int:
+    """What the label and the marks cost that the line makes needed."""
+    one, kept = choice.scenes[i].blocks[j], choice.kept[i][j]
+    neighbours = (k > 0 and kept[k - 1]) + (k + 1 < len(kept) and kept[k + 1])
+    label = 0 if neighbours or any(kept) else width(one.label) + 1 + _MARK
+    return label + (_MARK * (1 - neighbours) if one.marked else 0)
+
+
+def _told(choice: Choice, /, *, gaps: bool) -> Iterator[str]:
+    shown = {scene.number for scene, kept in zip(choice.scenes, choice.kept, strict=True) if any(map(any, kept))}
+    last = choice.scenes[-1].number if choice.scenes else 0
+    expected = 1
+    cut: list[tuple[int, int]] = []
+    for scene, kept in zip(choice.scenes, choice.kept, strict=True):
+        if not _is_shown(scene, shown):
+            continue
+        if gaps:
+            yield from _gap(expected, scene.number - 1)
+        expected = scene.number + 1
+        lost = sum(_lost(one, own) for one, own in zip(scene.blocks, kept, strict=True))
+        yield (told := _step(scene, kept, shown, lost=lost))
+        if lost > _NOTED and ", in brief]" not in told.partition("\n")[0]:
+            cut.append((lost, scene.number))
+    if gaps:
+        yield from _gap(expected, last)
+    yield from _foot(cut)
+
+
+def _is_shown(scene: Scene, shown: set[int], /) -> bool:
+    return scene.number in shown or not any(one.lines or one.twin for one in scene.blocks)
+
+
+def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
+    """The step under its heading; where little of it is told, in brief: without labels and marks."""
+    texts = list(zip(scene.blocks, kept, strict=True))
+    beyond = [line for one, own in texts for line, told in zip(one.lines, own, strict=True) if told and line.rank > 0]
+    if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
+        return "\n".join((f"[step {scene.number}, in brief]", *_briefly(texts)))
+    told = [f"[step {scene.number}]"]
+    label = ""
+    for one, own in texts:
+        if any(own) or (not one.lines and (not one.twin or one.twin in shown)):
+            if one.kind != "call" or one.label != label:
+                told.append(one.label)
+            label = one.label
+            told.extend(_lines(one, own))
+    return "\n".join(told)
+
+
+def _briefly(texts: Sequence[tuple[Block, list[bool]]], /) -> Iterator[str]:
+    for one, own in texts:
+        arrow = "→ " if one.kind == "seen" else ""
+        for line, told in zip(one.lines, own, strict=True):
+            if told and line.text.strip():
+                yield f"| {arrow}{line.text.strip() if arrow else line.text}"
+
+
+def _lines(one: Block, kept: list[bool], /) -> Iterator[str]:
+    """The kept lines, each behind `| `, and a mark where others stood."""
+    told: list[str] = []
+    left: list[Line] = []
+    for line, keep in zip(one.lines, kept, strict=True):
+        if not keep:
+            left.append(line)
+            continue
+        if left:
+            yield from _flush(told)
+            yield from _cut(left) if one.marked or line.joined or left[-1].joined else ()
+            left, told = [], [line.text]
+        elif line.joined and told:
+            told[-1] += line.text
+        else:
+            told.append(line.text)
+    yield from _flush(told)
+    if left and (one.marked or left[0].joined):
+        yield from _cut(left)
+
+
+def _flush(told: list[str], /) -> Iterator[str]:
+    if told:
+        yield block("\n".join(told)) or "| "
+
+
+def _cut(left: list[Line], /) -> Iterator[str]:
+    size = sum(len(line.text) + (not line.joined) + line.hidden for line in left)
+    if sum(map(_cost, left)) < _MARK and not any(line.hidden for line in left):
+        yield block("\n".join(line.text for line in left))
+    elif size > 0:
+        yield f"[… {size:,} characters cut …]"
+
+
+def _lost(one: Block, kept: list[bool], /) -> int:
+    """Characters of a text that are not told and may matter."""
+    return sum(
+        len(line.text) + line.hidden
+        for line, told in zip(one.lines, kept, strict=True)
+        if not told and (line.rank < Rank.OLD or (line.rank < Rank.NOISE and one.marked) or line.hidden)
+    )
+
+
+def _gap(start: int, stop: int, /) -> Iterator[str]:
+    if start == stop:
+        yield f"[step {start} left out]"
+    elif start < stop:
+        yield f"[steps {start}–{stop} left out]"
+
+
+def _foot(cut: list[tuple[int, int]], /) -> Iterator[str]:
+    """Which steps that are told lost most: those that are left out or told in brief say so themselves."""
+    numbers = sorted(number for _, number in sorted(cut, reverse=True)[:_MOST_NOTED])
+    if not numbers:
+        return
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    told = ", ".join(str(first) if first == stop else f"{first}–{stop}" for first, stop in spans)
+    yield f"[not told whole: step{'s' if len(numbers) > 1 else ''} {told}]"

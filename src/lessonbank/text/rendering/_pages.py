@@ -1,0 +1,243 @@
+"""Tells of a web page what changed and what carries state: a page is long, and little of it decides."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+from lessonbank.types import Trajectory
+
+from ._scenes import Block, Line, Rank, Scene, pieces
+
+_TREE = re.compile(
+    r"^[ \t]*(?:\[\w+\] [A-Za-z]+ ['\"]|- [a-z]+(?: \"[^\"\n]*\")?(?: \[[\w=.-]+\])* ?\[ref=|RootWebArea )", re.M
+)
+_NODES = 6
+_NODE = re.compile(
+    r"(?P<indent>[ \t]*)(?:- )?(?:\[(?P<id>\w+)\] )?(?P<role>[A-Za-z]+)"
+    r"(?: (?P<quote>['\"])(?P<name>.*?)(?P=quote)(?=$|[ ,:\[]))?(?P<rest>[ ,:\[].*)?$"
+)
+_ATTRIBUTE = re.compile(
+    r"\b(value|checked|selected|disabled|invalid|pressed|ref)(?:=('[^']*'|\"[^\"]*\"|[^\s,\]]+))?(?=[\s,\]]|$)"
+)
+_ICON = re.compile(r"\\u[ef][0-9a-f]{3}|\\ue[0-9a-f]{3}|[\ue000-\uf8ff]|\\xa0")
+_TELLING = re.compile(
+    r"error|invalid|not found|no (?:results|records)|confirm|success|thank you|submitted|placed|\btotal\b|quantity"
+    r"|\bqty\b|warning|failed|denied|required|\bempty\b|unable",
+    re.IGNORECASE,
+)
+_LOUD = {"alert", "alertdialog", "dialog", "status", "log"}
+_CHOICES = {"radio", "checkbox", "switch", "menuitemcheckbox", "menuitemradio"}
+_ACTIVE = {"button", "link", "textbox", "combobox", "searchbox", "tab", "menuitem", "listbox", "spinbutton", *_CHOICES}
+_TEXTS = {"StaticText", "text", "InlineTextBox", "paragraph", "LabelText", "strong", "emphasis"}
+_GROUPS = {"row", "region", "form", "dialog", "alertdialog", "alert", "status", "RootWebArea", "table", "tablist"}
+_AROUND = {"navigation", "banner", "contentinfo", "complementary"}
+_OTHERS = "not selected:"
+_LONG = 200
+_DEPTH = 6
+_GONE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A line of a page that is told: what the element is, what it holds, how deep it stands."""
+
+    name: str
+    state: str = ""
+    telling: bool = False
+    """Whether it carries state, or words that say how something went."""
+    active: bool = False
+    depth: int = 0
+
+    @property
+    def text(self) -> str:
+        """The line."""
+        return " " * self.depth + f"{self.name} {self.state}".rstrip()
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes it the same line on another page."""
+        return self.name, self.state
+
+
+@dataclass(slots=True)
+class Page:
+    """A page without what says nothing: nameless groups, icons, texts that repeat a name, addresses of links."""
+
+    title: str = ""
+    nodes: list[Node] = field(default_factory=list[Node])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    """What each element is, by the id that actions use."""
+
+
+@dataclass(slots=True)
+class _Open:
+    indent: int
+    name: str
+    shown: bool
+    around: bool
+
+
+def is_page(text: str, /) -> bool:
+    """Whether a text is an accessibility tree, as browser tools give it."""
+    return len(list(islice(_TREE.finditer(text[:20_000]), _NODES))) == _NODES
+
+
+def read_page(lines: Sequence[str], /) -> Page:
+    """The page that the lines of an accessibility tree tell."""
+    page = Page()
+    above: list[_Open] = []
+    others: list[str] = []
+    known: set[str] = set()
+    for line in lines:
+        match = _NODE.fullmatch(line)
+        if match and (match["id"] or match["quote"] or match["rest"]):
+            _take(page, match, above, others, known)
+        elif line.strip() and not line.startswith("#"):
+            page.nodes.append(Node(" ".join(line.split())))
+    _flush(page, others, above)
+    return page
+
+
+def _take(page: Page, match: re.Match[str], above: list[_Open], others: list[str], known: set[str], /) -> None:
+    indent, role, name = len(match["indent"]), match["role"], _clean(match["name"] or "")
+    while above and above[-1].indent >= indent:
+        above.pop()
+    given = {key: (value or "true").strip("'\"") for key, value in _ATTRIBUTE.findall(match["rest"] or "")}
+    if ref := match["id"] or given.pop("ref", ""):
+        page.names[ref] = f"{role} {_short(name)!r}" if name else role
+    if role == "option" and given.get("selected", "False").lower() == "false":
+        others.append(name)
+        return
+    if role != "option":
+        _flush(page, others, above)
+    if role == "RootWebArea":  # frames within a page have one of their own
+        page.title = f"{page.title} / {name}"
+    around = role in _AROUND or (bool(above) and above[-1].around)
+    state = _state(role, given)
+    told = _told(role, name, state, above)
+    if told and not (around and not state) and not (role in _ACTIVE and not state and told in known):
+        known.add(told)
+        telling = bool(state) or role in _LOUD or bool(_TELLING.search(name))
+        page.nodes.append(Node(told, state, telling, role in _ACTIVE, _depth(above)))
+    above.append(_Open(indent, name if told else "", bool(told), around))
+
+
+def _told(role: str, name: str, state: str, above: Sequence[_Open], /) -> str:
+    """What the element is, in few words, or nothing where that says nothing or was just said."""
+    said = bool(name) and any(name in one.name for one in above[-4:])
+    if role in _TEXTS:
+        return "" if said or not name else repr(name)
+    plain = role in _ACTIVE or role in _LOUD or ((role in _GROUPS or role == "heading") and not said)
+    if not (name and (plain or state)) and state in ("", "checked=false"):
+        return ""
+    if role in _GROUPS and len(name) > 2 * _LONG:
+        return ""
+    return f"{role} {_short(name)!r}" if name else role
+
+
+def _state(role: str, given: dict[str, str], /) -> str:
+    """What the element holds, in few words; what every idle element says is left out."""
+    kept = [
+        f"{key}={value!r}" if key == "value" else f"{key}={value.lower()}"
+        for key, value in given.items()
+        if value and (value.lower() != "false" or (key == "checked" and role in _CHOICES))
+    ]
+    return " ".join(kept)
+
+
+def _flush(page: Page, others: list[str], above: Sequence[_Open], /) -> None:
+    if others:
+        page.nodes.append(Node(_OTHERS, _short(", ".join(map(repr, others))), depth=_depth(above)))
+        others.clear()
+
+
+def _depth(above: Sequence[_Open], /) -> int:
+    return min(sum(one.shown for one in above), _DEPTH)
+
+
+def _clean(name: str, /) -> str:
+    return " ".join(_ICON.sub(" ", name).split())
+
+
+def _short(text: str, /) -> str:
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+
+
+def pages(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
+    """Pages as what changed against the page before; the last look at each page also tells its whole state."""
+    read = {
+        (scene.number, i): read_page(block.text.split("\n"))
+        for scene in scenes
+        for i, block in enumerate(scene.blocks)
+        if block.kind == "seen" and is_page(block.text)
+    }
+    titles = [page.title for page in read.values()]
+    left = {spot: title != after for spot, title, after in zip(read, titles, [*titles[1:], None], strict=False)}
+    before: dict[str, tuple[int, Page]] = {}
+    told: dict[tuple[int, int], Block] = {}
+    for scene in scenes:
+        for i, block in enumerate(scene.blocks):
+            if page := read.get((scene.number, i)):
+                known = before.get(page.title) or before.get("")
+                before[page.title] = before[""] = (scene.number, page)
+                told[scene.number, i] = _changed(block, page, known, leaving=left[scene.number, i])
+    return [
+        replace(s, blocks=tuple(told.get((s.number, i), block) for i, block in enumerate(s.blocks))) for s in scenes
+    ]
+
+
+def _changed(block: Block, page: Page, known: tuple[int, Page] | None, /, *, leaving: bool) -> Block:
+    name = block.label.rstrip(":")
+    if known is None:
+        lines = tuple(line for node in page.nodes for line in pieces(node.text, _first(node)))
+        return replace(block, label=f"{name} (a page):", lines=lines, marked=False)
+    number, old = known
+    same = old.title == page.title
+    lines = tuple(_compared(page, old, same=same, leaving=leaving))
+    what = "the same page, what changed" if same else "another page, what differs"
+    label = f"{name} ({what} since step {number}):" if lines else f"{name} (the page as in step {number})"
+    return replace(block, label=label, lines=lines, marked=False)
+
+
+def _first(node: Node, /) -> Rank:
+    if node.telling:
+        return Rank.CHANGE
+    return Rank.REST if node.active else Rank.SAID
+
+
+def _compared(page: Page, old: Page, /, *, same: bool, leaving: bool) -> Iterator[Line]:
+    """The lines that are new, with what they held before; of the old ones, state; of one page, also what is gone."""
+    left = Counter(node.key for node in old.nodes)
+    gone = left - Counter(node.key for node in page.nodes)
+    held = {node.name: node.state for node in old.nodes if gone[node.key]}
+    for node in page.nodes:
+        if left[node.key] > 0:
+            left[node.key] -= 1
+            if node.telling and leaving:
+                yield from pieces(f"  {node.text}", Rank.CONTEXT)
+            continue
+        if same and node.name == _OTHERS:
+            continue
+        was = held.pop(node.name, None) if same else None
+        text = f"+ {node.text}" if was is None else f"+ {node.text} (before: {was or 'nothing'})"
+        changed = Rank.STATE if node.telling or was is not None else Rank.CHANGE
+        yield from pieces(text, changed if same else _first(node))
+    yield from _gone(old, gone, held) if same else ()
+
+
+def _gone(old: Page, gone: Counter[tuple[str, str]], held: dict[str, str], /) -> Iterator[Line]:
+    """What is no longer there: state, the first lines of the rest, and how many more."""
+    more = 0
+    for node in old.nodes:
+        if node.name not in held or node.name == _OTHERS or gone[node.key] <= 0:
+            continue
+        gone[node.key] -= 1
+        more += not node.telling
+        if node.telling or more <= _GONE:
+            yield from pieces(f"- {node.text}", Rank.CONTEXT if node.telling else Rank.REST)
+    if more > _GONE:
+        yield Line(f"- ({more - _GONE} more lines)", Rank.REST)

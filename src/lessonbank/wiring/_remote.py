@@ -1,0 +1,41 @@
+"""A bank behind a URL: which settings are its server's, and which key opens it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from lessonbank.config import File, Server
+from lessonbank.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from lessonbank.bank import AsyncReasoningBank
+
+_SCHEMES = ("https://", "http://")
+KEY = "LESSONBANK_API_KEY"
+
+
+def is_remote(where: File | Server, /) -> bool:
+    """Whether a place is the address of a server over HTTP."""
+    name = where.url if isinstance(where, Server) else str(where.path)
+    return name.lower().startswith(_SCHEMES)
+
+
+def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> AsyncReasoningBank:
+    """The bank that a server keeps. Nothing is asked of it yet: an agent may start before its server does.
+
+    Raises:
+        UsageError: a setting that the server decides, or an address that is none.
+        MissingExtra: the HTTP client is not installed.
+    """
+    told = [name for name, value in settings.items() if value is not None]
+    if told:
+        raise UsageError(f"{told[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
+    server = where if isinstance(where, Server) else Server(str(where.path))
+    try:
+        from lessonbank.client.bank import RemoteBank
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("lessonbank"):
+            raise
+        raise MissingExtra("a bank over HTTP", extra="client") from error
+    return RemoteBank(server, scope=scope, key=server.api_key or os.environ.get(KEY) or None)

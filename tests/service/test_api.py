@@ -1,0 +1,289 @@
+"""The API as a program in any language sees it: keys and roles, problems, pages, repeats, limits, streams."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra server")
+
+import httpx2
+
+from lessonbank.client.operations import OPERATIONS
+from lessonbank.service.serving import Running
+
+pytestmark = pytest.mark.full
+
+RUN = {
+    "task": "Ship parcel 7",
+    "steps": [
+        {"action": "print label 7", "observation": "the customs field is empty: fill it in before you print"},
+        {"action": "fill the customs field", "observation": "ok"},
+    ],
+}
+LESSON = {"title": "Weigh", "content": "Weigh it first.", "task": "Ship a parcel", "by": "Ana"}
+Keys = dict[str, dict[str, str]]
+
+
+def code(answer: httpx2.Response) -> tuple[int, str]:
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == answer.status_code
+    assert told["detail"]
+    return answer.status_code, told["code"]
+
+
+def added(http: httpx2.Client, keys: Keys) -> dict[str, Any]:
+    return http.post("/v1/lessons", json=LESSON, headers=keys["admin"]).json()
+
+
+def test_messages_are_learned_and_recalled_by_plain_requests(http: httpx2.Client, keys: Keys) -> None:
+    learned = http.post("/v1/runs/learn", json={"source": RUN, "outcome": "success"}, headers=keys["agent"])
+    assert learned.status_code == 200
+    recall = http.post("/v1/recalls", json={"task": "Ship parcel 7"}, headers=keys["agent"]).json()
+    assert learned.json()["lessons"][0]["content"] in recall["text"]
+    messages = [{"role": "user", "content": "Ship parcel 8"}, {"role": "assistant", "content": "shipped"}]
+    for source in (messages, {"messages": messages, "system": "You ship."}, [RUN]):
+        told = http.post("/v1/runs", json={"source": source, "outcome": "success"}, headers=keys["agent"])
+        assert told.status_code == 200, told.text
+    assert http.post("/v1/drain", headers=keys["agent"]).json() is True
+    assert len(http.get("/v1/runs", headers=keys["reader"]).json()) == 4
+
+
+def test_a_call_without_a_key_that_opens_is_unauthenticated(http: httpx2.Client, keys: Keys, server: Running) -> None:
+    good = keys["agent"]["Authorization"].removeprefix("Bearer ")
+    id = good.split("_")[1]
+    wrong = [f"Bearer lb_{id}_{'x' * 43}", "Bearer", "Basic abc", f"Bearer {good}x", "Bearer lb_a/b_c", "Bearer ünï"]
+    for header in wrong:
+        answer = http.get("/v1/admin/counts", headers={"Authorization": header.encode()})
+        assert code(answer) == (401, "unauthenticated")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert code(http.get("/v1/admin/counts")) == (401, "unauthenticated")
+    old = server.key("old", scope="acme", days=1e-9)
+    assert code(http.get("/v1", headers={"Authorization": f"Bearer {old}"})) == (401, "unauthenticated")
+
+
+def test_each_role_may_do_what_the_table_says_and_nothing_else(http: httpx2.Client, keys: Keys) -> None:
+    for role in ("agent", "reader", "reviewer", "admin"):
+        for one in OPERATIONS.values():
+            path = one.path.replace("{", "").replace("}", "")
+            answer = http.request(one.method, f"/v1{path}", headers=keys[role], json={})
+            refused = answer.status_code == 403
+            may = one.allows(role) and not one.whole_bank  # type: ignore[arg-type]
+            if answer.status_code != 422:  # what has no arguments that it needs was refused for that
+                assert refused is not may, (role, one.name, answer.text)
+
+
+def test_an_agent_never_approves_edits_imports_or_purges() -> None:
+    names = ("approve", "edit", "narrow", "add", "quarantine", "retire", "restore", "split")
+    never = {*(f"lessons.{name}" for name in names), "runs.correct", "consolidate", "history.rollback"}
+    never |= {name for name in OPERATIONS if name.startswith("admin.") and name != "admin.counts"}
+    assert never <= OPERATIONS.keys()
+    assert {name for name in never if OPERATIONS[name].allows("agent")} == set()
+
+
+def test_a_reviewers_key_speaks_for_its_holder_and_for_nobody_else(http: httpx2.Client, keys: Keys) -> None:
+    lesson = added(http, keys)
+    url = f"/v1/lessons/{lesson['id']}"
+    as_ben = http.patch(url, json={"content": "Twice.", "by": "Ben"}, headers=keys["reviewer"])
+    assert code(as_ben) == (403, "not_allowed")
+    assert http.patch(url, json={"content": "Twice.", "by": "ana"}, headers=keys["reviewer"]).status_code == 200
+    journal = http.get("/v1/history", headers=keys["reader"]).json()
+    assert [entry["writer"] for entry in journal] == ["Ana", "Ana", "ana"]
+
+
+def test_a_key_counts_as_one_writer_whatever_names_it_gives(http: httpx2.Client, keys: Keys, server: Running) -> None:
+    recalls = [http.post("/v1/recalls", json={"task": "Ship"}, headers=keys["agent"]).json()["id"] for _ in range(2)]
+    for name, recall in zip(("u-1", "u-2"), recalls, strict=True):
+        told = {"source": {**RUN, "id": name}, "outcome": "success", "recall": recall}
+        headers = {**keys["agent"], "Lessonbank-Writer": name}
+        assert http.post("/v1/runs/learn", json=told, headers=headers).status_code == 200
+    store = server.bank.store
+    told_by = {server.portal.call(lambda id=id: store.settlement(id, scope="acme")).identity for id in recalls}  # type: ignore[union-attr,misc]
+    assert len(told_by) == 1
+    assert told_by.pop().startswith("key:ana/")
+
+
+def test_a_rotated_key_opens_until_its_overlap_ends(server: Running) -> None:
+    from functools import partial
+
+    from lessonbank.service.keys import Keys
+
+    keys, call = Keys(server.bank.store), server.portal.call
+    first = server.key("agent-1", scope="acme")
+    id = first.split("_")[1]
+    second = call(partial(keys.rotate, id, days=1))
+    assert call(keys.find, first) == call(keys.find, second) is not None
+    third = call(keys.rotate, id)
+    assert call(keys.find, first) is call(keys.find, second) is None
+    assert call(keys.find, third) is not None
+    call(keys.remove, id)
+    assert call(keys.find, third) is None
+    kept = call(server.bank.store.settings, "server_key/")
+    assert not any(part in text for text in kept.values() for part in (first, second, third))
+
+
+def test_too_many_calls_wait_and_say_how_long(http: httpx2.Client, server: Running) -> None:
+    slow = {"Authorization": f"Bearer {server.key('slow', scope='acme', rate=6)}"}
+    assert http.get("/v1", headers=slow).status_code == 200
+    answer = http.get("/v1", headers=slow)
+    assert code(answer) == (429, "rate_limited")
+    assert 1 <= int(answer.headers["retry-after"]) <= 10
+
+
+def test_problems_have_the_codes_of_the_package(http: httpx2.Client, keys: Keys) -> None:
+    admin = keys["admin"]
+    lesson = added(http, keys)
+    assert code(http.get("/v1/lessons/nobody", headers=admin)) == (404, "not_found")
+    assert code(http.post("/v1/lessons", json=LESSON, headers=admin)) == (409, "conflict")
+    assert code(http.post("/v1/recalls", json={"task": ""}, headers=admin)) == (422, "usage")
+    assert code(http.post("/v1/recalls", json={"tusk": "x"}, headers=admin)) == (422, "usage")
+    assert code(http.post("/v1/recalls", content=b"{", headers=admin)) == (422, "usage")
+    assert code(http.get("/v1/nothing", headers=admin)) == (404, "no_such_path")
+    wrong = http.put("/v1/lessons", headers=admin)
+    assert code(wrong) == (405, "wrong_method")
+    assert set(wrong.headers["allow"].split(", ")) == {"GET", "POST"}
+    assert code(http.get("/v1", headers={**admin, "Lessonbank-Api": "99"})) == (400, "version_mismatch")
+    outside = {**admin, "Lessonbank-Scope": "acmeother"}
+    assert code(http.get(f"/v1/lessons/{lesson['id']}", headers=outside)) == (403, "not_allowed")
+
+
+def test_a_write_that_is_sent_again_is_done_once(http: httpx2.Client, keys: Keys) -> None:
+    named = {**keys["admin"], "Idempotency-Key": "one"}
+    first, again = (http.post("/v1/lessons", json=LESSON, headers=named) for _ in range(2))
+    assert first.status_code == again.status_code == 200
+    assert first.json() == again.json()
+    assert len(http.get("/v1/lessons", headers=keys["reader"]).json()) == 1
+    other = http.post("/v1/lessons", json={**LESSON, "title": "Other"}, headers=named)
+    assert code(other) == (422, "idempotency")
+    of_another_key = {**keys["reviewer"], "Idempotency-Key": "one"}
+    assert code(http.post("/v1/lessons", json=LESSON, headers=of_another_key)) == (409, "conflict")
+
+
+def test_an_edit_of_a_lesson_that_changed_meanwhile_is_refused(http: httpx2.Client, keys: Keys) -> None:
+    url = f"/v1/lessons/{added(http, keys)['id']}"
+    tag = http.get(url, headers=keys["reader"]).headers["etag"]
+    assert http.get(url, headers={**keys["reader"], "If-None-Match": tag}).status_code == 304
+    seen = {**keys["reviewer"], "If-Match": tag}
+    edited = http.patch(url, json={"content": "Twice.", "by": "Ana"}, headers=seen)
+    assert edited.status_code == 200
+    assert edited.headers["etag"] != tag
+    assert code(http.patch(url, json={"content": "Thrice.", "by": "Ana"}, headers=seen)) == (412, "changed")
+
+
+def test_pages_are_linked_to_the_next(http: httpx2.Client, keys: Keys) -> None:
+    for n in range(5):
+        http.post(
+            "/v1/runs/learn", json={"source": {**RUN, "id": f"r-{n}"}, "outcome": "success"}, headers=keys["agent"]
+        )
+    url, found = "/v1/runs?limit=2", list[str]()
+    while url:
+        answer = http.get(url, headers=keys["reader"])
+        found += [run["trajectory"]["id"] for run in answer.json()]
+        url = answer.links["next"]["url"] if "next" in answer.links else ""
+    assert found == [f"r-{n}" for n in reversed(range(5))]
+
+
+def test_bodies_are_bounded_also_when_they_are_packed(http: httpx2.Client, keys: Keys) -> None:
+    large = json.dumps({"source": {**RUN, "answer": "x" * 300_000}}).encode()
+    agent = {**keys["agent"], "Content-Type": "application/json"}
+    assert code(http.post("/v1/runs/learn", content=large, headers=agent)) == (413, "too_large")
+    assert code(http.post("/v1/runs/learn", content=iter([large]), headers=agent)) == (413, "too_large")
+    packed = {**agent, "Content-Encoding": "gzip"}
+    bomb = gzip.compress(b" " * 50_000_000)
+    assert len(bomb) < 60_000
+    assert code(http.post("/v1/runs/learn", content=bomb, headers=packed)) == (413, "too_large")
+    assert code(http.post("/v1/runs/learn", content=b"no gzip", headers=packed)) == (400, "usage")
+    small = gzip.compress(json.dumps({"source": RUN, "outcome": "success"}).encode())
+    assert http.post("/v1/runs/learn", content=small, headers=packed).status_code == 200
+    assert http.get("/v1/openapi.json").headers["content-encoding"] == "gzip"
+
+
+def test_changes_are_streamed_and_a_reader_goes_on_where_it_was(http: httpx2.Client, keys: Keys) -> None:
+    lesson = added(http, keys)
+    with http.stream("GET", "/v1/events", headers={**keys["reader"], "Last-Event-ID": "1"}) as events:
+        assert events.headers["content-type"].startswith("text/event-stream")
+        told = list[str]()
+        for line in events.iter_lines():
+            told.append(line)
+            if line == "id: 2":
+                http.post("/v1/lessons/retire", json={"ids": [lesson["id"]], "reason": "old"}, headers=keys["admin"])
+            if line == "event: retire":
+                break
+    assert [line for line in told if line.startswith("id")] == ["id: 2", "id: 3"]
+
+
+def test_health_and_metrics_tell_no_contents_and_no_scopes(http: httpx2.Client, keys: Keys) -> None:
+    scope = {**keys["agent"], "Lessonbank-Scope": "acme/secret-team"}
+    http.post("/v1/recalls", json={"task": "Ship the submarine"}, headers=scope)
+    http.get("/v1/lessons/some-id", headers=keys["agent"])
+    http.request("BREW", "/v1/lessons/some-id")
+    assert http.get("/healthz").status_code == http.get("/readyz").status_code == 200
+    told = http.get("/metrics").text
+    assert 'lessonbank_requests_total{method="POST",route="/v1/recalls",status="200"} 1' in told
+    assert 'route="/v1/lessons/{id}"' in told
+    assert 'lessonbank_runs{state="waiting"} 0' in told
+    for secret in ("secret-team", "submarine", "some-id", "acme", "Ana", "BREW"):
+        assert secret not in told
+
+
+def test_logs_tell_no_contents_and_no_scopes(http: httpx2.Client, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="lessonbank.server"):
+        headers = {**keys["agent"], "Lessonbank-Scope": "acme/secret-team"}
+        answer = http.post("/v1/recalls", json={"task": "Ship the submarine"}, headers=headers)
+        http.get("/healthz")  # the line of a request is written before the next one of its connection is read
+    told = [json.loads(line.message) for line in caplog.records if line.name == "lessonbank.server"]
+    expected = ("/v1/recalls", 200, answer.headers["lessonbank-request"])
+    assert (told[0]["route"], told[0]["status"], told[0]["request"]) == expected
+    for secret in ("secret-team", "submarine", keys["agent"]["Authorization"].rpartition("_")[2]):
+        assert secret not in caplog.text
+
+
+def test_traces_of_opentelemetry_become_runs_when_they_are_whole(http: httpx2.Client, keys: Keys) -> None:
+    def span(id: str, parent: str, **attributes: str) -> dict[str, Any]:
+        told = [{"key": key.replace("__", "."), "value": {"stringValue": value}} for key, value in attributes.items()]
+        return {"traceId": "a" * 32, "spanId": id * 16, "parentSpanId": parent, "attributes": told}
+
+    sent = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Ship parcel 7"}]}])
+    back = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "shipped"}]}])
+    chat = span(
+        "b", "c" * 16, gen_ai__operation__name="chat", gen_ai__input__messages=sent, gen_ai__output__messages=back
+    )
+    for one, runs in ((chat, 0), (span("c", "", gen_ai__operation__name="invoke_agent"), 1)):
+        body = {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}
+        assert http.post("/v1/traces", json=body, headers=keys["agent"]).json() == {}
+        assert len(http.get("/v1/runs", headers=keys["reader"]).json()) == runs
+    from google.protobuf.json_format import ParseDict
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    both = {"resourceSpans": [{"scopeSpans": [{"spans": [chat, span("c", "")]}]}]}
+    message = ParseDict(json.loads(json.dumps(both).replace("a" * 32, "b" * 32)), ExportTraceServiceRequest())
+    told = {**keys["agent"], "Content-Type": "application/x-protobuf"}
+    answer = http.post("/v1/traces", content=message.SerializeToString(), headers=told)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert len(http.get("/v1/runs", headers=keys["reader"]).json()) == 2
+    assert code(http.post("/v1/traces", content=b"\xff\xff", headers=told)) == (422, "format")
+
+
+def test_a_file_is_exported_and_imported_by_plain_requests(http: httpx2.Client, keys: Keys) -> None:
+    added(http, keys)
+    export = http.get("/v1/admin/export", headers=keys["admin"])
+    assert export.headers["lessonbank-result"] == "1"
+    told = http.post("/v1/admin/import", content=export.content, headers=keys["other admin"])
+    assert (told.status_code, told.json()) == (200, 1)
+    assert code(http.get("/v1/admin/backup", headers=keys["admin"])) == (403, "not_allowed")
+    assert http.get("/v1/admin/backup", headers=keys["operator"]).content.startswith(b"SQLite format 3")
+    assert http.get("/v1/admin/scopes", headers=keys["admin"]).json() == ["acme"]
+    assert http.get("/v1/admin/scopes", headers=keys["operator"]).json() == ["acme", "other"]
+
+
+def test_the_description_is_openapi_with_examples_and_every_operation(http: httpx2.Client) -> None:
+    told = http.get("/v1/openapi.json").json()
+    assert told["openapi"].startswith("3.1")
+    described = {(method.upper(), path) for path, one in told["paths"].items() for method in one}
+    assert {(one.method, f"/v1{one.path}") for one in OPERATIONS.values()} <= described
+    assert "example" in told["paths"]["/v1/recalls"]["post"]["requestBody"]["content"]["application/json"]["examples"]

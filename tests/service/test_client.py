@@ -1,0 +1,161 @@
+"""The client where the server is gone, slow, old or wrong: it says so, tries again where it may, and never hangs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+pytest.importorskip("httpx2", reason="needs the extra client")
+
+import lessonbank
+from lessonbank import Server
+from lessonbank.errors import (
+    ModelTimeout,
+    NotFound,
+    RateLimited,
+    StoreUnavailable,
+    Unauthenticated,
+    UsageError,
+    VersionMismatch,
+)
+
+pytestmark = pytest.mark.full
+
+
+@contextmanager
+def answering(*answers: tuple[int, dict[str, str], Any]) -> Generator[tuple[str, list[Any]]]:
+    """A server that gives these answers in order, the last one again and again; its address, and what it was asked."""
+    asked, left = list[Any](), list(answers)
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
+            asked.append(dict(self.headers))
+            status, headers, body = left.pop(0) if len(left) > 1 else left[0]
+            told = json.dumps(body).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(told))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(told)
+
+        do_GET = do_POST  # noqa: N815 - the name that the library calls
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def problem(code: str, status: int, **headers: str) -> tuple[int, dict[str, str], Any]:
+    return status, headers, {"code": code, "detail": "told by the server", "status": status}
+
+
+def connected(url: str, **told: Any) -> lessonbank.ReasoningBank:
+    return lessonbank.connect(Server(url, api_key="lb_a_b", **told), scope="acme")
+
+
+COUNTS = (200, {}, {"lessons": 3})
+
+
+def test_an_attempt_goes_on_without_a_server() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    with connected(f"http://127.0.0.1:{port}") as bank:
+        with bank.attempt("Ship parcel 7") as attempt:
+            assert attempt.text == ""
+            attempt.finish(answer="shipped", outcome="success")
+        assert "cannot be reached" in " ".join(attempt.notes)
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            bank.retrieve("Ship parcel 7")
+
+
+def test_an_attempt_waits_for_a_silent_server_no_longer_than_its_deadline() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with connected(url, retrieve_timeout=0.3, timeout=0.3) as bank:
+            begun = time.monotonic()
+            with bank.attempt("Ship parcel 7") as attempt:
+                attempt.finish(answer="shipped", outcome="success")
+            assert time.monotonic() - begun < 5
+            assert "no answer within 0.3 seconds" in " ".join(attempt.notes)
+
+
+def test_what_may_be_answered_later_is_tried_again_under_one_name() -> None:
+    busy, limited = problem("store_unavailable", 503), problem("rate_limited", 429, **{"Retry-After": "0"})
+    with answering(busy, limited, COUNTS) as (url, asked), connected(url) as bank:
+        assert bank.admin.counts().lessons == 3
+        assert len(asked) == 3
+        assert len({one["Idempotency-Key"] for one in asked}) == 1
+
+
+def test_what_was_refused_is_not_tried_again_and_is_the_error_of_its_code() -> None:
+    kinds = {
+        "not_found": (404, NotFound),
+        "unauthenticated": (401, Unauthenticated),
+        "model_timeout": (504, ModelTimeout),
+        "usage": (422, UsageError),
+    }
+    for code, (status, kind) in kinds.items():
+        with answering(problem(code, status)) as (url, asked), connected(url) as bank:
+            with pytest.raises(kind, match="told by the server"):
+                bank.admin.counts()
+            assert len(asked) == 1
+
+
+def test_a_proxy_that_answers_for_the_server_is_understood() -> None:
+    for status, kind in ((502, StoreUnavailable), (429, RateLimited), (401, Unauthenticated), (500, StoreUnavailable)):
+        with (
+            answering((status, {}, "<html>")) as (url, _),
+            connected(url, timeout=5) as bank,
+            pytest.raises(kind, match=str(status)),
+        ):
+            bank.admin.counts()
+
+
+def test_an_answer_of_another_release_is_named() -> None:
+    newer = (200, {"Lessonbank-Version": "9.9"}, {"lessons": 3, "wonders": 1})
+    with answering(newer) as (url, _), connected(url) as bank, pytest.raises(VersionMismatch, match=r"9\.9"):
+        bank.admin.counts()
+
+
+def test_a_key_is_sent_to_this_machine_or_encrypted_and_is_in_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in ("http://bank.example", "https://user:pw@bank.example", "https://", "https://bank.example?key=lb_a_b"):
+        with pytest.raises(UsageError) as caught:
+            connected(url)
+        assert "lb_a_b" not in str(caught.value)
+        assert "pw" not in str(caught.value)
+    with connected("https://bank.example/team") as bank:
+        assert "lb_a_b" not in repr(bank.settings) + repr(bank) + repr(vars(bank.aio))
+    monkeypatch.setenv("LESSONBANK_API_KEY", "lb_c_d")
+    with answering(COUNTS) as (url, asked), lessonbank.connect(url, scope="acme/ß") as bank:
+        bank.admin.counts()
+        assert asked[0]["Authorization"] == "Bearer lb_c_d"
+        assert asked[0]["Lessonbank-Scope"] == "acme%2F%C3%9F"
+
+
+def test_settings_of_the_server_are_refused_here() -> None:
+    for told in ({"model": "openai:x"}, {"evidence": 0.1}, {"profile": "paper"}):
+        with pytest.raises(UsageError, match="is decided where the server runs"):
+            lessonbank.connect("https://bank.example", scope="acme", **told)  # type: ignore[arg-type]
+
+
+def test_switched_off_memory_asks_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LESSONBANK_OFF", "1")
+    with lessonbank.connect("http://127.0.0.1:1", scope="acme") as bank:
+        assert bank.retrieve("Ship parcel 7").text == ""

@@ -1,0 +1,151 @@
+"""Two tenants against each other, and callers that are slow, huge, half gone or many: the rest go on."""
+
+from __future__ import annotations
+
+import random
+import resource
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra server")
+
+import httpx2
+
+import lessonbank
+from lessonbank import Server
+from lessonbank.client.operations import OPERATIONS, Operation, arguments_of
+from lessonbank.service.serving import Running
+
+pytestmark = pytest.mark.full
+
+SECRET = {"acme": "the vault of acme opens at seven", "other": "the vault of other opens at nine"}
+ATTACKS = 200
+
+
+def filled(server: Running, tenant: str) -> dict[str, Any]:
+    """A tenant with a lesson, a run and a recall, all of which hold its secret; their ids, and its admin's key."""
+    key = server.key(f"Ana of {tenant}", scope=tenant, role="admin")
+    with lessonbank.connect(Server(server.url, api_key=key), scope=tenant) as bank:
+        lesson = bank.lessons.add(title="Vault", content=SECRET[tenant], task=SECRET[tenant], by="Ana")
+        bank.lessons.retire(lesson.id, reason="old", by="Ana")
+        recall = bank.retrieve(SECRET[tenant])
+        bank.learn({"messages": [{"role": "user", "content": SECRET[tenant]}]}, recall=recall, outcome="success")
+        run = bank.runs.list()[0].trajectory.id
+    return {"key": key, "ids": (lesson.id, recall.id, run, lesson.id)}
+
+
+def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int) -> Iterator[dict[str, Any]]:
+    """Requests with a good key that ask for what belongs to another tenant."""
+    dice, operations = random.Random(seed), [*OPERATIONS.values()]
+    names = [
+        tenant,
+        f"{tenant}/x",
+        f"./{tenant}",
+        f"{tenant}%2Fx",
+        f"{tenant}/..",
+        tenant.upper(),
+        f"%20{tenant}",
+        "*",
+        "",
+    ]
+    for _ in range(ATTACKS):
+        one = dice.choice(operations)
+        id = dice.choice(theirs["ids"])
+        scope = dice.choice([None, *names, f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"])
+        headers = {"Authorization": f"Bearer {mine['key']}"}
+        if scope is not None:
+            headers["Lessonbank-Scope"] = scope
+        smuggled = {"scope": tenant} if dice.random() < 0.1 else {}
+        yield {"method": one.method, "url": address(one, id), "headers": headers, **arguments(one, id, smuggled)}
+
+
+def address(one: Operation, id: str) -> str:
+    parts = [id if part.startswith("{") else part for part in one.path.split("/")]
+    return f"/v1{'/'.join(parts)}"
+
+
+def arguments(one: Operation, id: str, smuggled: dict[str, str]) -> dict[str, Any]:
+    told = {"ids": [id], "by": "Ana", "reason": "mine", "recall": id, "run": id, "task": "vault", "outcome": "failure"}
+    told |= {
+        "content": "stolen",
+        "source": {"id": id, "task": "vault"},
+        "to": 1,
+        "at": 1,
+        "a": 0,
+        "b": 1,
+    }
+    told |= {"lesson": id, "after": id, "text": "vault", "level": 0.9, "experience_id": id, "days": 0.001, "limit": 50}
+    names = {each.name for each in arguments_of(one) if each.place != "path"}
+    mine = {name: value for name, value in told.items() if name in names}
+    if one.name == "admin.purge":
+        mine = {"lesson": id, "reason": "mine"}
+    return {"params": mine} if one.method == "GET" else {"json": {**mine, **smuggled}}
+
+
+def test_of_two_tenants_neither_reaches_the_other_by_200_hostile_requests_each(
+    server: Running, http: httpx2.Client
+) -> None:
+    tenants = {tenant: filled(server, tenant) for tenant in SECRET}
+    before = {tenant: state(http, one["key"]) for tenant, one in tenants.items()}
+    crossed, answered = list[Any](), 0
+    for tenant, mine in tenants.items():
+        victim = next(name for name in tenants if name != tenant)
+        for request in attacks(mine, tenants[victim], victim, seed=len(tenant)):
+            answer = http.request(**request)
+            answered += answer.status_code < 500
+            if SECRET[victim] in answer.text:
+                crossed.append((tenant, request, answer.text))
+    assert crossed == []
+    assert answered == 2 * ATTACKS
+    for tenant, one in tenants.items():
+        assert state(http, one["key"])[: len(before[tenant])] == before[tenant]
+    for tenant, one in tenants.items():
+        other = next(name for name in tenants if name != tenant)
+        assert SECRET[other] not in str(state(http, one["key"]))
+
+
+def state(http: httpx2.Client, key: str) -> list[Any]:
+    """The journal of a tenant as far as the other one could have changed it: all that is about its lesson."""
+    told = http.get("/v1/history", headers={"Authorization": f"Bearer {key}"}).json()
+    return [entry for entry in told if SECRET["acme"] in str(entry) or SECRET["other"] in str(entry)]
+
+
+def test_a_thousand_idle_connections_and_half_closed_ones_stop_nobody(server: Running, http: httpx2.Client) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 4096), hard), hard))
+    at = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    key = {"Authorization": f"Bearer {server.key('agent', scope='acme')}"}
+    with ExitStack() as crowd:
+        for number in range(1000):
+            one = crowd.enter_context(closing(socket.create_connection(at)))
+            if number % 3 == 0:
+                one.sendall(b"POST /v1/recalls HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+                one.shutdown(socket.SHUT_WR)
+            elif number % 3 == 1:
+                one.sendall(b"GET /v1 HT")
+        for _ in range(20):
+            assert http.post("/v1/recalls", json={"task": "Ship"}, headers=key).status_code == 200
+
+
+def test_a_client_that_sends_a_byte_now_and_then_is_sent_away(server: Running, http: httpx2.Client) -> None:
+    key = server.key("agent", scope="acme")
+    at = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    head = f"POST /v1/recalls HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Length: 100\r\n\r\n{{"
+    with closing(socket.create_connection(at)) as slow:
+        slow.settimeout(20)
+        slow.sendall(head.encode())
+        assert slow.recv(4096).startswith(b"HTTP/1.1 408")
+    assert http.get("/healthz").status_code == 200
+
+
+def test_headers_without_end_are_refused(server: Running, http: httpx2.Client) -> None:
+    at = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    with closing(socket.create_connection(at)) as endless:
+        endless.settimeout(20)
+        endless.sendall(b"GET /v1 HTTP/1.1\r\n" + b"x: " + b"y" * 200_000)
+        assert endless.recv(4096).startswith(b"HTTP/1.1 4")
+    assert http.get("/healthz").status_code == 200

@@ -1,0 +1,74 @@
+"""Whoever runs the database is told how it is, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lessonbank.stores.postgres import PostgresStore, _vectors
+from lessonbank.testing.store_samples import MINE, SPACE, added, experience, towards
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+
+
+async def test_a_sound_database_asks_for_nothing(postgres: Callable[[], str]) -> None:
+    store = await PostgresStore.open(postgres(), partitions=2)
+    told = await store.storage()
+    await store.close()
+    assert told["PostgreSQL"].split(".")[0].isdecimal()
+    assert told["tables"] == "step 1 of 1"
+    assert (told["role"], told["indexes"]) == ("keeper: owner; row-level security binds it", "all are there")
+    assert (told["dead rows"], told["long transactions"]) == ("few", "none")
+
+
+async def test_what_is_missing_or_not_safe_is_named(postgres: Callable[[], str]) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    await added(store, experience())
+    assert await store.verify() == []
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP INDEX lessonbank.lessons_by_wording")
+    assert await store.verify() == ["the index lessons_by_wording is missing: make it again, see migrations/"]
+    assert "lessons_by_wording is missing" in (await store.storage())["indexes"]
+    await store.close()
+    superuser = await PostgresStore.open(address.replace("keeper@", "postgres@"))
+    assert "row-level security does not bind it" in (await superuser.storage())["role"]
+    await superuser.close()
+
+
+async def test_a_large_scope_gets_an_index_that_finds_what_comparing_all_finds(
+    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_vectors, "LARGE", 20)
+    store = await PostgresStore.open(postgres(), partitions=2)
+    try:
+        known = [experience(minute=n) for n in range(60)]
+        await added(store, *known, along=[towards(n % 8, tilt=n / 100) for n in range(60)])
+        before = await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9)
+        assert "CREATE INDEX vectors_near_8" in (await store.storage())["indexes"]
+        assert len(await store.index_vectors()) == 1
+        assert (await store.storage())["indexes"] == "all are there"
+        assert await store.index_vectors() == []
+        assert await store.nearest(towards(1, tilt=0.3), scope=MINE, space=SPACE, limit=9) == before
+    finally:
+        await store.close()
+
+
+async def test_nothing_stays_in_a_session_so_that_a_pooler_may_stand_between(postgres: Callable[[], str]) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    for _ in range(12):  # more often than the driver waits before it prepares a statement
+        await added(store, experience(), along=[towards(0)])
+        await store.nearest(towards(0), scope=MINE, space=SPACE, limit=3)
+
+    def left(connection: psycopg.Connection[tuple[object, ...]]) -> object:
+        connection.execute("ROLLBACK")
+        return connection.execute(
+            "SELECT (SELECT count(*) FROM pg_prepared_statements), current_setting('lessonbank.scope', true),"
+            " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"
+        ).fetchone()
+
+    assert store._database.read(left).result() == (0, "", 0)  # pyright: ignore[reportPrivateUsage]
+    await store.close()

@@ -1,0 +1,173 @@
+"""A bank moves from a file into a database and back, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lessonbank
+from lessonbank.errors import Conflict, UsageError
+from lessonbank.protocols import RECEIPT_SECRET, Store
+from lessonbank.stores._copying import Copyable, Row, Table, copy_bank
+from lessonbank.stores.postgres import PostgresStore
+from lessonbank.stores.sqlite import SqliteStore
+from lessonbank.testing.store_purging import lived_in
+from lessonbank.testing.store_samples import MINE, SPACE, THEIRS, added, collected, experience, towards, trajectory
+from lessonbank.types import Rollback
+from lessonbank.wiring import migrate
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+
+
+async def _fill(store: Store) -> None:
+    """Two scopes with everything a bank can hold: history, a purge, what is rolled back, what waits and what failed."""
+    run, *_ = await lived_in(store)
+    await store.purge("trajectory", run.id, scope=MINE, writer="ana", reason="asked to")
+    away = experience("Exchange the boots", minute=4)
+    await added(store, experience("Cancel the flight", minute=4), away, along=[towards(3), towards(4)])
+    last = [entry.sequence async for entry in store.journal(scope=MINE)][-1]
+    await store.apply([Rollback(to=last - 1, reason="test")], scope=MINE, writer="bob")
+    together = [trajectory(), trajectory()]
+    await store.keep(together, scope=THEIRS, wait=0.0)
+    await store.claim(worker="w", limit=1, seconds=60.0)
+    await store.release(together[0].id, scope=THEIRS, worker="w", error="no model \0", wait=None)
+    await added(store, experience(scope=THEIRS), scope=THEIRS, along=[towards(0)])
+    await store.set_setting("embedder", "hashing")
+
+
+async def _all_of(store: Store) -> dict[str, Any]:
+    told: dict[str, Any] = {"settings": await store.settings(""), "scopes": await store.scopes()}
+    for scope in (MINE, THEIRS):
+        told[scope] = [
+            await collected(store.scan(scope=scope)),
+            await collected(store.journal(scope=scope)),
+            await collected(store.receipts(scope=scope)),
+            await store.list_runs(scope=scope),
+            await store.list_lessons(scope=scope, retired=True),
+            await store.counts(scope=scope),
+            await store.queue(scope=scope),
+            await store.search("cancel the order or the boots", scope=scope, limit=99),
+            [(m.experience, m.lesson_id) for m in await store.nearest(towards(0), scope=scope, space=SPACE, limit=99)],
+            list(await store.verify()),
+        ]
+    return told
+
+
+async def test_a_bank_goes_into_a_database_and_back_unchanged(postgres: Callable[[], str], tmp_path: Path) -> None:
+    source, back = await SqliteStore.open(tmp_path / "bank.db"), await SqliteStore.open(tmp_path / "back.db")
+    database = await PostgresStore.open(postgres(), partitions=2)
+    try:
+        await _fill(source)
+        wanted = await _all_of(source)
+        assert wanted[MINE][-1] == []
+        await copy_bank(source, database, name="bank")
+        assert await _all_of(database) == wanted
+        await copy_bank(database, back, name="bank")
+        assert await _all_of(back) == wanted
+        for store in (source, database, back):
+            await store.apply([Rollback(to=0, reason="test")], scope=MINE, writer="tests")
+            last = [entry.sequence async for entry in store.journal(scope=MINE)][-1]
+            await store.apply([Rollback(to=last - 1, reason="test")], scope=MINE, writer="tests")
+        assert await collected(database.scan(scope=MINE)) == await collected(source.scan(scope=MINE)) == wanted[MINE][0]
+        assert await collected(back.scan(scope=MINE)) == wanted[MINE][0]
+    finally:
+        for store in (source, database, back):
+            await store.close()
+
+
+class _Broken:
+    """A store that fails in the middle of a copy."""
+
+    def __init__(self, store: PostgresStore, most: int) -> None:
+        self._store, self._most = store, most
+        self.written: list[Table] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write_rows(self, table: Table, rows: Sequence[Row], /, *, scope: str) -> None:
+        await self._store.write_rows(table, rows, scope=scope)
+        self.written.append(table)
+        if len(self.written) == self._most:
+            raise ConnectionError("the cable was cut")
+
+
+async def test_a_copy_that_was_interrupted_goes_on_where_it_was(postgres: Callable[[], str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+    try:
+        await _fill(source)
+        cut: Any = _Broken(database, 3)
+        with pytest.raises(ConnectionError):
+            await copy_bank(source, cut, name="bank")
+        whole: Any = _Broken(database, 99)
+        told: list[tuple[str, int]] = []
+        rows = await copy_bank(source, whole, name="bank", progress=lambda scope, done: told.append((scope, done)))
+        assert rows == sum(dict(told).values())
+        assert "journal" not in whole.written[:2], "what was copied before is not copied again"
+        assert await _all_of(database) == await _all_of(source)
+    finally:
+        await source.close()
+        await database.close()
+
+
+async def test_a_bank_that_holds_something_is_not_written_over(postgres: Callable[[], str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+    try:
+        await added(source, experience())
+        await added(database, experience())
+        with pytest.raises(UsageError, match="holds something already"):
+            await copy_bank(source, database, name="bank")
+    finally:
+        await source.close()
+        await database.close()
+
+
+async def test_a_bank_that_is_written_to_meanwhile_is_not_called_a_copy(postgres: Callable[[], str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+
+    class Busy(_Broken):
+        async def finish_copy(self, *, scope: str) -> None:
+            await self._store.finish_copy(scope=scope)
+            await added(source, experience())
+
+    try:
+        await added(source, experience())
+        busy: Any = Busy(database, 99)
+        with pytest.raises(Conflict, match="was written to while it was copied"):
+            await copy_bank(source, busy, name="bank")
+    finally:
+        await source.close()
+        await database.close()
+
+
+def test_exports_before_and_after_are_the_same_file(postgres: Callable[[], str], tmp_path: Path) -> None:
+    file, back, address = tmp_path / "bank.db", tmp_path / "back.db", postgres()
+    with lessonbank.connect(file, scope="acme", embedder="hashing", evidence=0.0) as bank:
+        for task in ("Cancel the order", "Book a flight"):
+            bank.learn(lessonbank.Trajectory(task=task, answer="done", error="it was locked"), outcome="failure")
+        bank.retrieve("Cancel an order")
+    migrate(file, address)
+    migrate(address, back)
+    exported: set[str] = set()
+    for place in (file, address, back):
+        with lessonbank.connect(place, scope="acme", evidence=0.0) as bank:
+            assert bank.settings["embedder"] == "hashing (kept with the bank)"
+            bank.admin.export(tmp_path / "export.jsonl")
+        exported.add(sha256((tmp_path / "export.jsonl").read_bytes()).hexdigest())
+        (tmp_path / "export.jsonl").unlink()
+    assert len(exported) == 1
+
+
+async def test_receipts_stay_signed(postgres: Callable[[], str]) -> None:
+    source, database = SqliteStore.in_memory(), await PostgresStore.open(postgres(), partitions=2)
+    try:
+        copied: Copyable = database
+        await copy_bank(source, copied, name="bank")
+        assert await database.setting(RECEIPT_SECRET) == await source.setting(RECEIPT_SECRET)
+    finally:
+        await source.close()
+        await database.close()
