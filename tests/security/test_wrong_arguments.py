@@ -141,6 +141,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "runs.get": {"id": run_id},
         "runs.correct": {"id": run_id},
         "recalls.get": {"id": known["recall"].id},
+        "recalls.preview": {"task": "Open the valve"},
         "import_": {"path": folder / "export.jsonl"},
         "backup": {"path": folder / "copy.db"},
         "sync": {"path": folder / "CLAUDE.md"},
