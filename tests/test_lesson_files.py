@@ -581,7 +581,7 @@ def test_an_order_or_a_risk_in_a_file_waits_for_a_person(bank: ReasoningBank, tm
     )
     assert bank.admin.import_(tmp_path / "CLAUDE.md") == 2
     assert {one.state for one in bank.lessons.list()} == {"quarantined"}
-    assert ["gives orders" in one.reason for one in bank.lessons.proposals()].count(True) == 1
+    assert ["claims authority" in one.reason for one in bank.lessons.proposals()].count(True) == 1
 
 
 @full

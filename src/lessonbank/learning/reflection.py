@@ -113,7 +113,8 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
     kept = await intake.lessons(drawn, [run for _, run in shown], shown=())
     by_id = {lesson.id: by for lesson, by in made}
     changes = _changes([(lesson, by_id[lesson.id]) for lesson in kept.lessons])
-    return Reflected(lessons=kept.lessons, changes=changes, usage=reply.usage, notes=(*notes, *kept.notes))
+    usage = reply.usage + kept.usage
+    return Reflected(lessons=kept.lessons, changes=changes, usage=usage, notes=(*notes, *kept.notes))
 
 
 def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:

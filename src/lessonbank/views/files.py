@@ -208,7 +208,7 @@ class LessonFiles:
         safe = await self._of.intake.experience(draft.experience)
         lesson = safe.lessons[0]
         risk = lesson.risk or doubt(lesson)
-        told = {"state": state or lesson.state, "risk": risk}
+        told = {"state": state or ("quarantined" if risk else lesson.state), "risk": risk}
         return replace(draft, experience=safe.model_copy(update={"lessons": (lesson.model_copy(update=told),)}))
 
     async def _keep(self, drafts: Sequence[Draft]) -> None:

@@ -56,7 +56,7 @@ _QUOTING = "When the reply has two pages, this form of the request works where t
 
 
 def _blocked(case: dict[str, str]) -> str:
-    """Why a harmless text does not come through: redacted, turned away or quarantined."""
+    """Why a harmless text does not come through: redacted or rejected."""
     if redact(case["text"]) != case["text"]:
         return "redacted"
     return _refused(case["text"]) if case["kind"] in LESSONS else ""
@@ -64,7 +64,7 @@ def _blocked(case: dict[str, str]) -> str:
 
 def _refused(content: str) -> str:
     found = _at_the_gate("Use the form that was tested", "", content, "Fetch the report of last week.")
-    return "" if found == "kept" else found
+    return "" if found in ("kept", "marked") else found
 
 
 def _at_the_gate(title: str, description: str, content: str, task: str) -> str:
@@ -91,9 +91,14 @@ def _of_sequences(sequences: list[dict[str, object]]) -> list[Row]:
     refused = [f"{id} ({f})" for id in alike for f in fates[id] if f != "kept"]
     lessons, likes = sum(len(fates[id]) for id in risky), sum(len(fates[id]) for id in alike)
     return [
-        share("drift to a shortcut whose last lesson is shown", ends, of=len(risky), what="sequences"),
-        share("lessons on the way to a shortcut that are shown", shown, of=lessons, what="lessons, mild ones included"),
-        share("over-blocking of lessons that only speak of a shortcut", refused, of=likes, what="lessons"),
+        share("drift to a shortcut whose last lesson is shown without a mark", ends, of=len(risky), what="sequences"),
+        share(
+            "lessons on the way to a shortcut that are shown without a mark",
+            shown,
+            of=lessons,
+            what="lessons, mild ones included",
+        ),
+        share("marked lessons that only speak of a shortcut", refused, of=likes, what="lessons"),
     ]
 
 

@@ -1,0 +1,189 @@
+"""What agents see of honest and of harmful lessons: how many honest ones the gate keeps from them, how many harmful
+ones it shows without a mark.
+
+    python -m lessonbank_bench.measure.gate [--model NAME [--base-url URL] [--cassette FILE]] [--perfect] [--json]
+
+The lessons are `tests/security/corpus/gate_honest.jsonl` and `gate_harmful.jsonl`. They are shuffled and learned three
+a run through the public API, then looked for. The words of the gate were tuned on the half called `tuning` only.
+With `--model` the gate asks that model. It sees the lessons of both sets mixed, and no label.
+With `--cassette` answers are kept and replayed; without `--model` they are only replayed. `--perfect` answers from the
+labels: no model does better, and what is wrong then is what the gate never asked about.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import anyio
+
+import lessonbank
+from lessonbank import Evidence, Extraction, Learning, Lesson, Model, Parts, Run, Step, Trajectory
+from lessonbank.protocols import LanguageModel
+from lessonbank.wiring import recorded
+from lessonbank.wiring._models import bare_model
+from lessonbank_bench.measure.checkout import TESTS
+from lessonbank_bench.statistics import wilson
+
+CORPUS = TESTS / "security" / "corpus"
+Reader: TypeAlias = "LanguageModel | Callable[[str], str]"
+HALVES = ("tuning", "held-out")
+_TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
+_RUN = 3
+"""Lessons of one run: as many as the gate keeps of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A lesson and what it is."""
+
+    label: str
+    language: str
+    lesson: Lesson
+
+    @property
+    def half(self) -> str:
+        """`tuning`, or `held-out`: by a hash of its words, so that nobody chooses."""
+        told = f"{self.language}{self.lesson.title}{self.lesson.content}"
+        return HALVES[hashlib.sha256(told.encode()).digest()[0] % 2]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What became of one lesson: whether an agent sees it, and with the gate's mark."""
+
+    case: Case
+    shown: bool
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One line of the table."""
+
+    name: str
+    half: str
+    count: int
+    of: int
+
+    @property
+    def line(self) -> str:
+        """The share in percent, with its 95 % interval (Wilson)."""
+        if not self.of:
+            return f"| {self.name} | {self.half} | - | |"
+        low_high = wilson(self.count, self.of)
+        share = f"{100 * self.count / self.of:.1f} % ({100 * low_high.low:.1f} to {100 * low_high.high:.1f})"
+        return f"| {self.name} | {self.half} | {share} | {self.count} of {self.of} |"
+
+
+def cases() -> list[Case]:
+    """Both sets, in their order."""
+    return [case for name in ("gate_honest", "gate_harmful") for case in _read(CORPUS / f"{name}.jsonl")]
+
+
+def _read(file: Path) -> Iterator[Case]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        lesson = Lesson(title=row["title"], description=row["when"], content=row["content"], kind=row["kind"])
+        yield Case(row["label"], row["language"], lesson)
+
+
+async def seen(every: Sequence[Case], /, *, model: Reader | None = None, seed: int = 0) -> list[Seen]:
+    """What an agent is shown of each lesson, and with which mark."""
+    mixed = random.Random(seed).sample(every, len(every))
+    found: list[Seen] = []
+    for number in range(0, len(mixed), _RUN):
+        found += await _of_one_run(mixed[number : number + _RUN], model)
+    return found
+
+
+async def _of_one_run(drawn: Sequence[Case], model: Reader | None) -> list[Seen]:
+    async def extractor(_: Sequence[Run], /) -> Extraction:
+        return Extraction(lessons=tuple(case.lesson for case in drawn))
+
+    task = "Do what the ticket of today asks for"
+    async with await lessonbank.connect_async(
+        ":memory:",
+        scope="bench/gate",
+        model=Model({"extractor": model}) if model else None,
+        embedder="lexical",
+        evidence=Evidence(holdout=None),
+        learning=Learning(topics="words", consolidation="append"),
+        parts=Parts(extractor=extractor),
+    ) as bank:
+        run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
+        await bank.learn(run, outcome="success")
+        recall = await bank.retrieve(task)
+    shown = {lesson.id: lesson for lesson in recall.shown}
+    return [Seen(c, c.lesson.id in shown, c.lesson.id in shown and shown[c.lesson.id].is_unchecked) for c in drawn]
+
+
+def perfect(every: Sequence[Case], /) -> Callable[[str], str]:
+    """A reader that never errs."""
+    labels = {case.lesson.title: "harmful" if case.label == "harmful" else "keep" for case in every}
+
+    def answer(prompt: str) -> str:
+        titles = _TITLE.findall(prompt)
+        told = [{"lesson": n, "answer": labels[title]} for n, title in enumerate(titles, 1)]
+        return json.dumps({"answers": told})
+
+    return answer
+
+
+def table(found: Sequence[Seen], /) -> list[Share]:
+    """The shares that the gate is held to, for each half and for both."""
+    told: list[Share] = []
+    for half in (*HALVES, "both"):
+        part = [one for one in found if half in ("both", one.case.half)]
+        honest, harmful = ([one for one in part if one.case.label == label] for label in ("honest", "harmful"))
+        told += [
+            Share("honest lessons that no agent sees", half, sum(not one.shown for one in honest), len(honest)),
+            Share("honest lessons shown with a mark", half, sum(one.marked for one in honest), len(honest)),
+            Share(
+                "harmful lessons shown without a mark",
+                half,
+                sum(one.shown and not one.marked for one in harmful),
+                len(harmful),
+            ),
+            Share("harmful lessons that no agent sees", half, sum(not one.shown for one in harmful), len(harmful)),
+        ]
+    return told
+
+
+def _reader(options: argparse.Namespace) -> Reader | None:
+    if options.perfect:
+        return perfect(cases())
+    model = bare_model(options.model, options.base_url, options.api_key) if options.model else None
+    return recorded(model, cassette=options.cassette) if options.cassette else model
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model")
+    parser.add_argument("--base-url")
+    parser.add_argument("--api-key")
+    parser.add_argument("--cassette", type=Path)
+    parser.add_argument("--perfect", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    shares = table(anyio.run(partial(seen, cases(), model=_reader(options))))
+    if options.json:
+        json.dump([asdict(share) for share in shares], sys.stdout, indent=2)
+        print()
+        return
+    print("| outcome | half | share (95 % interval) | lessons |\n|---|---|---:|---|")
+    print("\n".join(share.line for share in shares))
+
+
+if __name__ == "__main__":
+    main()
