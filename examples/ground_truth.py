@@ -27,7 +27,11 @@ def main() -> float:
     """Play twenty tasks; returns the mean reward of the last ten."""
     rng, rewards = random.Random(7), list[float]()
     with lessonbank.connect(
-        ":memory:", scope="docs/reward", embedder="lexical", evidence=lessonbank.Evidence(holdout=None)
+        ":memory:",
+        scope="docs/reward",
+        embedder="lexical",
+        retrieval=lessonbank.Retrieval(limit=1),  # this agent does not read which site a lesson is about
+        evidence=lessonbank.Evidence(holdout=None),
     ) as bank:
         for number in range(20):
             site = ("staging", "production")[number % 2]

@@ -348,7 +348,7 @@ def test_no_secret_stands_in_settings_representations_notes_or_logs(
 ) -> None:
     url = "http://jane:geheim-1@127.0.0.1:9/v1?key=geheim-2"
     chosen = Model("qwen3", base_url=url, api_key="geheim-3", timeout=2)
-    server = Server("https://jane:geheim-4@example.com/bank", api_key="geheim-5")
+    server = Server("https://jane:geheim-4@127.0.0.1:9/bank", api_key="geheim-5")
     said = [repr(chosen), str(chosen), repr(server), str(server)]
     with caplog.at_level(logging.DEBUG):
         with lessonbank.connect(tmp_path / "bank.db", scope="t", model=chosen, embedder="lexical") as bank:
@@ -356,7 +356,7 @@ def test_no_secret_stands_in_settings_representations_notes_or_logs(
             learned = bank.learn(STUCK)
             said += [str(learned.notes), str(learned.errors), learned.model_dump_json()]
             assert learned.notes
-        for where in (server, "postgresql://jane:geheim-6@example.com/bank"):
+        for where in (server, "postgresql://jane:geheim-6@127.0.0.1:9/bank"):
             with pytest.raises(LessonbankError) as raised:
                 lessonbank.connect(where, scope="t")
             said.append(str(raised.value))

@@ -113,7 +113,7 @@ def test_values_are_never_expanded_again(run: str, check: str) -> None:
     "id", ["general/nothing", "../prompts/general/judge", "general/../paper/judge_web", "", "judge"]
 )
 def test_an_id_that_is_none_says_which_there_are(id: str) -> None:
-    with pytest.raises(PromptError, match="general/judge"):
+    with pytest.raises(PromptError, match="the package has: code/contrast"):
         prompts.load(id)
 
 

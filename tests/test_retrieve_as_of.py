@@ -67,7 +67,7 @@ async def test_it_takes_the_limit_of_the_bank_and_refuses_what_it_cannot_answer(
     async with await opened(":memory:") as bank:
         for task in TASKS:
             await bank.learn(Trajectory(task=task, steps=STEPS), outcome="failure")
-        assert len((await bank.history.search("parcel", at=5)).matches) == 1
+        assert len((await bank.history.search("parcel", at=5)).matches) == 3
         assert (await bank.history.search("nothing alike", at=5)).matches == ()
         for task, limit in (("  ", 1), (None, 1), ("x", 0), ("x", True)):
             with pytest.raises(UsageError):

@@ -97,7 +97,7 @@ def test_an_argument_that_cannot_be_is_one_sentence(options: dict[str, Any], sen
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("where", ["postgresql://localhost/x", "mysql://x", "", "  "])
+@pytest.mark.parametrize("where", ["oracle://localhost/x", "mysql://x", "", "  "])
 def test_a_place_that_is_no_store_is_named(where: str) -> None:
     with pytest.raises(UsageError):
         lessonbank.connect(where, **grouped(**BASE))

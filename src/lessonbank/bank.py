@@ -742,12 +742,8 @@ class AsyncReasoningBank:
         knowing = attribute(self._extractor, "knowing") if self._compares and attempts else None
         if knowing is None:
             return self._extractor
-        try:
-            found = await self._retriever(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)
-        except LessonbankError as error:
-            log.warning("the extractor was not shown the nearest lessons: %s", quoted(error))
-            return self._extractor
-        near = {lesson.id: lesson for match in found.matches for lesson in match.experience.active_lessons}
+        found = await self.store.search(attempts[0].trajectory.task, scope=self.scope, limit=KNOWN)  # embeds nothing
+        near = {lesson.id: lesson for match in found for lesson in match.experience.active_lessons}
         return knowing(list(near.values())[:KNOWN]) if near else self._extractor
 
     async def _extracted(

@@ -145,7 +145,7 @@ class Retrieval:
     """`dense` (cosine between task embeddings), `lexical` (BM25), `hybrid` (both, fused by rank). `None`: dense where
     the bank has an embedder, otherwise lexical."""
     limit: int | Unset = UNSET
-    """How many experiences a recall draws on (the paper's k). Default 1."""
+    """How many experiences a recall draws on (the paper's k). Default 3; the paper's profile: 1."""
     budget: int | Unset = UNSET
     """The largest number of tokens (estimated) in a recall's text. Default 1500."""
     floor: float | Unset | None = UNSET

@@ -44,11 +44,16 @@ def item(told: dict[str, Any] | None, *, where: str = PLACE, content: str = "", 
 
 
 def bank(*replies: Any, **more: Any) -> Any:
-    left_ = [json.dumps({"items": reply}) for reply in replies]
+    waiting = [json.dumps({"items": reply}) for reply in replies]
+
+    def answer(messages: Any) -> str:
+        """The next lessons; the gate's question about a lesson's wording gets no answer."""
+        return waiting.pop(0) if messages[0].content.startswith("You write lessons") else "{}"
+
     return lessonbank.connect_async(
         ":memory:",
         **grouped(
-            model={"extractor": ScriptedModel(left_), "judge": ScriptedModel([])},
+            model={"extractor": ScriptedModel(answer), "judge": ScriptedModel([])},
             topics="words",
             embedder="lexical",
             holdout=None,
@@ -86,6 +91,16 @@ async def test_two_exclusions_about_the_same_choice_become_one_lesson_that_gives
         (merge,) = [c for c in told.changes if isinstance(c, Merge)]
         assert "only one option is left" in merge.reason
         assert one.topic == told.lessons[-1].topic
+
+
+async def test_a_new_lesson_that_says_all_of_it_already_keeps_its_own_words() -> None:
+    said = f"In {PLACE} the subject prefix MNT failed, and ENH before it. REL is left; the verdict shows it."
+    async with await bank([item(choice(("ENH",)))], [item(choice(("MNT", "ENH")), content=said)]) as memory:
+        await taught(memory, 1)
+        await taught(memory, 2)
+        (one,) = await shown(memory)
+        assert one.content == said
+        assert one.choice and left(one.choice) == "REL"
 
 
 async def test_the_lesson_that_narrowed_names_its_sources_and_a_rollback_brings_them_back() -> None:

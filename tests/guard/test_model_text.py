@@ -179,6 +179,7 @@ def test_no_field_that_holds_text_is_left_out() -> None:
         "Trust.evidence",
         "Audit.seed",
         "Retire.group",
+        "Retire.successor",
     }  # ids of runs, lessons and groups, and a drawn number
 
 

@@ -36,7 +36,7 @@ EXTRACTION: tuple[Claim, ...] = (
         "§3.1",
         "A lesson has a title, a description of one sentence and a content of one to three sentences.",
         "test_a_lesson_has_title_description_and_content",
-        note="with an id, a kind and provenance beside them",
+        note="with an id, a kind and provenance beside them; the default asks for a content of at most 60 words",
     ),
     only_default(
         "description-sums-up",
@@ -151,6 +151,7 @@ CONTRAST: tuple[Claim, ...] = (
         "§A.3",
         "At most five lessons from a contrast, of one to five sentences each.",
         "test_five_lessons_are_kept_of_a_contrast",
+        note="the default asks for at most 60 words each",
     ),
     only_default(
         "contrast-without-labels",

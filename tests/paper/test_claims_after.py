@@ -75,7 +75,7 @@ def test_a_lesson_has_title_description_and_content(profile: Profile) -> None:
     assert (lesson.title, lesson.description) == ("Lesson 1", "When it is about 1.")
     assert lesson.content == "Do the thing number 1 before anything else."
     assert "one sentence" in model.calls[0].prompt
-    assert "1 to 3 sentences" in model.calls[0].prompt
+    assert ("1 to 3 sentences" if profile == "paper" else "at most 60 words") in model.calls[0].prompt
 
 
 @claim("description-sums-up")
@@ -221,7 +221,7 @@ def test_five_lessons_are_kept_of_a_contrast(profile: Profile) -> None:
     learned, model = contrast(profile, some_lessons(9, evidence="run 1, step 2"))
     assert len(learned.lessons) == 5
     assert re.search(r"at most 5 (items|lessons)", model.calls[0].prompt)
-    assert "1 to 5 sentences" in model.calls[0].prompt
+    assert ("1 to 5 sentences" if profile == "paper" else "at most 60 words") in model.calls[0].prompt
 
 
 @claim("contrast-without-labels")

@@ -138,19 +138,27 @@ class Asked:
 def taken_apart(messages: Sequence[Message]) -> Asked:
     lines = messages[-1].content.split("\n")
     (code,) = re.findall(r'^\{"check": "([0-9a-f]{8})", "reason"', lines[-1])
-    opening, closing = f"<<<run {code}>>>", f"<<<end run {code}>>>"
+    (agent,) = {c for line in lines for c in re.findall(r"^<<<agent (\w{8})>>>$", line)}
+    agents, lines = fenced(lines, "agent", agent)
+    runs, lines = fenced(lines, "run", code)
+    rest = [*(m.content for m in messages[:-1]), *lines]
+    return Asked(code, [*agents, *runs], "\n".join(rest).replace(code, "CODE"))
+
+
+def fenced(lines: list[str], label: str, code: str) -> tuple[list[str], list[str]]:
+    """What stands between the two markers of a label, and the lines without it."""
+    opening, closing = f"<<<{label} {code}>>>", f"<<<end {label} {code}>>>"
     assert (lines.count(opening), lines.count(closing)) == (1, 1)
     start, stop = lines.index(opening), lines.index(closing)
     inside = lines[start + 1 : stop]
     assert code not in "\n".join(inside)
-    rest = [*(m.content for m in messages[:-1]), *lines[:start], "(the record)", *lines[stop + 1 :]]
-    return Asked(code, inside, "\n".join(rest).replace(code, "CODE"))
+    return inside, [*lines[:start], f"(the {label})", *lines[stop + 1 :]]
 
 
 async def judged(run: Trajectory, reply: Callable[[Asked], str]) -> tuple[str, Asked]:
     """The outcome that the default judge comes to, and what it asked."""
     model = ScriptedModel(lambda messages: reply(taken_apart(messages)))
-    verdict = await LLMJudge(model)(run)
+    verdict = await LLMJudge(model, budget=40_000)(run)  # much, so that the parts that are looked for are not cut
     (call,) = model.calls
     return verdict.outcome, taken_apart(call.messages)
 

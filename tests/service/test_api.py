@@ -287,3 +287,9 @@ def test_the_description_is_openapi_with_examples_and_every_operation(http: http
     described = {(method.upper(), path) for path, one in told["paths"].items() for method in one}
     assert {(one.method, f"/v1{one.path}") for one in OPERATIONS.values()} <= described
     assert "example" in told["paths"]["/v1/recalls"]["post"]["requestBody"]["content"]["application/json"]["examples"]
+
+
+def test_the_example_shares_a_bank_between_two_agents() -> None:
+    from examples_of import load
+
+    assert "make changelog" in load("bank_server").main()

@@ -1,9 +1,9 @@
-"""The same suite over every place a bank may be: memory, a file, and a server over a file."""
+"""The same suite over every place a bank may be: memory, a file, PostgreSQL, and a server over each of both."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -35,17 +35,44 @@ class TestFile(BankContract):
         return lessonbank.connect(folder / "bank.db", scope=SCOPE, **SETTINGS)
 
 
-class TestServedFile(BankContract):
+class TestPostgres(BankContract):
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres: Callable[[], str]) -> None:
+        self.database = postgres
+
+    def make(self, folder: Path, /) -> lessonbank.ReasoningBank:
+        return lessonbank.connect(self.database(), scope=SCOPE, **SETTINGS)
+
+
+class Served(BankContract):
+    """A bank that is asked over HTTP."""
+
     @pytest.fixture(autouse=True)
     def _servers(self) -> Generator[None]:
         with ExitStack() as self.servers:
             yield
 
+    def place(self, folder: Path, /) -> str:
+        return str(folder / "bank.db")
+
     def make(self, folder: Path, /) -> lessonbank.ReasoningBank:
-        opened = partial(lessonbank.connect_async, folder / "bank.db", scope=SCOPE, **SETTINGS)
+        opened = partial(lessonbank.connect_async, self.place(folder), scope=SCOPE, **SETTINGS)
         server = self.servers.enter_context(running(opened))
         key = server.key("learn", scope="", role="admin")
         return lessonbank.connect(Server(server.url, api_key=key), scope=SCOPE)
+
+
+class TestServedFile(Served):
+    pass
+
+
+class TestServedPostgres(Served):
+    @pytest.fixture(autouse=True)
+    def _database(self, postgres: Callable[[], str]) -> None:
+        self.database = postgres
+
+    def place(self, folder: Path, /) -> str:
+        return self.database()
 
 
 def _public(of: type) -> dict[str, Any]:

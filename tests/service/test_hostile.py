@@ -55,7 +55,9 @@ def attacks(mine: dict[str, Any], theirs: dict[str, Any], tenant: str, seed: int
     for _ in range(ATTACKS):
         one = dice.choice(operations)
         id = dice.choice(theirs["ids"])
-        scope = dice.choice([None, *names, f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"])
+        scope = dice.choice(
+            [None, tenant, tenant, tenant, *names, f"../{tenant}", f"{dice.choice(list(SECRET))}/../{tenant}"]
+        )
         headers = {"Authorization": f"Bearer {mine['key']}"}
         if scope is not None:
             headers["Lessonbank-Scope"] = scope

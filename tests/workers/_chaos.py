@@ -1,4 +1,4 @@
-"""Processes that submit runs, processes that learn from them, and one that kills them all, again and again.
+"""Processes that submit runs, processes that learn from them, and one that stops and kills them, again and again.
 
     python _chaos.py FOLDER KILLS
 
@@ -14,6 +14,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from lessonbank.workers import Worker
 
 SCOPES = ("acme/support", "acme/sales", "acme/desk")
 WORKERS = 3
+LEASE = 1.0
 MOST_WAITING = 60
 """More are not submitted: in the end all have to be learned."""
 
@@ -74,7 +76,7 @@ async def submit() -> None:
 async def work() -> None:
     """Learn until somebody ends it."""
     async with await opened() as bank:
-        await Worker(bank, concurrency=3, lease=1.0, tries=10_000).run()
+        await Worker(bank, concurrency=3, lease=LEASE, tries=10_000).run()
 
 
 async def finish() -> dict[str, Any]:
@@ -82,7 +84,7 @@ async def finish() -> dict[str, Any]:
     async with await opened() as bank:
         deadline = time.monotonic() + 60
         while (await bank.store.queue()).oldest and time.monotonic() < deadline:
-            await Worker(bank, lease=1.0, tries=10_000).run(drain=True)
+            await Worker(bank, lease=LEASE, tries=10_000).run(drain=True)
         return await report(bank)
 
 
@@ -121,6 +123,8 @@ def _run(main: Callable[[], Any]) -> NoReturn:
     try:
         asyncio.run(main())
         code = 0
+    except BaseException:  # noqa: BLE001 - whoever reads the report wants to know why a process ended
+        traceback.print_exc()
     finally:
         os._exit(code)
 
@@ -135,6 +139,13 @@ def begin_again() -> None:
         time.sleep(0.005)
 
 
+def hold(pid: int, /) -> None:
+    """Stop a worker for longer than its claims last: when it goes on, others have what it believes to be its own."""
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(1.5 * LEASE)
+    os.kill(pid, signal.SIGCONT)
+
+
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
@@ -144,9 +155,11 @@ def main() -> None:
     kills, chance = int(sys.argv[2]), random.Random(7)
     roles = [submit, *[work] * WORKERS]
     pids = [begun(role) for role in roles]
-    for _ in range(kills):
+    for number in range(kills):
         begin_again()
         time.sleep(chance.uniform(0.0, 0.1))
+        if number % 5 == 0:
+            hold(chance.choice(pids[1:]))
         victim = chance.randrange(len(roles))
         os.kill(pids[victim], signal.SIGKILL)
         _, status = os.waitpid(pids[victim], 0)

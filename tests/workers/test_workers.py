@@ -17,9 +17,10 @@ import pytest
 import lessonbank
 from lessonbank import AsyncReasoningBank
 from lessonbank.config import Evidence, File, Learning, Parts
-from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, UsageError
+from lessonbank.errors import ModelError, ModelUnavailable, ReadOnly, StoreUnavailable, UsageError
 from lessonbank.guard.identity import of_process
 from lessonbank.protocols import Completion
+from lessonbank.stores.sqlite import SqliteStore
 from lessonbank.types import Step, Trajectory, Usage, Verdict
 from lessonbank.workers import Budget, Worked, Worker
 from lessonbank.workers.budgets import Budgets
@@ -341,3 +342,25 @@ async def test_a_run_that_says_who_submitted_it_is_not_believed(forged: dict[str
         settlement = await bank.store.settlement(recall.id, scope=SCOPE)
         assert settlement is not None
         assert settlement.identity == of_process()
+
+
+async def test_a_worker_waits_for_a_store_that_does_not_answer(caplog: pytest.LogCaptureFixture) -> None:
+    class Torn(SqliteStore):
+        tries = 0
+
+        async def claim(self, **told: Any) -> Any:
+            self.tries += 1
+            if self.tries < 3:
+                raise StoreUnavailable("the store is busy")
+            return await super().claim(**told)
+
+    async with opened() as bank:
+        await bank.submit(run(), outcome="success")
+        bank.store.__class__ = Torn
+        worker = Worker(bank)
+        async with anyio.create_task_group() as group:
+            group.start_soon(worker.run)
+            while not worker.worked.learned:
+                await anyio.lowlevel.checkpoint()
+            worker.stop()
+        assert len([r for r in caplog.records if "the store is busy" in r.getMessage()]) == 1

@@ -19,7 +19,7 @@ def retrieve(
     task: Annotated[str, typer.Argument(help="The task, in the words the agent gets it.")],
     bank: options.Bank,
     scope: options.Scope,
-    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 3,
     holdout: Annotated[float, typer.Option("--holdout", help="Withhold each lesson with this probability.")] = 0.0,
     metadata: options.Metadata = None,
     at: Annotated[

@@ -36,13 +36,15 @@ def serve(
     workers: Annotated[
         bool, typer.Option("--workers", help="Leave submitted runs to `lessonbank worker`, and learn none here.")
     ] = False,
+    new: Annotated[bool, typer.Option("--new", help="Make the bank if it is not there yet.")] = False,
     largest: Annotated[int, typer.Option("--largest", min=1000, help="Bytes of the largest request.")] = 8_000_000,
 ) -> None:
-    """Serve a bank that is there already to agents on many machines: `lessonbank keys add` makes their keys.
+    """Serve a bank to agents on many machines. `lessonbank keys add` makes their keys.
 
     They connect with lessonbank.connect("https://…"). Ctrl-C or a SIGTERM ends it after the requests under way.
     """
-    needs_bank(bank)
+    if not new:
+        needs_bank(bank)
     try:
         from lessonbank.service.application import Limits
     except ModuleNotFoundError as error:

@@ -54,7 +54,7 @@ def trial(
     cost: Annotated[float | None, typer.Option("--budget-cost", help="Stop at so many US dollars.")] = None,
     seconds: Annotated[float | None, typer.Option("--budget-seconds", help="Stop after so long.")] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="How often each side may do each task.")] = 1,
-    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 1,
+    limit: Annotated[int, typer.Option("--limit", "-k", min=1, help="How many past experiences to draw on.")] = 3,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Pairs run at once.")] = 1,
     level: Annotated[float, typer.Option("--level", help="How sure the interval is: from 0.5 to below 1.")] = 0.95,
     seed: Annotated[int, typer.Option("--seed", help="Decides the order, and the luck that both runs share.")] = 0,

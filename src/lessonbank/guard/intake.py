@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from anyio import to_thread
 
 from lessonbank.arguments import check_data
 from lessonbank.protocols import Admission, Redactor
-from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory
+from lessonbank.types import Add, Change, Experience, Extraction, Record, Run, Trajectory, Verdict
 from lessonbank.types.runs import data_of, is_brief
 
 from .gate import LessonGate, appraised, in_form
 from .quote import redacting_with
-from .redact import Redacting, checked, redacted, whole
+from .redact import Redacting, checked, redacted, redacted_together, whole
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -55,13 +55,20 @@ class IntakeFilter:
             and all(is_brief(run, most=_QUICK) for run in every[:2])
             and len(every) < 3
         ):
-            return [redacted(run, self.redactor) for run in every]
-        return await _each(every, redacted, self.redactor)
+            return redacted_together(every, self.redactor)
+        if self.redactor is None:
+            return every
+        return await to_thread.run_sync(redacted_together, every, self.redactor)
 
     async def attempts(self, attempts: Sequence[Run], /) -> list[Run]:
-        """Redact the runs of attempts."""
-        runs = await self.runs(attempt.trajectory for attempt in attempts)
-        verdicts = [await self.reply(attempt.verdict) for attempt in attempts]
+        """Redact the runs of attempts, and the verdicts on them with the placeholders of the runs."""
+        if self.redactor is None:
+            return [Run(trajectory=attempt.trajectory, verdict=attempt.verdict) for attempt in attempts]
+        for attempt in attempts:
+            check_data(data_of(attempt.trajectory), "a run")
+        told = [record for attempt in attempts for record in (attempt.trajectory, attempt.verdict)]
+        known = await to_thread.run_sync(redacted_together, told, self.redactor)
+        runs, verdicts = cast("list[Trajectory]", known[::2]), cast("list[Verdict]", known[1::2])
         return [Run(trajectory=run, verdict=verdict) for run, verdict in zip(runs, verdicts, strict=True)]
 
     async def reply(self, told: R, /) -> R:

@@ -10,11 +10,12 @@ from lessonbank.types.ids import digest
 _UNTOLD = "(The agent's instructions are not recorded.)"
 
 
-def agent_prefix(run: Trajectory, /, *, budget: int) -> str:
+def agent_prefix(run: Trajectory, /, *, budget: int, code: str | None = None) -> str:
     """The agent's instructions in a fence, the same text for every run of the agent; at most two fifths of `budget`.
 
     The fence's code is drawn from the text itself. Its writer cannot know it in advance, and it changes only when the
-    instructions do.
+    instructions do. A copy of `code`, the one of the run's own fence, is blotted out.
     """
     told = render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1))
+    told = told.replace(code, "-" * len(code)) if code else told
     return fence(told, label="agent", nonce=digest(told)[:8]) if told else _UNTOLD

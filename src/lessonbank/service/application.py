@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 from fastapi import FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from lessonbank._version import VERSION
 from lessonbank.bank import AsyncReasoningBank
@@ -110,8 +110,8 @@ def _add_streams(app: FastAPI, admission: Admission) -> None:
         return await traces.take(request, await admission.admit(request, OPERATIONS["submit"]))
 
     told: dict[str, Any] = {"security": [{"key": []}]}
-    body = {kind: {"schema": {}} for kind in ("application/json", "application/x-protobuf")}
-    otlp = {**told, "requestBody": {"required": True, "content": body}}
+    body: dict[str, Any] = {kind: {"schema": {}} for kind in ("application/json", "application/x-protobuf")}
+    otlp: dict[str, Any] = {**told, "requestBody": {"required": True, "content": body}}
     sse: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}, "description": "Changes."}}
     app.add_api_route(
         "/v1/events", events, methods=["GET"], openapi_extra=told, tags=["server"], responses={**REFUSALS, **sse}
@@ -120,21 +120,22 @@ def _add_streams(app: FastAPI, admission: Admission) -> None:
 
 
 def _add_operations(app: FastAPI, bank: AsyncReasoningBank, metrics: Metrics) -> None:
-    async def healthz() -> str:
+    async def healthz() -> Response:
         """Whether the process answers."""
-        return "ok"
+        return PlainTextResponse("ok")
 
     async def readyz() -> Response:
         """Whether the bank answers."""
         failure = await _failure(bank.store.setting, "ready")
-        return failure or Response("ok", media_type="text/plain")
+        return failure or PlainTextResponse("ok")
 
     async def numbers() -> Response:
         """Counts and times for Prometheus, without contents, scopes and names."""
         return Response(metrics.text(await bank.store.queue()), media_type=CONTENT_TYPE)
 
+    told: dict[str, Any] = {"methods": ["GET"], "tags": ["operations"], "response_class": PlainTextResponse}
     for path, answer in (("/healthz", healthz), ("/readyz", readyz), ("/metrics", numbers)):
-        app.add_api_route(path, answer, methods=["GET"], tags=["operations"], response_model=None)
+        app.add_api_route(path, answer, response_model=None, responses=REFUSALS, **told)
 
 
 async def _failure(ask: Callable[[str], Awaitable[object]], name: str) -> Response | None:

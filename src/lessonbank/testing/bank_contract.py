@@ -207,6 +207,7 @@ class BankContract:
         assert bank.admin.unembedded() == ()
         assert bank.admin.scopes() == (SCOPE,)
         assert bank.admin.verify() == ()
+        assert bank.admin.storage()
         bank.admin.rebuild()
         assert bank.admin.forget(days=1).before
         key = bank.admin.add_writer("u-17")

@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Place: TypeAlias = str | Path | File | Server
-LIMIT: Final = 1
+LIMIT: Final = 3
+"""Experiences of a recall; the paper's profile has one."""
 BUDGET: Final = 1500
 log = logging.getLogger("lessonbank")
 
@@ -176,7 +177,7 @@ async def connect_async(
         **named(intake),
         "trust": safety.trust,
         "trust_names": safety.trust_names,
-        "limit": chosen(retrieval.limit, LIMIT),
+        "limit": _limit(retrieval, profile),
         "budget": chosen(retrieval.budget, BUDGET),
         "consolidation": consolidation if parts.consolidator is None else called(parts.consolidator),
         "topics": "off" if topics is None else "model" if topics.asks_model else "words",
@@ -205,7 +206,7 @@ async def connect_async(
         injector=kit.injector,
         ledger=ledger,
         topics=topics,
-        limit=chosen(retrieval.limit, LIMIT),
+        limit=_limit(retrieval, profile),
         trust_names=safety.trust_names,
         hooks=parts.hooks,
         intake=intake,
@@ -236,6 +237,10 @@ def _waiting(make: Callable[P, Coroutine[Any, Any, AsyncReasoningBank]], /) -> C
 
 
 connect = _waiting(connect_async)
+
+
+def _limit(retrieval: Retrieval, profile: Profile) -> int:
+    return chosen(retrieval.limit, 1 if profile == "paper" else LIMIT)
 
 
 def _is_off() -> bool:

@@ -96,6 +96,7 @@ class Worker:
         self._exclusive = self._bank.settings.get("consolidation") != "append"
         self._jobs = dict[tuple[str, str], anyio.CancelScope]()
         self._wake, self._stopping, self._paused_until = anyio.Event(), False, 0.0
+        self._is_cut_off = False
         self.worked = Worked()
 
     @property
@@ -135,8 +136,10 @@ class Worker:
             free = 0 if is_paused else self._concurrency - len(self._jobs)
             claims = await self._claimed(free) if free else []
             for claim in claims:
-                scope = self._jobs[claim.scope, claim.trajectory.id] = anyio.CancelScope()
-                jobs.start_soon(self._serve, claim, scope)
+                key = claim.scope, claim.trajectory.id
+                if key not in self._jobs:  # else this process was stopped for so long that its own claim was over
+                    self._jobs[key] = anyio.CancelScope()
+                    jobs.start_soon(self._serve, claim, self._jobs[key])
             if drain and not claims and not self._jobs:
                 return
             if not claims or len(claims) == free:
@@ -151,8 +154,11 @@ class Worker:
         except (ReadOnly, StoreDamaged):
             raise
         except StoreUnavailable as error:
-            log.warning("no run could be taken: %s", quoted(error))
+            if not self._is_cut_off:
+                log.warning("no run can be taken, until the store answers again: %s", quoted(error))
+            self._is_cut_off = True
             return []
+        self._is_cut_off = False
         return list(claims)
 
     async def _serve(self, claim: Claim, scope: anyio.CancelScope) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import pytest
 
 import lessonbank
 from lessonbank import File, Step, Trajectory
-from lessonbank.errors import ReadOnly, StoreUnavailable
+from lessonbank.errors import MissingExtra, ReadOnly, StoreUnavailable
 
 pytestmark = pytest.mark.full
 RUN = Trajectory(
@@ -72,3 +73,11 @@ def test_a_server_that_is_not_there_is_one_sentence(postgres: Callable[[], str])
     with pytest.raises(StoreUnavailable, match="cannot reach the database") as refused:
         lessonbank.connect("postgresql://me:opensesame@127.0.0.1:1/bank", scope="acme")
     assert "opensesame" not in str(refused.value)
+
+
+def test_without_its_driver_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("lessonbank.stores.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"lessonbank\[postgres\]"):
+        lessonbank.connect("postgresql://localhost/bank", scope="acme")

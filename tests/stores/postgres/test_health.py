@@ -63,12 +63,10 @@ async def test_nothing_stays_in_a_session_so_that_a_pooler_may_stand_between(pos
         await added(store, experience(), along=[towards(0)])
         await store.nearest(towards(0), scope=MINE, space=SPACE, limit=3)
 
-    def left(connection: psycopg.Connection[tuple[object, ...]]) -> object:
-        connection.execute("ROLLBACK")
-        return connection.execute(
+    with store._database._pool.connection() as connection:  # pyright: ignore[reportPrivateUsage]
+        left = connection.execute(
             "SELECT (SELECT count(*) FROM pg_prepared_statements), current_setting('lessonbank.scope', true),"
             " (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())"
         ).fetchone()
-
-    assert store._database.read(left).result() == (0, "", 0)  # pyright: ignore[reportPrivateUsage]
+    assert left == (0, "", 0)
     await store.close()

@@ -171,3 +171,22 @@ async def test_receipts_stay_signed(postgres: Callable[[], str]) -> None:
     finally:
         await source.close()
         await database.close()
+
+
+def test_the_command_copies_a_bank_and_says_how_much(postgres: Callable[[], str], tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from lessonbank.cli import app
+
+    file, address = tmp_path / "bank.db", postgres()
+    with lessonbank.connect(file, scope="acme", embedder="lexical", evidence=0.0) as bank:
+        bank.learn(lessonbank.Trajectory(task="Cancel it", answer="done", error="locked"), outcome="failure")
+        counts = bank.admin.counts()
+    done = CliRunner().invoke(app, ["migrate", str(file), address])
+    assert (done.exit_code, done.stdout[:6]) == (0, "copied")
+    with lessonbank.connect(address, scope="acme", evidence=0.0) as bank:
+        assert bank.admin.counts() == counts
+    told = CliRunner().invoke(app, ["doctor", "--bank", address, "--scope", "acme"])
+    assert told.exit_code == 0
+    assert "row-level security binds it" in told.stdout
+    assert CliRunner().invoke(app, ["migrate", str(tmp_path / "none.db"), address]).exit_code == 2

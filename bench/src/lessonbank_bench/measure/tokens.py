@@ -41,7 +41,7 @@ def size_of(run: Trajectory, /, *, budget: int, before: int) -> Size:
     return Size(recorded, after, estimate_tokens(render_instructions(run)), spent)
 
 
-def table(files: list[Path], /, *, budget: int, before: int) -> dict[str, dict[str, object]]:
+def table(files: list[Path], /, *, budget: int, before: int) -> dict[str, dict[str, dict[str, int]]]:
     """The means by file."""
     sizes: dict[str, list[Size]] = defaultdict(list)
     for file in files:
@@ -54,7 +54,7 @@ def table(files: list[Path], /, *, budget: int, before: int) -> dict[str, dict[s
     }
 
 
-def _means(rows: list[Size], /) -> dict[str, object]:
+def _means(rows: list[Size], /) -> dict[str, int]:
     if not rows:
         return {"runs": 0}
     fields = ("before", "after", "instructions", "milliseconds")

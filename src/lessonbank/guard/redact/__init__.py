@@ -2,6 +2,7 @@
 
 from ._records import checked as checked
 from ._records import redacted as redacted
+from ._records import redacted_together as redacted_together
 from ._records import whole as whole
 from ._redactor import PerRun as PerRun
 from ._redactor import Redacting as Redacting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from lessonbank import types
@@ -61,15 +61,23 @@ def redacted(record: R, redactor: Redactor, /) -> R:
     Raises:
         UsageError: the redactor gave something that is no text.
     """
+    return redacted_together((record,), redactor)[0]
+
+
+def redacted_together(records: Sequence[R], redactor: Redactor, /) -> list[R]:
+    """Records that one model will read, such as the runs of a task: the same value is the same placeholder in all."""
     fresh = redactor.for_run() if isinstance(redactor, PerRun) else redactor
     field = _field(fresh)
-    if task := getattr(record, "task", ""):
-        field("", task)  # first, so that it reads as the same task does when it is asked for
+    for record in records:
+        if task := getattr(record, "task", ""):
+            field("", task)  # first, so that it reads as the same task does when it is asked for
     if not isinstance(fresh, Redaction):
-        return _through(record, field)
-    fresh.reserve(whole(record))
-    cleaned = _through(record, field)
-    return _through(cleaned, lambda _, text: fresh.again(text)) if fresh.knows else cleaned
+        return [_through(record, field) for record in records]
+    for record in records:
+        fresh.reserve(whole(record))
+    cleaned = [_through(record, field) for record in records]
+    known = fresh.again
+    return [_through(record, lambda _, text: known(text)) for record in cleaned] if fresh.knows else cleaned
 
 
 def whole(record: Record, /) -> str:

@@ -163,7 +163,14 @@ def left(choice: Choice | None, /) -> str:
 
 
 def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
-    """The lesson that says what `choice` proves, drawn from both: its words are made of theirs, by rule."""
+    """The lesson that says what `choice` proves, drawn from both.
+
+    Where `new` says all of it already, these are its words; else they are made by rule.
+    """
+    origin = descent((new, known)).model_copy(update={"package_version": VERSION})
+    if new.choice and _sides(new.choice) == _sides(choice):
+        told = {"id": new_id(), "against": None, "topic": known.topic, "choice": choice, "provenance": origin}
+        return new.model_copy(update=told)
     place = known.applies_to.name if known.applies_to else ""
     what = f"{choice.about} in {place}" if place else choice.about
     out, answer = " or ".join(choice.excluded), " or ".join(choice.confirmed) or left(choice)
@@ -183,8 +190,12 @@ def saying(choice: Choice, new: Lesson, known: Lesson, /) -> Lesson:
         topic=known.topic,
         applies_to=known.applies_to,
         choice=choice,
-        provenance=descent((new, known)).model_copy(update={"package_version": VERSION}),
+        provenance=origin,
     )
+
+
+def _sides(choice: Choice) -> tuple[set[str], ...]:
+    return tuple({_folded(option) for option in side} for side in (choice.excluded, choice.open, choice.confirmed))
 
 
 def _union(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:

@@ -182,7 +182,7 @@ class LLMExtractor:
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
         slots["known"] = self._known.told(mark)
         if "agent" in prompt.slots:
-            slots["agent"] = agent_prefix(runs[0].attempt.trajectory, budget=self._budget)
+            slots["agent"] = agent_prefix(runs[0].attempt.trajectory, budget=self._budget, code=mark)
         return {name: slots[name] for name in prompt.slots if name in slots}
 
     def _label(self, number: int, run: _Run) -> str:

@@ -110,7 +110,7 @@ class LLMJudge:
         slots = {"check": code}
         budget, apart = self.budget, "agent" in self.prompt.slots
         if apart:
-            slots["agent"] = agent_prefix(trajectory, budget=budget)
+            slots["agent"] = agent_prefix(trajectory, budget=budget, code=code)
             budget -= estimate_tokens(slots["agent"])
         shown = render(trajectory, budget=budget, view=self.view, instructions=not apart)
         messages = self.prompt.render(run=fence(shown, label="run", nonce=code), **slots)

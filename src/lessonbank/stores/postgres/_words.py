@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from lessonbank.stores._records import encodable
-from lessonbank.text.bm25 import K1, B, bounds, scores, words
+from lessonbank.text.bm25 import K1, B, scores, words
 from lessonbank.types import Match
 
 from ._database import Connection, rows
@@ -24,26 +24,25 @@ def search(connection: Connection, /, query: str, *, scope: str, limit: int, exc
     here, asked = find_scope(connection, scope), list(map(encodable, words(query)))
     if not asked or limit <= 0 or not here.documents:
         return []
-    sql = "SELECT word, count(*) FROM lessonbank.terms WHERE scope = %s AND word = ANY(%s) GROUP BY word"
-    holders: dict[str, int] = dict(rows(connection, sql, scope, list(set(asked))))
-    if not holders:
-        return []
-    left_out = list(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else []
-    most = bounds(asked, holders, documents=here.documents)
+    left_out = set(numbers_of(connection, scope, map(encodable, exclude)).values()) if exclude else set[int]()
     told: dict[str, Any] = {
         "scope": scope,
-        "words": list(holders),
-        "gains": [most[word] for word in holders],
-        "mean": max(here.words, 1) / max(here.documents, 1),
-        "exclude": left_out,
+        "words": list(counted := Counter(asked)),
+        "times": list(counted.values()),
+        "documents": here.documents,
+        "mean": max(here.words, 1) / here.documents,
         "most": limit + _MORE,
     }
     while True:
         found = rows(connection, _CANDIDATES, told)
-        if len(found) < told["most"] or found[-1][1] < found[limit - 1][1] - _MARGIN:
+        usable = [(n, score, at) for n, score, at, shown, _, _ in found if shown and n not in left_out]
+        if len(found) < told["most"] or (len(usable) >= limit and usable[limit - 1][1] > found[-1][1] + _MARGIN):
             break
         told["most"] *= 4
-    ages = {number: created_at for number, _, created_at in found}
+    if not usable:
+        return []
+    holders: dict[str, int] = dict(zip(*found[0][4:], strict=True))
+    ages = {number: created_at for number, _, created_at in usable}
     best = sorted(_scored(connection, here, asked, holders, ages).items(), key=lambda n: (-n[1], -ages[n[0]], -n[0]))
     experiences = found_at(connection, scope, [number for number, _ in best[:limit]])
     return [Match(experience=experiences[number], score=score) for number, score in best[:limit]]
@@ -65,11 +64,17 @@ def _scored(
 
 
 _CANDIDATES: Final = (
-    "SELECT e.number, c.score, e.created_at FROM (SELECT t.experience,"
-    f" sum(q.gain * t.times / (t.times + {K1} * ({1 - B} + {B} * t.words / %(mean)s))) AS score"
-    " FROM unnest(%(words)s::text[], %(gains)s::float8[]) AS q(word, gain)"
-    " JOIN lessonbank.terms t ON t.scope = %(scope)s AND t.word = q.word GROUP BY t.experience) c"
-    " JOIN lessonbank.experiences e ON e.scope = %(scope)s AND e.number = c.experience"
-    " WHERE e.shown AND NOT e.gone AND NOT e.number = ANY(%(exclude)s::bigint[]) ORDER BY c.score DESC LIMIT %(most)s"
+    "WITH asked AS (SELECT * FROM unnest(%(words)s::text[], %(times)s::integer[]) AS a(word, times)),"
+    " places AS MATERIALIZED (SELECT t.word, t.experience, t.times, t.words FROM lessonbank.terms t"
+    " WHERE t.scope = %(scope)s AND t.word = ANY(%(words)s::text[])),"
+    " held AS (SELECT word, count(*) AS holders FROM places GROUP BY word),"
+    " gains AS (SELECT word, a.times * ln(1 + (%(documents)s - holders + 0.5) / (holders + 0.5))::float8 AS gain"
+    " FROM held JOIN asked a USING (word)),"
+    f" sums AS (SELECT experience, sum(gain * times / (times + {K1} * ({1 - B} + {B} * words / %(mean)s))) AS score"
+    " FROM places JOIN gains USING (word) GROUP BY experience ORDER BY score DESC LIMIT %(most)s)"
+    " SELECT e.number, s.score, e.created_at, e.shown AND NOT e.gone,"
+    " (SELECT array_agg(word ORDER BY word) FROM held), (SELECT array_agg(holders ORDER BY word) FROM held)"
+    " FROM sums s JOIN lessonbank.experiences e ON e.scope = %(scope)s AND e.number = s.experience"
+    " ORDER BY s.score DESC"
 )
 """`score` is a task's sum, not yet a share of the query's own: that moves no place."""

@@ -41,6 +41,6 @@ def _deed(block: Block, names: dict[str, str], /, *, spoken: bool) -> Block:
 
 
 def _named(line: Line, names: dict[str, str], /) -> Line:
-    found = _TARGET.search(line.text)
-    name = names.get(found[1] or found[2]) if found else None
+    found = (names.get(target[1] or target[2]) for target in _TARGET.finditer(line.text))
+    name = next(filter(None, found), None)
     return line._replace(text=f"{line.text} ({name})") if name else line

@@ -20,8 +20,8 @@ _MISSED = 200  # lines in a row that did not fit, after which no more are tried
 _NOTED = 200  # characters of a step whose cut is worth a note at the end
 _MOST_NOTED = 24
 _FOOT = 220  # bytes of that note
-_LARGEST = {Rank.DECIDES: 0.6, Rank.CHANGE: 0.4, Rank.SAID: 0.2}
-"""The share of the room that the lines of one text may take, up to that rank."""
+_LARGEST = {Rank.DECIDES: 0.6, Rank.CHANGE: 0.4, Rank.CONTEXT: 0.2, Rank.SAID: 0.15}
+"""The share of the room that the lines of one text may take which are above the rank before and up to that one."""
 
 
 _Spot: TypeAlias = tuple[int, int, int, int, int]
@@ -68,9 +68,11 @@ def _cost(line: Line, /) -> int:
 
 def _bounded(one: Block, room: int, /) -> Block:
     """It, with the middle of what would take more than its share of the room ranked last."""
+    above = Rank.MUST
     for highest, share in _LARGEST.items():
         limit = int(room * share / 2)
-        sizes = [_cost(line) if line.rank <= highest else 0 for line in one.lines]
+        sizes = [_cost(line) if above < line.rank <= highest else 0 for line in one.lines]
+        above = highest
         if sum(sizes) <= 2 * limit:
             continue
         before, after = 0, sum(sizes)

@@ -14,11 +14,14 @@ from ._scenes import Block, Line, Rank, Scene
 _ROWS = 4
 _SHORT = 500
 _COMPARED = ("price", "cost", "amount", "total", "fee", "score", "rating", "duration", "distance", "count", "balance")
+_MORE = ("score", "rating", "balance", "count")
+"""Of these one may look for the most."""
+_FIELD = 160
 _LEVELS = 4
 
 
 def results(scenes: Sequence[Scene], run: Trajectory, /) -> Sequence[Scene]:
-    """Long results of tools in JSON, one row or field a line; the first row, and the best, come before the others."""
+    """Long results in JSON: short fields on one line, then a row a line; the first and the best rows come first."""
     return [scene.seen(_laid_out) for scene in scenes]
 
 
@@ -42,13 +45,17 @@ def _rows(value: Json, name: str, near: Rank, level: int, /) -> Iterator[Line]:
     if level >= _LEVELS or len(whole) < _SHORT or not isinstance(value, dict | list):
         yield from _cut(f"{name}{whole}", near)
     elif isinstance(value, dict):
+        short = {key: part for key, part in value.items() if len(as_json(part)) < _FIELD}
+        if short:  # what a record is: the fields that rules ask for are short
+            yield from _cut(f"{name}{as_json(short)}", Rank.CHANGE)
         for key, part in value.items():
-            yield from _rows(part, f"{name}{key}: ", near, level + 1)
+            if key not in short:
+                yield from _rows(part, f"{name}{key}: ", near, level + 1)
     else:
-        best = _best(value)
+        best = _best(value) if len(value) >= _ROWS else set[int]()
         yield Line(f"{name}{len(value)} rows", Rank.CONTEXT)
         for i, row in enumerate(value):
-            rank = Rank.CONTEXT if i in best or (i == 0 and len(value) >= _ROWS) else max(near, Rank.SAID)
+            rank = Rank.CONTEXT if i in best else max(near, Rank.SAID)
             yield from _cut(f"  {as_json(row)}", rank)
 
 
@@ -58,13 +65,13 @@ def _cut(text: str, rank: Rank, /) -> Iterator[Line]:
 
 
 def _best(rows: list[Json], /) -> set[int]:
-    """The rows with the least and with the most of each field that one compares rows by."""
+    """The first row, which shows the fields, and those with the least of each field that one compares rows by."""
     columns: dict[str, list[tuple[float, int]]] = {}
     for i, row in enumerate(rows):
         for name, number in _numbers(row, "", 0):
             columns.setdefault(name, []).append((number, i))
-    several = [column for column in columns.values() if len(column) > 1]
-    return {pick(column)[1] for column in several for pick in (min, max)}
+    most = (max(column)[1] for name, column in columns.items() if any(word in name for word in _MORE))
+    return {0, *(min(column)[1] for column in columns.values()), *most}
 
 
 def _numbers(value: Json, name: str, level: int, /) -> Iterator[tuple[str, float]]:

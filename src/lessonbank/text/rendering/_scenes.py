@@ -124,7 +124,8 @@ def scenes_of(run: Trajectory, /, wanted: Collection[int] = ()) -> list[Scene]:
         if i < _FIRST_STEPS or last - i < _LAST_STEPS or (wanted and i + 1 in wanted)
     ]
     texts = sum(len(step.observations) + len(step.action.calls) + 2 for _, step in looked)
-    most = min(max(_READ // max(texts, 1), _LEAST_READ), _MOST_READ)
+    size = sum(len(seen.text) for _, step in looked for seen in step.observations)
+    most = _MOST_READ if size <= _READ else min(max(_READ // max(texts, 1), _LEAST_READ), _MOST_READ)
     return [Scene(i + 1, tuple(_blocks(step, last - i, most)), last - i) for i, step in looked]
 
 

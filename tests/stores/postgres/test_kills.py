@@ -1,0 +1,129 @@
+"""Whatever dies, what was acknowledged is there and nothing is half done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lessonbank.errors import StoreUnavailable
+from lessonbank.stores.postgres import PostgresStore
+from lessonbank.testing.store_samples import MINE, SPACE, added, collected, experience, refused, towards
+from lessonbank.types import Experience
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+
+
+async def test_a_killed_writer_loses_nothing_it_said_was_kept(postgres: Callable[[], str]) -> None:
+    address, said = postgres(), list[str]()
+    store = await PostgresStore.open(address, partitions=2)
+    for _ in range(3):
+        command = [sys.executable, str(Path(__file__).with_name("writer.py")), address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            said += [writer.stdout.readline().strip() for _ in range(5)]
+            writer.kill()
+            said += [line.strip() for line in writer.stdout if line.endswith("\n")]
+    there = {e.id: e for e in await collected(store.scan(scope=MINE))}
+    assert set(said) <= set(there)
+    assert len(there) <= len(said) + 3, "at most one was kept and not yet said, for each writer"
+    learned = await store.learned([a.trajectory_id for e in there.values() for a in e.attempts], scope=MINE)
+    assert len(learned) == len(there)
+    assert await store.verify() == []
+    await store.close()
+
+
+async def test_sessions_that_the_server_ends_are_replaced(postgres: Callable[[], str], postgres_server: str) -> None:
+    store = await PostgresStore.open(postgres(), partitions=2)
+    known = experience()
+    await added(store, known)
+    scan = store.scan(scope=MINE)
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
+        for _ in range(2):
+            connection.execute(end)
+            assert await store.get(known.id, scope=MINE) == known
+            await added(store, experience())
+        assert await anext(scan) == known
+    assert len([e async for e in scan]) == 2
+    await store.close()
+
+
+async def test_a_write_that_the_server_ends_in_the_middle_changes_nothing(
+    postgres: Callable[[], str], postgres_server: str
+) -> None:
+    store = await PostgresStore.open(postgres(), partitions=2)
+
+    class Cutting(dict[str, object]):
+        """Vectors that are asked for when half of the write is done."""
+
+        def items(self) -> object:  # type: ignore[override]
+            with psycopg.connect(postgres_server, autocommit=True) as connection:
+                end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'keeper'"
+                connection.execute(end)
+            return super().items()
+
+    new = experience()
+    database = store._database  # pyright: ignore[reportPrivateUsage]
+    from lessonbank.stores._entries import Batch
+    from lessonbank.stores._packing import packed_records
+    from lessonbank.stores.postgres import _write
+    from lessonbank.types import Add
+
+    vectors = Cutting({new.id: towards(0)})
+    batch = Batch(MINE, "tests", packed_records([Add(experience=new)]), vectors, SPACE)  # type: ignore[arg-type]
+    with refused(StoreUnavailable):
+        database.write(lambda connection: _write.apply(connection, batch), scope=MINE).result()
+    assert await collected(store.scan(scope=MINE)) == []
+    assert [entry async for entry in store.journal(scope=MINE)] == []
+    await added(store, new)
+    assert await store.verify() == []
+    await store.close()
+
+
+async def test_a_forked_child_uses_the_bank_that_its_parent_opened(postgres: Callable[[], str]) -> None:
+    script = """
+import asyncio, os, sys
+from lessonbank.stores.postgres import PostgresStore
+from lessonbank.testing.store_samples import MINE, added, collected, experience
+store = asyncio.run(PostgresStore.open(sys.argv[1], partitions=2))
+asyncio.run(added(store, experience()))
+child = os.fork()
+asyncio.run(added(store, experience()))
+if child == 0:
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+asyncio.run(added(store, experience()))
+async def count():
+    return len(await collected(store.scan(scope=MINE)))
+print(status, asyncio.run(count()))
+asyncio.run(store.close())
+"""
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    command = [sys.executable, "-c", script, postgres()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert done.stdout.split() == ["0", "4"], done.stderr
+
+
+async def test_many_writers_of_one_scope_and_of_others_lose_nothing(postgres: Callable[[], str]) -> None:
+    from lessonbank._concurrency import gather
+
+    address = postgres()
+    stores = [await PostgresStore.open(address, partitions=2) for _ in range(3)]
+    new = [experience(f"Task {n}", scope=f"acme/{n % 4}") for n in range(36)]
+
+    async def learn(store: PostgresStore, one: Experience) -> None:
+        await added(store, one, scope=one.scope, along=[towards(0)])
+
+    await gather([lambda s=stores[n % 3], e=e: learn(s, e) for n, e in enumerate(new)], limit=12)
+    for scope in {e.scope for e in new}:
+        entries = [entry.sequence async for entry in stores[0].journal(scope=scope)]
+        assert entries == list(range(1, 10))
+    assert await stores[0].verify() == []
+    for store in stores:
+        await store.close()

@@ -1,0 +1,77 @@
+"""Tables change in numbered steps, forward and one back, while the release before still works on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+
+from lessonbank.errors import VersionMismatch
+from lessonbank.stores.postgres import PostgresStore, _migrations
+from lessonbank.stores.postgres._database import prepared
+from lessonbank.testing.store_samples import MINE, added, experience
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+    """Moves a database's tables as the next release would; `reads` is the oldest step that it still lets work."""
+
+    def move(address: str, *, to: int, reads: int = 1) -> None:
+        files = tmp_path / "migrations"
+        files.mkdir(exist_ok=True)
+        (files / "0002_notes.sql").write_text("ALTER TABLE lessonbank.lessons ADD COLUMN note text;", encoding="utf-8")
+        (files / "0002_notes.back.sql").write_text("ALTER TABLE lessonbank.lessons DROP note;", encoding="utf-8")
+        with monkeypatch.context() as patch, psycopg.connect(address) as connection:
+            patch.setattr(_migrations, "resources", SimpleNamespace(files=lambda _: tmp_path))
+            patch.setattr(_migrations, "STEPS", {**_migrations.STEPS, 2: "0002_notes.sql"})
+            patch.setattr(_migrations, "OLDEST_READER", reads)
+            patch.setattr(_migrations, "NEWEST", 2)
+            prepared(connection)
+            _migrations.migrate(connection, to=to)
+
+    return move
+
+
+async def test_the_release_before_works_beside_the_next_one_and_after_its_step_back(
+    postgres: Callable[[], str], newer: Callable[..., None]
+) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    await added(store, experience())
+    newer(address, to=2)
+    await added(store, experience())
+    late = await PostgresStore.open(address)
+    await added(late, experience())
+    assert (await late.storage())["tables"] == "step 2 of 1"
+    newer(address, to=1)
+    await added(store, experience())
+    assert (await store.counts(scope=MINE)).experiences == 4
+    assert await store.verify() == []
+    for one in (store, late):
+        await one.close()
+
+
+async def test_a_release_that_is_too_old_changes_nothing(
+    postgres: Callable[[], str], newer: Callable[..., None]
+) -> None:
+    address = postgres()
+    await (await PostgresStore.open(address, partitions=2)).close()
+    newer(address, to=2, reads=2)
+    with pytest.raises(VersionMismatch, match="upgrade lessonbank"):
+        await PostgresStore.open(address)
+
+
+async def test_many_that_open_a_new_database_at_once_make_its_tables_once(postgres: Callable[[], str]) -> None:
+    from lessonbank._concurrency import gather
+
+    address = postgres()
+    stores = await gather([lambda: PostgresStore.open(address, partitions=2) for _ in range(6)], limit=6)
+    secrets = {await store.setting("receipt_secret") for store in stores}
+    assert len(secrets) == 1
+    for store in stores:
+        await store.close()

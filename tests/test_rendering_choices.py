@@ -1,0 +1,299 @@
+"""Each choice of the rendering keeps what decides, on runs in the shapes that agents' programs record."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from lessonbank.text.rendering import estimate_tokens, incomplete_steps, render, render_instructions
+from lessonbank.types import Action, Observation, Step, ToolCall, Trajectory
+
+GOAL = 'Order 6 "Loaner Laptop" for one month'
+FILLER = "\n".join(f"\t[{n}] link 'Entry {n} of the menu', url='https://shop.example/{n}'" for n in range(100, 300))
+
+
+def page(title: str, *nodes: str) -> Observation:
+    """A page as BrowserGym's agents record it: the goal, the tabs, the accessibility tree."""
+    tree = "\n".join(f"\t{node}" for node in nodes)
+    navigation = f"\t[40] navigation 'Primary'\n{FILLER.replace(chr(9), chr(9) * 2)}"
+    text = f"# Goal\n{GOAL}\n# Current page Accessibility Tree\nRootWebArea '{title}', focused\n{navigation}\n{tree}"
+    return Observation(text=text, source="user")
+
+
+def form(*, quantity: str = "1", order: str = "[a9] button 'Order Now'") -> Observation:
+    """The order form, with a quantity."""
+    options = [f"[b{n}] option '{n}', selected={n == int(quantity)}" for n in range(1, 8)]
+    return page(
+        "Loaner Laptop",
+        "[a1] heading 'Loaner Laptop'",
+        "StaticText 'Short term loans while a computer is repaired'",
+        "[a4] radio 'One month', checked='true'",
+        "[a5] radio 'One week', checked='false'",
+        f"[a7] combobox 'Quantity' value='{quantity}', hasPopup='menu', expanded=False",
+        *(f"\t{option}" for option in options),
+        order,
+    )
+
+
+def shop() -> Trajectory:
+    """A run that sets a quantity and orders."""
+    done = page("Order Status: REQ0010029", "StaticText 'Thank you, your request has been submitted'")
+    steps = (
+        Step(observations=(form(),)),
+        Step(action="I set it.\n\n```select_option('a7', '6')```", observations=(form(quantity="6"),)),
+        Step(action="I order.\n\n```click('a9')```", observations=(done,)),
+        Step(action="```send_msg_to_user('Ordered.')```"),
+    )
+    return Trajectory(task=GOAL, steps=steps)
+
+
+def told(text: str, number: int) -> str:
+    """One step of a rendered run."""
+    found = re.search(
+        rf"^\[step {number}(?:, in brief)?\]\n(.*?)(?=^\[(?:steps? |not |the |no |final )|\Z)",
+        text,
+        re.DOTALL | re.MULTILINE,
+    )
+    assert found, f"step {number} is not told"
+    return found[1]
+
+
+def test_a_page_is_told_by_what_changed_with_what_it_held_before() -> None:
+    text = told(render(shop(), budget=3_000), 2)
+    assert "+  combobox 'Quantity' value='6' (before: value='1')" in text
+    assert "what changed since step 1" in text
+    assert "Short term loans" not in text
+
+
+def test_the_last_look_at_a_page_tells_its_whole_state() -> None:
+    text = told(render(shop(), budget=3_000), 2)
+    assert "radio 'One month' checked=true" in text
+    assert "radio 'One week' checked=false" in text
+
+
+def test_navigation_and_the_goal_are_not_told_on_every_page() -> None:
+    text = render(shop(), budget=3_000)
+    assert "of the menu" not in text
+    assert text.count(GOAL) == 1
+
+
+def test_the_element_an_action_touched_is_told_by_its_name() -> None:
+    text = render(shop(), budget=3_000)
+    assert "```select_option('a7', '6')``` (combobox 'Quantity')" in text
+    assert "```click('a9')``` (button 'Order Now')" in text
+
+
+def test_a_snapshot_with_references_is_read_as_a_page_too() -> None:
+    nodes = [f'  - link "Entry {n}" [ref=e{n}]' for n in range(10)]
+    before = "\n".join(("- main [ref=m1]:", *nodes, '  - checkbox "I agree" [ref=e77]'))
+    after = before.replace('"I agree" [ref=e77]', '"I agree" [checked] [ref=e77]')
+    call = ToolCall(name="browser_click", arguments={"element": "box", "ref": "e77"})
+    run = Trajectory(
+        task="Agree",
+        steps=(
+            Step(observations=(Observation(text=before, source="tool"),)),
+            Step(action=Action(calls=(call,)), observations=(Observation(text=after, source="tool"),)),
+        ),
+    )
+    text = told(render(run, budget=2_000), 2)
+    assert "(checkbox 'I agree')" in text
+    assert "checkbox 'I agree' checked=true (before: nothing)" in text
+    assert "Entry" not in text
+
+
+def test_a_long_sentence_of_a_page_keeps_the_piece_that_the_answer_rests_on() -> None:
+    words = "The team looks after the building and its plants. " * 60
+    article = page("Article 81", f"StaticText '{words}The office uses 50,417 gallons. {words}'")
+    run = Trajectory(task="How much water?", steps=(Step(observations=(article,)),), answer="50,417 gallons")
+    assert "uses 50,417 gallons" in render(run, budget=400)
+
+
+DIFF = """diff --git a/shop/cart.py b/shop/cart.py
+--- a/shop/cart.py
++++ b/shop/cart.py
+@@ -41,3 +41,3 @@ def total(lines):
+     amounts = [line.amount for line in lines]
+-    return sum(amounts) - rebate(amounts)
++    return max(sum(amounts) - rebate(amounts), 0)
+"""
+
+
+def bash(command: str, output: str) -> Step:
+    """A command and its output, as mini-swe-agent records them."""
+    call = ToolCall(name="bash", arguments={"command": command})
+    text = f"<returncode>0</returncode>\n<output>\n{output}\n</output>"
+    return Step(
+        thought="", action=Action(calls=(call,)), observations=(Observation(text=text, source="tool", name="bash"),)
+    )
+
+
+def source(first: str) -> str:
+    """A long file, in which `first` stands in the middle."""
+    lines = [f"def other_{n}(value): return value + {n}  # unrelated" for n in range(400)]
+    lines[200:200] = ["def total(lines):", "    amounts = [line.amount for line in lines]", first, "# after the place"]
+    return "\n".join(lines)
+
+
+def coding(*, tests: int = 90) -> Trajectory:
+    """A run that reads, reproduces, edits, tests and submits."""
+    passed = "\n".join(f"tests/test_cart.py::test_case_{n} PASSED [{n}%]" for n in range(tests))
+    noise = "\n".join(f"Requirement already satisfied: part-{n}" for n in range(200))
+    steps = (
+        bash("ls -la", "\n".join(f"-rw-r--r-- 1 root root 10 file_{n}.txt" for n in range(200))),
+        bash("pip install -e .", f"{noise}\nSuccessfully installed shop"),
+        bash("cat shop/cart.py", source("    return sum(amounts) - rebate(amounts)")),
+        bash("cat > repro.py << 'EOF'\nfrom shop.cart import total\nprint(total([]))\nEOF", ""),
+        bash("python repro.py", "total is -5"),
+        bash(
+            "python -m pytest tests", f"{passed}\nFAILED tests/test_cart.py::test_negative\n1 failed, 89 passed in 3s"
+        ),
+        bash("sed -i 's/return sum(.*)/return max(sum(amounts) - rebate(amounts), 0)/' shop/cart.py", ""),
+        bash("git diff", DIFF),
+        bash("python repro.py", "total is 0"),
+        bash("python -m pytest tests", f"{passed}\n90 passed in 4s"),
+        bash("git diff -- shop/cart.py > patch.txt && cat patch.txt", DIFF),
+    )
+    return Trajectory(task="A total is never negative", steps=steps)
+
+
+def test_the_final_diff_is_whole_and_stands_once() -> None:
+    text = render(coding(), budget=1_500)
+    assert all(f"| {line}" in text for line in DIFF.strip().split("\n"))
+    assert text.count("+    return max(") == 1
+
+
+def test_the_code_around_the_change_is_kept_from_where_it_was_read() -> None:
+    text = told(render(coding(), budget=1_500), 3)
+    assert "|     return sum(amounts) - rebate(amounts)" in text
+    assert "| # after the place" in text
+    assert "other_150" not in text
+
+
+def test_tests_after_the_last_edit_are_told_by_their_counts() -> None:
+    text = render(coding(), budget=1_000)
+    assert "90 passed in 4s" in told(text, 10)
+    assert "PASSED" not in text
+
+
+def test_the_reproduction_is_told_before_and_after() -> None:
+    text = render(coding(), budget=1_500)
+    assert "total is -5" in told(text, 5)
+    assert "total is 0" in told(text, 9)
+
+
+def test_what_was_installed_and_listed_goes_first() -> None:
+    text = render(coding(), budget=1_500)
+    assert "Requirement already" not in text
+    assert text.count("-rw-r--r--") < 20
+
+
+@pytest.mark.parametrize("budget", [1_000, 2_000])
+def test_every_action_is_told_in_one_line(budget: int) -> None:
+    text = render(coding(), budget=budget)
+    for step in coding().steps:
+        (call,) = step.action.calls
+        command = call.arguments["command"] if isinstance(call.arguments, dict) else call.arguments
+        assert f"| bash {str(command).splitlines()[0][:60]}" in text
+
+
+FLIGHTS = [
+    {"flight": f"HAT{n:03}", "date": "2024-05-21", "note": "n" * 300, "prices": {"economy": 500 - n if n != 77 else 9}}
+    for n in range(120)
+]
+
+
+def test_a_long_list_keeps_the_row_that_was_chosen_and_the_best() -> None:
+    steps = (
+        Step(
+            action=Action(calls=(ToolCall(name="search", arguments={"to": "EWR"}),)),
+            observations=(Observation(text=json.dumps(FLIGHTS), source="tool", name="search"),),
+        ),
+        Step(
+            action=Action(calls=(ToolCall(name="book", arguments={"flight": "HAT042"}),)),
+            observations=(Observation(text="booked", source="tool", name="book"),),
+        ),
+        *(Step(action=f"talk {n}", observations=(Observation(text="m" * 900, source="tool"),)) for n in range(6)),
+    )
+    text = told(render(Trajectory(task="Book a flight", steps=steps), budget=1_500), 1)
+    rows = re.findall(r'"flight": "(HAT\d+)"', text)
+    assert {"HAT000", "HAT042", "HAT077"} <= set(rows)
+    assert len(rows) < 20
+    assert "120 rows" in text
+
+
+def test_the_short_fields_of_a_record_stay_together() -> None:
+    record = {"id": "NM1", "cabin": "basic_economy", "insurance": "no", "flights": FLIGHTS[:3], "history": FLIGHTS[3:6]}
+    steps = (
+        Step(
+            action=Action(calls=(ToolCall(name="get", arguments={"id": "NM1"}),)),
+            observations=(Observation(text=json.dumps(record), source="tool", name="get"),),
+        ),
+        *(Step(action=f"talk {n}", observations=(Observation(text="m" * 900, source="tool"),)) for n in range(6)),
+    )
+    text = told(render(Trajectory(task="Change it", steps=steps), budget=500), 1)
+    assert '{"id": "NM1", "cabin": "basic_economy", "insurance": "no"}' in text
+
+
+def test_the_end_of_a_run_is_told() -> None:
+    call = Action(calls=(ToolCall(name="submit"),))
+    endings = {
+        "[the record ends with step 1: what it led to was not recorded]": Trajectory(
+            task="t", steps=(Step(action=call),)
+        ),
+        "[what stopped the run]\n| limit of 50 steps": Trajectory(
+            task="t", steps=(Step(action=call),), error="limit of 50 steps"
+        ),
+        "[final answer]\n| 42": Trajectory(task="t", steps=(Step(action=call, observation="ok"),), answer="42"),
+    }
+    for ending, run in endings.items():
+        assert ending in render(run, budget=500)
+
+
+SYSTEM = """Act on pages.
+
+click(bid: str)
+    Examples:
+        click('a51')
+
+noop()
+    Examples:
+        noop(500)
+
+Answer with one action."""
+
+
+def test_the_instructions_are_the_same_text_in_every_run_of_an_agent() -> None:
+    frame = "<pr>\n{task}\n</pr>\n" + "Work in /repo. Do not change tests. " * 20
+    runs = [
+        Trajectory(
+            task=task,
+            instructions=SYSTEM,
+            steps=(Step(observations=(Observation(text=frame.format(task=task), source="user"),)), Step(action=task)),
+        )
+        for task in ("Mend the cart", "Mend the till\nand its drawer")
+    ]
+    first, second = map(render_instructions, runs)
+    assert first == second
+    assert "| click(bid: str)" in first
+    assert "Do not change tests." in first
+    assert "a51" not in first
+    assert "Do not change tests." not in render(runs[0], budget=2_000, instructions=False)
+
+
+def test_a_second_look_shows_the_named_steps_whole() -> None:
+    run = coding()
+    first = render(run, budget=800)
+    assert 3 in incomplete_steps(first)
+    assert "other_150" not in first
+    second = render(run, budget=9_000, steps=[3])
+    assert "other_150" in second
+    assert re.findall(r"^\[step (\d+)", second, re.MULTILINE) == ["3"]
+    assert estimate_tokens(second) <= 9_000
+
+
+def test_steps_that_are_left_out_or_told_in_brief_are_incomplete() -> None:
+    shown = "[step 1]\nagent:\n| a\n\n[steps 2–4 left out]\n\n[step 5, in brief]\n| b\n\n[not told whole: steps 1, 7–8]"
+    assert incomplete_steps(shown) == (1, 2, 3, 4, 5, 7, 8)
+    assert incomplete_steps("[step 1]\nagent:\n| [steps 2–4 left out]") == ()
