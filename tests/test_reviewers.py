@@ -73,8 +73,8 @@ DOORS: dict[str, Door] = {
 }
 FREE = {
     "lessons": {"list", "search", "topics", "get", "experience", "repeats", "proposals"},
-    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled"},
-    "recalls": {"list", "search", "get", "explain"},
+    "runs": {"list", "search", "get", "pending", "retry", "audit", "unlabelled", "queue"},
+    "recalls": {"list", "search", "get", "preview", "explain"},
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
         *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),

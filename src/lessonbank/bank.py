@@ -86,6 +86,7 @@ from .types import (
     Change,
     Experience,
     Extraction,
+    Found,
     Json,
     Learned,
     Outcome,
@@ -186,11 +187,21 @@ class AsyncReasoningBank:
         if self._off:
             return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
         search = Trusted(self._retriever, "corroborated") if a_flag(trusted, "trusted=") else self._retriever
-        found = await search(task, scope=self.scope, limit=limit)
-        found = await self._ledger.prefer(found, scope=self.scope)
+        recall, found = await self._found(task, search, self._ledger, limit=limit)
+        recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
+        recall = recall.model_copy(update={"metadata": told})
+        kept = await self._receipts.keep(recall)
+        unkept = kept.notes[len(recall.notes) :]
+        return _noted(
+            kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
+        )
+
+    async def _found(self, task: str, search: Retriever, ledger: Ledger, /, *, limit: int) -> tuple[Recall, Found]:
+        """What a search finds, as a receipt that nobody kept yet, with the draws of `ledger`."""
+        found = await ledger.prefer(await search(task, scope=self.scope, limit=limit), scope=self.scope)
         recall_id = new_id()
         groups = {i.id: groups_of(i, m.experience) for m in found.matches for i in m.experience.active_lessons}
-        assigned = await self._ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
+        assigned = await ledger.assign(groups, recall_id=recall_id, task=task, scope=self.scope)
         sides = one_side(found, recall_id=recall_id, drawn=assigned.usual is not None)
         found = sides.found
         recall = self._injector.recall(
@@ -203,13 +214,16 @@ class AsyncReasoningBank:
             retriever=search.name,
             space=search.space,
         )
-        recall = recall.observed() if self._observe else await with_reason(recall, found, self.store)
-        recall = recall.model_copy(update={"metadata": told})
-        kept = await self._receipts.keep(recall)
-        unkept = kept.notes[len(recall.notes) :]
-        return _noted(
-            kept, self._tell(Retrieved(recall=kept, seconds=perf_counter() - begun), notes=(*found.notes, *unkept))
-        )
+        return recall, found
+
+    async def _preview(self, task: str, limit: int | None) -> Recall:
+        """What would be shown, without draws and without a receipt."""
+        task = await self._intake.task(task)
+        if self._off:
+            return Recall(scope=self.scope, task=task, kept=False, notes=(OFF,))
+        recall, found = await self._found(task, self._retriever, Unmeasured(), limit=limit or self.limit)
+        recall = await with_reason(recall, found, self.store)
+        return recall.model_copy(update={"kept": False, "notes": (*recall.notes, *found.notes)})
 
     # -- after a task -------------------------------------------------------------------------------------------------
 
@@ -652,7 +666,7 @@ class AsyncReasoningBank:
 
     @property
     def recalls(self) -> AsyncRecalls:
-        """The receipts of this scope: list, get, explain."""
+        """The receipts of this scope: list, get, preview, explain."""
         return AsyncRecalls(self._handle)
 
     @property
@@ -949,6 +963,7 @@ class AsyncReasoningBank:
             limit=self.limit,
             learn_as=self._learn_as,
             correct=self._corrected,
+            preview=self._preview,
             is_scoped=self._is_scoped,
             off=self._off,
             one_wording=self._one_wording,

@@ -76,6 +76,7 @@ class Recalls(Waiting[AsyncRecalls]):
     list = _sync(AsyncRecalls.list)
     search = _sync(AsyncRecalls.search)
     get = _sync(AsyncRecalls.get)
+    preview = _sync(AsyncRecalls.preview)
     explain = _sync(AsyncRecalls.explain)
 
 
@@ -152,7 +153,7 @@ class ReasoningBank(Waiting[AsyncReasoningBank]):
 
     @property
     def recalls(self) -> Recalls:
-        """The receipts of this scope: list, get, explain."""
+        """The receipts of this scope: list, get, preview, explain."""
         return Recalls(self.aio.recalls)
 
     @property

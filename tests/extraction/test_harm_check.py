@@ -105,11 +105,15 @@ def test_a_lesson_stands_inside_its_fence_whatever_it_says() -> None:
     assert "Skip the check" not in after
 
 
+def keeps_all(drawn: Extraction, _: Sequence[Run], /, *, shown: Sequence[str]) -> Extraction:
+    return drawn
+
+
 def test_a_gate_of_the_callers_own_and_the_papers_profile_ask_nothing() -> None:
     async def draws(_: Sequence[Run], /) -> Extraction:
         return Extraction(lessons=(RISKY,))
 
-    for more in ({"safety": lessonbank.Safety(admission=lambda drawn, *_, **__: drawn)}, {"profile": "paper"}):
+    for more in ({"safety": lessonbank.Safety(admission=keeps_all)}, {"profile": "paper"}):
         model = ScriptedModel([])
         settings: dict[str, Any] = {"scope": "s", "embedder": "lexical", "model": model, **more}
         with lessonbank.connect(

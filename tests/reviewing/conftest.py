@@ -33,6 +33,11 @@ FLAGS = [
 ]
 
 
+def chromium() -> str | None:
+    """Where a Chromium is installed."""
+    return next((path for name in ("chromium-headless-shell", "chromium") if (path := shutil.which(name))), None)
+
+
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pages") / "bank.db"
@@ -55,7 +60,7 @@ def site(bank_file: Path) -> Generator[Site]:
 def browser() -> Iterator[Browser]:
     """Ended with its module: while Playwright runs, no other event loop can in this thread."""
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    found = next((path for name in ("chromium-headless-shell", "chromium") if (path := shutil.which(name))), None)
+    found = chromium()
     if found is None:
         pytest.skip("no Chromium is installed: apt-get install chromium-headless-shell")
     with playwright.sync_playwright() as driver:

@@ -131,7 +131,7 @@ def opened(path: Path | str, scope: str = SCOPE, *, holdout: float | None = 0.25
     )
 
 
-def seed(path: Path, *, tasks: int = 120) -> None:
+def seed(path: Path | str, *, tasks: int = 120) -> None:
     """Fill a new bank: tasks one after the other, with outcomes that memory makes better."""
     chance = random.Random(7)
     with opened(path) as bank:

@@ -69,7 +69,7 @@ class Site:
 
 
 @contextmanager
-def serving(bank: Path, *, scope: str | None = None, name: str = "Ana") -> Generator[Site]:
+def serving(bank: Path | str, *, scope: str | None = None, name: str = "Ana") -> Generator[Site]:
     """The pages of a bank, while the block runs."""
     ready: queue.Queue[str | BaseException] = queue.Queue()
     begun: queue.Queue[tuple[anyio.CancelScope, Any]] = queue.Queue()

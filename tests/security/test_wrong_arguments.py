@@ -141,6 +141,7 @@ def _calls(bank: lessonbank.ReasoningBank, folder: Path) -> Iterator[Call]:
         "runs.get": {"id": run_id},
         "runs.correct": {"id": run_id},
         "recalls.get": {"id": known["recall"].id},
+        "recalls.preview": {"task": "Open the valve"},
         "import_": {"path": folder / "export.jsonl"},
         "backup": {"path": folder / "copy.db"},
         "sync": {"path": folder / "CLAUDE.md"},
@@ -261,7 +262,7 @@ def test_every_call_works_with_what_is_meant_for_it(bank: lessonbank.ReasoningBa
     calls = list(_calls(bank, folder))
     assert len(calls) > 50
     for call in calls:
-        if call.name != "lessons.split":  # nothing came again here
+        if call.name not in ("lessons.split", "reflect"):  # nothing came again here, and there is no model to ask
             with suppress(Conflict, NotFound):  # such as restoring a lesson that is not retired
                 call()
 

@@ -101,6 +101,7 @@ OPERATIONS: Final[Mapping[str, Operation]] = {
         _operation("runs.correct", "POST", "/runs/{id}/correct", "reviewer"),
         _operation("recalls.list", "GET", "/recalls", "reader", pages=True),
         _operation("recalls.search", "GET", "/recalls/search", "reader", pages=True),
+        _operation("recalls.preview", "GET", "/recalls/preview", "reader"),
         _operation("recalls.get", "GET", "/recalls/{id}", *_OF_BOTH),
         _operation("recalls.explain", "GET", "/recalls/{recall}/explain", *_OF_BOTH),
         _operation("history.list", "GET", "/history", "reader"),

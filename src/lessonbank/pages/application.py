@@ -15,7 +15,7 @@ from starlette.routing import Route
 from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, UsageError
 from lessonbank.reports.style import STYLE
 
-from . import decisions, inbox, lessons, runs, signing
+from . import administration, comparing, decisions, history, home, inbox, lessons, runs, signing, topics, why
 from .rendering import environment
 from .security import Guarded, Refused
 from .sessions import Sessions
@@ -26,13 +26,27 @@ if TYPE_CHECKING:
 
 Page = Callable[[Visit], Awaitable[Response]]
 _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
+    ("/", home.start),
+    ("/helps", home.helps),
+    ("/evidence", home.evidence),
     ("/lessons", lessons.listing),
     ("/lessons/{id}", lessons.one),
     ("/lessons/{id}/versions", lessons.versions),
     ("/lessons/{id}/lift", lessons.effect),
     ("/runs", runs.listing),
     ("/runs/{id}", runs.one),
+    ("/runs/{id}/others", comparing.others),
+    ("/compare", comparing.page),
+    ("/topics", topics.page),
     ("/inbox", inbox.page),
+    ("/why", why.listing),
+    ("/why/{id}", why.one),
+    ("/why/{id}/explained", why.explained),
+    ("/history", history.timeline),
+    ("/history/diff", history.comparison),
+    ("/administration", administration.page),
+    ("/doctor", administration.doctor),
+    ("/purge", administration.purging),
     ("/sign-in", signing.page),
 )
 _FORMS: Final[tuple[tuple[str, Page], ...]] = (
@@ -41,6 +55,8 @@ _FORMS: Final[tuple[tuple[str, Page], ...]] = (
     ("/lessons/{id}/narrow", decisions.narrow),
     ("/runs/{id}/correct", decisions.correct),
     ("/undo", decisions.undo),
+    ("/history/rollback", history.rollback),
+    ("/purge", administration.purge),
     ("/sign-in", signing.sign_in),
     ("/sign-out", signing.sign_out),
 )
@@ -74,7 +90,6 @@ def application(
     forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(
         routes=[
-            Route("/", _shown(site, lessons.start), methods=["GET"]),
             Route("/open", _entrance(site), methods=["GET"]),
             *(Route(f"/static/{name}", _file(name, text), methods=["GET"]) for name, text in _static_files()),
             *pages,

@@ -24,10 +24,8 @@ _RECENT: Final = 200
 """Recalls that are looked through for tasks like that of a lesson."""
 _ALIKE: Final = 0.2
 """The share of words in common from which on two tasks are alike."""
-_ABOUT: Final = 0.08
-"""The same for two lessons, which are longer."""
-_WORDS: Final = 5
-"""The longest words of a lesson, which others are looked for by."""
+_SEARCHED: Final = 8
+"""Experiences that are looked through for lessons near one."""
 _SHELVES: Final = ("quarantined", "probation")
 
 
@@ -84,16 +82,10 @@ async def _target(visit: Visit, proposal: Proposal) -> Lesson | None:
 
 
 async def _near(bank: AsyncReasoningBank, lesson: Lesson, task: str) -> Sequence[Lesson]:
-    """The lessons whose words are most like those of a lesson: it may repeat or contradict one of them."""
-    asked = words(f"{lesson.title} {lesson.content}") or words(task)
-    rare = sorted(set(asked), key=len, reverse=True)[:_WORDS]
-    known: dict[str, Lesson] = {}
-    for word in rare:
-        known |= {one.id: one for one in await bank.lessons.search(word, limit=20)}
-    known.pop(lesson.id, None)
-    alike = {id: _share(lesson.text, one.text) for id, one in known.items()}
-    best = sorted((id for id in alike if alike[id] >= _ABOUT), key=lambda id: alike[id], reverse=True)
-    return [known[id] for id in best[:_NEAR]]
+    """The lessons that are found for its task, most alike first: it may repeat or contradict one of them."""
+    found = (await bank.recalls.preview(task, limit=_SEARCHED)).lessons
+    alike = {one.id: _share(lesson.text, one.text) for one in found if one.id != lesson.id}
+    return sorted((one for one in found if one.id in alike), key=lambda one: alike[one.id], reverse=True)[:_NEAR]
 
 
 async def _tasks_like(bank: AsyncReasoningBank, task: str) -> Sequence[Recall]:

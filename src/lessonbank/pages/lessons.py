@@ -39,13 +39,8 @@ class Version:
     reason: str
 
 
-async def start(visit: Visit) -> Response:
-    """Where the pages begin."""
-    return visit.go(visit.link("lessons"))
-
-
 async def listing(visit: Visit) -> Response:
-    """Lessons that contain words and are of a state and kind, newest first."""
+    """Lessons that contain words and are of a state and kind, newest first; or those that a task would find."""
     asked: dict[str, Any] = {
         "text": visit.query("q"),
         "state": _one_of(visit.query("state"), get_args(LessonState)),
@@ -53,9 +48,20 @@ async def listing(visit: Visit) -> Response:
         "topic": visit.query("topic"),
     }
     retired = visit.query("retired") == "yes"
-    found = await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
+    by_task = visit.query("by") == "task" and bool(asked["text"])
+    if by_task:
+        found = (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
+    else:
+        found = await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
-    told = {"asked": asked, "retired": retired, "found": found[:PAGE], "states": get_args(LessonState), "more": more}
+    told = {
+        "asked": asked,
+        "retired": retired,
+        "found": found[:PAGE],
+        "states": get_args(LessonState),
+        "more": more,
+        "by_task": by_task,
+    }
     template = "_lessons.html" if visit.is_part else "lessons.html"
     return visit.page(template, {**told, "counts": await visit.bank.admin.counts()})
 

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 PAGE = 50
 """Records on a page."""
-_PAGES: Final = (("lessons", "Lessons"), ("runs", "Runs"), ("inbox", "Inbox"))
+_PAGES: Final = (
+    ("", "Home"),
+    ("inbox", "Inbox"),
+    ("lessons", "Lessons"),
+    ("topics", "Topics"),
+    ("runs", "Runs"),
+    ("why", "Why"),
+    ("evidence", "Evidence"),
+    ("history", "History"),
+    ("administration", "Administration"),
+)
 
 
 @dataclass(frozen=True, slots=True)

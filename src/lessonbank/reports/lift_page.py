@@ -35,12 +35,17 @@ def page(lift: Lift, /) -> str:
 
     Texts of lessons, titles and names are made inert.
     """
+    return document(f"What memory changed: {escape(canonical_line(lift.scope))}", content(lift), style=STYLE)
+
+
+def content(lift: Lift, /) -> str:
+    """What stands on the page, as HTML without a frame."""
     scope = escape(canonical_line(lift.scope))
-    body = "\n".join(
+    return "\n".join(
         (
             f'<h1>What memory changed</h1>\n<p class="soft">scope {scope}: {_counted(lift)}</p>',
-            _answer(lift),
-            _so_far(lift.series),
+            answer(lift),
+            so_far(lift.series),
             _overall(lift),
             groups_and_lessons(lift),
             splits(lift) if lift.recalls else "",
@@ -51,7 +56,6 @@ def page(lift: Lift, /) -> str:
             f"<h2>How to read this</h2>\n{_listed(_HOW)}",
         )
     )
-    return document(f"What memory changed: {scope}", body, style=STYLE)
 
 
 def _counted(lift: Lift) -> str:
@@ -61,7 +65,8 @@ def _counted(lift: Lift) -> str:
     )
 
 
-def _answer(lift: Lift) -> str:
+def answer(lift: Lift, /) -> str:
+    """Whether memory helps, and what to do next."""
     told = escape(minus(headline(lift)))
     found = advice(lift)
     rest = f"\n<h2>What to do next</h2>\n{_listed(found)}" if found else ""
@@ -69,18 +74,10 @@ def _answer(lift: Lift) -> str:
     return f'<p class="answer {LOOKS[lift.standing]}">{SIGN[lift.standing]} {told}</p>{promised}{rest}'
 
 
-def _so_far(series: Sequence[Point]) -> str:
+def so_far(series: Sequence[Point], /) -> str:
+    """What changed over time, drawn and in numbers."""
     if not series:
         return "<h2>So far</h2>\n<p>There is nothing to draw before the first outcome is known.</p>"
-    lift = (
-        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
-        "change, that is evidence. It is cut off where it leaves the picture."
-    )
-    told = (
-        (success(series), "Success", "the share of tasks that succeeded, with memory and without"),
-        (gain(series), "Lift", lift),
-        (growth(series), "Growth", "how many lessons had been found for a task"),
-    )
     columns = ("outcomes", "with memory", "without", "lift", "band", "lessons")
     rows = [
         (
@@ -98,8 +95,21 @@ def _so_far(series: Sequence[Point]) -> str:
     ]
     numbers = _table("The same in numbers", columns, rows, text=())
     return (
-        f'<h2>So far</h2>\n<div class="grid">{"".join(_figure(*one) for one in told)}</div>\n'
+        f'<h2>So far</h2>\n<div class="grid">{"".join(figures(series))}</div>\n'
         f'<details class="numbers"><summary>The same in numbers</summary>{numbers}</details>'
+    )
+
+
+def figures(series: Sequence[Point], /) -> tuple[str, str, str]:
+    """Success, lift and growth over time; there is at least one point."""
+    lift = (
+        "percentage points that memory adds. The band is right however often one looks: once it leaves the line of no "
+        "change, that is evidence. It is cut off where it leaves the picture."
+    )
+    return (
+        _figure(success(series), "Success", "the share of tasks that succeeded, with memory and without"),
+        _figure(gain(series), "Lift", lift),
+        _figure(growth(series), "Growth", "how many lessons had been found for a task"),
     )
 
 
@@ -162,7 +172,7 @@ def _missing(lift: Lift) -> str:
         ("", (name, _share(unit.missing_shown), _share(unit.missing_withheld), "differs: no verdict"))
         for unit, name in units[:_MOST]
     ]
-    columns = ("", "with", "without", "difference")
+    columns = ("what", "with", "without", "difference")
     told = "Groups and lessons have a row where their outcomes are missing on one side by more than chance."
     table = _table("Recalls without a known outcome", columns, rows, text=(3,))
     return f"<h2>Missing outcomes</h2>\n{table}\n<p>{told}</p>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
@@ -53,10 +54,17 @@ async def serve(app: FastAPI, /, *, host: str, port: int, ready: Callable[[str],
 def listening(host: str, port: int, /) -> socket.socket:
     """A socket that takes connections. Raises StoreUnavailable."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=_WAITING)
+        if os.name == "posix":  # elsewhere it would let two programs listen on one port
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(_WAITING)
     except OSError as error:
+        found.close()
         raise StoreUnavailable(f"nothing can listen on {host}:{port}: {error.strerror}") from None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lessonbank.guard.names import checked_name
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.topics import Topics
 from lessonbank.protocols import Retriever, Store, Vectors
-from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson
+from lessonbank.types import Change, Experience, JournalEntry, Learned, Lesson, Recall
 from lessonbank.types.repeats import repeats_of
 
 log: Final = logging.getLogger("lessonbank")
@@ -39,6 +39,7 @@ class Handle:
     learn_as: Callable[..., Awaitable[Learned]]
     """Learns from runs as whoever submitted them."""
     correct: Callable[..., Awaitable[Learned]]
+    preview: Callable[[str, int | None], Awaitable[Recall]]
     is_scoped: bool
     """Whether it was made by `scoped()`: such a handle does not act on the whole file."""
     off: bool = False

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lessonbank._concurrency import if_there
-from lessonbank.arguments import a_flag, an_id, filters, is_a, maybe_id
+from lessonbank.arguments import a_flag, a_text, an_id, filters, is_a, maybe_count, maybe_id
 from lessonbank.errors import ModelError
 from lessonbank.evidence.explanation import Explanation, explained, losers
 from lessonbank.guard.quote import quoted
@@ -63,6 +63,14 @@ class AsyncRecalls:
     async def get(self, id: str, /) -> Recall:
         """One receipt; its `candidates` name the lessons. Raises NotFound."""
         return await self._of.store.recall(an_id(id), scope=self._of.scope)
+
+    async def preview(self, task: str, /, *, limit: int | None = None) -> Recall:
+        """What `retrieve` would show for a task now, for a person to look at.
+
+        Nothing is withheld and no receipt is kept, so it is no evidence. Never hand its text to an agent: what an agent
+        is shown comes from `retrieve`. Raises UsageError.
+        """
+        return await self._of.preview(a_text(task, "the task", blank=False), maybe_count(limit))
 
     async def explain(self, recall: Recall | str, /) -> Explanation:
         """Why each lesson was found, shown or withheld, what came next, and what the evidence says of all of them.

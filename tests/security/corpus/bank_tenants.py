@@ -288,6 +288,7 @@ CALLS: dict[str, Callable[[BankTenant, random.Random], Awaitable[Any]]] = {
     "recalls.list": lambda t, c: t.handle.recalls.list(settled=c.choice((None, True)), **t.page(c)),
     "recalls.search": lambda t, c: t.handle.recalls.search("order", limit=c.choice((1, 9))),
     "recalls.get": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.get(id)),
+    "recalls.preview": lambda t, c: t.handle.recalls.preview(c.choice(_TASKS)),
     "recalls.explain": lambda t, c: _with(t.receipt(c), lambda id: t.handle.recalls.explain(id)),
     "history.list": _history,
     "history.state": lambda t, c: t.handle.history.state(_at(c)),

@@ -1,0 +1,103 @@
+"""What the owner of a bank looks after: scopes, who may decide, whether all is sound, and what is erased for good."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import Response
+
+from lessonbank._concurrency import if_there
+from lessonbank.errors import Conflict, UsageError
+
+from .visit import Visit
+
+if TYPE_CHECKING:
+    from lessonbank.views.admin import Erasing
+
+_LISTED: Final = 50
+_NAMED: Final = ("lesson", "run", "recall")
+
+
+async def page(visit: Visit) -> Response:
+    """What there is, and who decides."""
+    bank, whole = visit.site.bank, len(visit.scopes) > 1
+    told: dict[str, Any] = {
+        "counts": {scope: await bank.scoped(scope).admin.counts() for scope in visit.scopes[:_LISTED]},
+        "reviewers": await visit.bank.admin.reviewers(),
+        "writers": await _writers(visit),
+        "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
+        "whole": whole,
+    }
+    return visit.page("administration.html", told)
+
+
+async def doctor(visit: Visit) -> Response:
+    """Whether the file is sound, what waits for people, and what no search finds. It reads every record."""
+    try:
+        problems: Sequence[str] | None = await visit.site.bank.admin.verify(journal=False)
+    except UsageError:
+        problems = None
+    told = {
+        "problems": problems,
+        "unembedded": (await visit.bank.admin.unembedded())[:_LISTED],
+        "pending": await visit.bank.runs.pending(limit=_LISTED),
+        "proposals": len(await visit.bank.lessons.proposals()),
+        "unlabelled": len(await visit.bank.runs.unlabelled()),
+    }
+    return visit.page("_doctor.html" if visit.is_part else "doctor.html", told)
+
+
+async def purging(visit: Visit) -> Response:
+    """What an erasure would take with it."""
+    asked = {name: visit.query(name) for name in (*_NAMED, "metadata")}
+    what = await _previewed(visit, asked) if any(asked.values()) else None
+    told: dict[str, Any] = {"asked": asked, "what": what, "titles": {}, "tasks": {}}
+    if what is not None:
+        lessons = {id: await if_there(visit.bank.lessons.get(id)) for id in what.lessons[:_LISTED]}
+        runs = {id: await if_there(visit.bank.runs.get(id)) for id in what.runs[:_LISTED]}
+        told["titles"] = {id: one.title for id, one in lessons.items() if one}
+        told["tasks"] = {id: one.trajectory.task for id, one in runs.items() if one}
+    return visit.page("purge.html", told)
+
+
+async def purge(visit: Visit) -> Response:
+    """Erase what the person saw, for good."""
+    fields = await visit.form()
+    first = {name: next(iter(told), "").strip() for name, told in fields.items()}
+    asked = {name: first.get(name) or None for name in (*_NAMED, "metadata")}
+    if not first.get("reason"):
+        raise UsageError("say why it is erased: the journal keeps the reason, and nothing else of it")
+    what = await _previewed(visit, asked)
+    if first.get("seen") != _size(what):
+        raise Conflict("what would be erased changed since it was shown: look again, then decide")
+    gone = await visit.bank.admin.purge(**_wanted(asked), reason=first["reason"], by=visit.session.name)
+    visit.session.told = f"Erased for good: {_size(gone)}"
+    visit.session.done.clear()
+    return visit.go(visit.link("administration"))
+
+
+async def _previewed(visit: Visit, asked: Mapping[str, str | None]) -> Erasing:
+    return await visit.bank.admin.purge(**_wanted(asked), reason="a preview", preview=True)
+
+
+def _wanted(asked: Mapping[str, str | None]) -> dict[str, Any]:
+    """What `purge` takes for what was asked. Raises UsageError."""
+    named: dict[str, Any] = {name: asked[name] for name in _NAMED if asked[name]}
+    if told := asked["metadata"]:
+        key, equals, value = told.partition("=")
+        if not equals or not key.strip():
+            raise UsageError("metadata are given as key=value, as in user=u-17")
+        named["metadata"] = {key.strip(): value.strip()}
+    return named
+
+
+def _size(what: Erasing) -> str:
+    return f"{len(what.lessons)} lessons, {len(what.runs)} runs, {len(what.recalls)} recalls"
+
+
+async def _writers(visit: Visit) -> Sequence[str]:
+    try:
+        return await visit.site.bank.admin.writers()
+    except UsageError:
+        return ()

@@ -1,0 +1,54 @@
+"""Where the pages begin: does memory help, what is new, what waits, what was taken back; and the evidence in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from lessonbank._concurrency import if_there
+from lessonbank.reports.lift_page import answer, content, figures
+
+from .journal import Line, is_taken_back, latest, line_of
+from .visit import Visit
+
+if TYPE_CHECKING:
+    from lessonbank import AsyncReasoningBank
+
+_NEW: Final = 5
+_LOOKED: Final = 300
+"""The last changes that are looked through."""
+
+
+async def start(visit: Visit) -> Response:
+    """What a person wants to know first."""
+    bank = visit.bank
+    told = {
+        "counts": await bank.admin.counts(),
+        "new": await bank.lessons.list(limit=_NEW),
+        "back": await _taken_back(bank),
+        "unlabelled": len(await bank.runs.unlabelled()),
+    }
+    return visit.page("home.html", told)
+
+
+async def helps(visit: Visit) -> Response:
+    """Whether memory helps, in a sentence and a picture."""
+    lift = await visit.bank.lift()
+    drawn = Markup("").join(map(Markup, figures(lift.series)[:2])) if lift.series else ""
+    told = {"answer": Markup(answer(lift)), "figures": drawn}
+    return visit.page("_helps.html" if visit.is_part else "helps.html", told)
+
+
+async def evidence(visit: Visit) -> Response:
+    """All that was measured: the page of `lessonbank lift --html`, among the others."""
+    return visit.page("evidence.html", {"content": Markup(content(await visit.bank.lift()))})
+
+
+async def _taken_back(bank: AsyncReasoningBank) -> Sequence[tuple[Line, str]]:
+    """What was taken back last, with the title of the first lesson that it was about."""
+    lines = [line_of(entry) for entry in await latest(bank, _LOOKED) if is_taken_back(entry)][:_NEW]
+    found = [await if_there(bank.lessons.get(line.lessons[0])) if line.lessons else None for line in lines]
+    return [(line, lesson.title if lesson else "") for line, lesson in zip(lines, found, strict=True)]

@@ -1,0 +1,107 @@
+"""The map of what a scope knows: lessons that speak of the same lie together; tasks that it knew nothing for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, cast
+from zlib import crc32
+
+import numpy as np
+from anyio import to_thread
+from markupsafe import Markup
+from starlette.responses import Response
+
+from lessonbank.guard import one_line
+from lessonbank.reports.svg import Scale
+from lessonbank.text.bm25 import words
+from lessonbank.types import Lesson, Recall
+
+from .visit import Visit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_LESSONS, _TASKS = 400, 200
+"""The newest of each that are on the map."""
+_WIDTH, _HEIGHT = 720.0, 420.0
+_SIZE: Final = 512
+"""Places that words are hashed to."""
+_ROUNDS: Final = 30
+"""Rounds of the power iteration: enough for a picture, and much quicker than all components."""
+
+
+async def page(visit: Visit) -> Response:
+    """The map, and the same as lists."""
+    lessons = await visit.bank.lessons.list(limit=_LESSONS)
+    recalls = await visit.bank.recalls.list(limit=_TASKS)
+    missing = list({one.task: one for one in recalls if not one.candidates}.values())
+    drawn = await to_thread.run_sync(_drawn, lessons, missing, visit)
+    told: dict[str, Any] = {"topics": by_topic(lessons), "missing": missing, "drawn": drawn, "recent": len(recalls)}
+    return visit.page("topics.html", {**told, "count": len(lessons), "most": _LESSONS})
+
+
+def by_topic(lessons: Sequence[Lesson], /) -> Sequence[tuple[str, str, Sequence[Lesson]]]:
+    """Topics with their lessons, the largest first: id, the name that most of its lessons use, lessons."""
+    found: dict[str, list[Lesson]] = {}
+    for lesson in lessons:
+        found.setdefault(lesson.topic.id if lesson.topic else "", []).append(lesson)
+    named = [(id, _name(own), own) for id, own in found.items()]
+    return sorted(named, key=lambda one: (one[0] == "", -len(one[2]), one[1]))
+
+
+def placed(texts: Sequence[str], /) -> Sequence[tuple[float, float]]:
+    """Where texts lie on a plane, so that those with the same words lie together; from -1 to 1 both ways.
+
+    The two directions in which they differ most (principal components), of words weighted by how rare they are.
+    """
+    if len(texts) < 3:
+        return [(0.0, 0.0)] * len(texts)
+    counts: NDArray[np.float64] = np.zeros((len(texts), _SIZE))
+    for row, text in enumerate(texts):
+        for word, count in Counter(words(text)).items():
+            counts[row, crc32(word.encode("utf-8", "replace")) % _SIZE] += count
+    rare = np.log((1 + len(texts)) / (1 + (counts > 0).sum(axis=0)))
+    weighted = np.log1p(counts) * rare
+    weighted /= np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
+    weighted -= weighted.mean(axis=0)
+    ways: NDArray[np.float64] = np.eye(_SIZE, 2) + 1.0 / _SIZE
+    for _ in range(_ROUNDS):
+        ways, _ = np.linalg.qr(weighted.T @ (weighted @ ways))
+    flat = weighted @ ways
+    flat /= np.maximum(np.abs(flat).max(axis=0), 1e-9)
+    return [(float(x), float(y)) for x, y in cast("list[list[float]]", flat.tolist())]
+
+
+def _drawn(lessons: Sequence[Lesson], missing: Sequence[Recall], visit: Visit) -> Markup:
+    spots = placed([*(lesson.text for lesson in lessons), *(one.task for one in missing)])
+    x, y = Scale(-1.0, 1.0, 20.0, _WIDTH - 20.0), Scale(-1.0, 1.0, _HEIGHT - 20.0, 20.0)
+    colours = {id: place % 6 for place, (id, _, _) in enumerate(by_topic(lessons))}
+    marks = list[str]()
+    for number, (lesson, (a, b)) in enumerate(zip(lessons, spots, strict=False)):
+        look = f"topic-{colours[lesson.topic.id if lesson.topic else '']}{' hidden' if lesson.hidden else ''}"
+        marks.append(_spot(visit.link("lessons", lesson.id), lesson.title, look, *_apart(x(a), y(b), number)))
+    for number, (one, (a, b)) in enumerate(zip(missing, spots[len(lessons) :], strict=True)):
+        marks.append(_spot(visit.link("why", one.id), one.task, "unknown", *_apart(x(a), y(b), number)))
+    # What it shows stands below it as lists, which can be read and reached by keys.
+    frame = f'<svg class="map" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" aria-hidden="true">'
+    return Markup(f"{frame}{''.join(marks)}</svg>")
+
+
+def _apart(x: float, y: float, number: int) -> tuple[float, float]:
+    """A little to the side, always the same: equal texts would hide each other."""
+    return x + (number * 37 % 13 - 6), y + (number * 61 % 11 - 5)
+
+
+def _spot(where: str, title: str, look: str, x: float, y: float) -> str:
+    told = escape(one_line(title, limit=120))
+    return (
+        f'<a href="{escape(where)}" tabindex="-1"><circle class="spot {look}" cx="{x:.1f}" cy="{y:.1f}" r="7">'
+        f"<title>{told}</title></circle></a>"
+    )
+
+
+def _name(lessons: Sequence[Lesson]) -> str:
+    names: Mapping[str, int] = Counter(str(lesson.topic) for lesson in lessons if lesson.topic)
+    return max(names, key=lambda name: (names[name], name), default="no topic")

@@ -1,0 +1,53 @@
+"""Why an agent was told something: what a recall found, showed and withheld; and what it would show now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from starlette.responses import Response
+
+from lessonbank._concurrency import if_there
+from lessonbank.types import RECALL, Candidate, Lesson, Recall
+
+from .visit import PAGE, Visit
+
+
+async def listing(visit: Visit) -> Response:
+    """Recalls, newest first; and what a task of the reader's own would be shown."""
+    task, limit = visit.query("task"), visit.query("limit")
+    known = {"yes": True, "no": False}.get(visit.query("settled") or "")
+    asked = {"text": visit.query("q"), "settled": visit.query("settled")}
+    found = await visit.bank.recalls.list(text=asked["text"], settled=known, limit=PAGE + 1, after=visit.query("after"))
+    more = found[PAGE - 1].id if len(found) > PAGE else None
+    told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task, "limit": limit}
+    if visit.is_part:
+        return visit.page("_recalls.html", told)
+    count = int(limit) if limit and limit.isascii() and limit.isdigit() and 0 < int(limit[:3]) <= PAGE else None
+    tried = await visit.bank.recalls.preview(task, limit=count) if task else None
+    rows = await _candidates(visit, tried) if tried else ()
+    return visit.page("why.html", {**told, "tried": tried, "rows": rows})
+
+
+async def one(visit: Visit) -> Response:
+    """One recall: the text, and each lesson that was found."""
+    recall = await visit.bank.recalls.get(_id(visit))
+    drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
+    told = {"recall": recall, "rows": await _candidates(visit, recall), "drawn": drawn}
+    return visit.page("recall.html", told)
+
+
+async def explained(visit: Visit) -> Response:
+    """How its task ended, what nearly was found, and what the evidence says: this reads all outcomes."""
+    told = await visit.bank.recalls.explain(_id(visit))
+    return visit.page("_explained.html" if visit.is_part else "explained.html", {"told": told})
+
+
+async def _candidates(visit: Visit, recall: Recall) -> Sequence[tuple[Candidate, Lesson | None]]:
+    known = {lesson.id: lesson for lesson in recall.lessons}
+    ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
+    return [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
+
+
+def _id(visit: Visit) -> str:
+    return cast("str", visit.request.path_params["id"])

@@ -1,0 +1,159 @@
+"""The pages that answer questions: does it help, why was this shown, what changed, what would go."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from seeding import opened
+from serving_pages import Site
+
+from lessonbank import Action, Step
+from lessonbank.pages.comparing import first_difference
+from lessonbank.pages.evidence_steps import named_steps
+from lessonbank.pages.rendering import differences
+from lessonbank.pages.topics import placed
+from lessonbank.types import Lesson, Provenance
+
+pytestmark = pytest.mark.full
+
+
+def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site: Site, bank_file: Path) -> None:
+    site.enter()
+    home, helps = site.get("/"), site.get("/helps", HX_Request="true")
+    assert "5 lessons in quarantine" in home.text
+    assert "Always offer a voucher" in home.text
+    assert "too expensive, and it did not help" in home.text
+    with opened(bank_file) as bank:
+        assert str(bank.lift()).splitlines()[0].removeprefix("Does memory help? ")[:12] in helps.text
+    assert "<html" not in helps.text
+    assert 'class="with"' in helps.text
+    assert "What memory changed" in site.get("/evidence").text
+
+
+def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        before = bank.admin.counts()
+        journal = len(bank.history.list())
+    tried = site.enter().get("/why?task=Cancel+pending+order+%23W777&limit=3")
+    assert "Check the order&#39;s status before cancelling" in tried.text
+    assert "&lt;&lt;&lt;lessons" in tried.text
+    assert "Nothing would be shown" in site.get("/why?task=quantum+chromodynamics").text
+    with opened(bank_file) as bank:
+        assert bank.admin.counts() == before
+        assert len(bank.history.list()) == journal
+
+
+def test_a_preview_draws_nothing_and_says_why_it_is_empty(bank_file: Path) -> None:
+    with opened(bank_file, holdout=0.9) as bank:
+        told = [bank.recalls.preview("Cancel pending order #W777") for _ in range(10)]
+        assert all(one.text and not one.kept and not one.withheld and not one.control for one in told)
+        assert bank.recalls.preview("quantum chromodynamics").notes
+
+
+def test_a_recall_shows_what_was_found_and_how_its_task_ended(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        recall = next(one for one in bank.recalls.list() if one.candidates)
+    site.enter()
+    assert recall.candidates[0].lesson_id in site.get(f"/why/{recall.id}").text
+    assert re.search(r"As a (success|failure)\.", site.get(f"/why/{recall.id}/explained").text)
+
+
+def test_a_rollback_is_previewed_done_and_undone(site: Site, bank_file: Path) -> None:
+    with opened(bank_file) as bank:
+        last = bank.history.list()[-1].sequence
+    site.enter()
+    assert f"change {last}," in site.get("/history").text
+    preview = site.get(f"/history/diff?a={last - 1}&back=yes")
+    assert "Always offer a voucher" in preview.text
+    fields = {"csrf": preview.csrf, "to": last - 1, "last": last, "reason": "a mistake"}
+    assert site.post("/history/rollback", {**fields, "last": last - 1}).status == 409
+    assert site.post("/history/rollback", fields).status == 303
+    with opened(bank_file) as bank:
+        assert any(one.title == "Always offer a voucher" for one in bank.lessons.list())
+    assert site.post("/undo", {"csrf": preview.csrf}).status == 303
+    with opened(bank_file) as bank:
+        assert not any(one.title == "Always offer a voucher" for one in bank.lessons.list())
+    assert "rolled back to change" in site.get("/history").text
+
+
+def test_the_time_line_is_read_to_its_beginning(site: Site) -> None:
+    site.enter()
+    seen, at = list[int](), "/history"
+    while at:
+        text = site.get(at).text
+        seen += [int(number) for number in re.findall(r'id="change-(\d+)"', text)]
+        found = re.search(r'rel="next" href="(/history\?before=\d+)"', text)
+        at = found[1] if found else ""
+    assert seen == list(range(seen[0], 0, -1))
+
+
+def test_an_erasure_shows_first_what_goes_and_takes_just_that(site: Site, bank_file: Path) -> None:
+    preview = site.enter().get("/purge?run=run-007")
+    assert "order #W007" in preview.text
+    seen = re.findall(r'name="seen" value="([^"]+)"', preview.text)[0]
+    fields = {"csrf": preview.csrf, "run": "run-007", "seen": seen}
+    assert site.post("/purge", fields).status == 400
+    assert site.post("/purge", {**fields, "reason": "asked", "seen": "9 lessons, 9 runs, 9 recalls"}).status == 409
+    assert site.get("/runs/run-007").status == 200
+    assert site.post("/purge", {**fields, "reason": "the customer asked"}).status == 303
+    assert site.get("/runs/run-007").status == 404
+    assert site.get("/runs/run-008").status == 200
+    with opened(bank_file) as bank:
+        assert bank.history.list()[-1].entry.kind == "purge"
+
+
+def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: Site, bank_file: Path) -> None:
+    site.enter()
+    assert "an agent on this machine" in site.get("/administration").text
+    assert "The records are sound" in site.get("/doctor").text
+    with opened(bank_file) as bank:
+        bank.admin.add_reviewer("Ana")
+    assert "Reviewers with a key: ana" in site.get("/administration").text
+
+
+def test_two_runs_and_the_topics_are_shown(site: Site) -> None:
+    site.enter()
+    assert "They went apart in step 1" in site.get("/compare?a=run-005&b=run-010").text
+    assert site.get("/compare?a=run-005").status == 400
+    assert site.get("/compare?a=run-005&b=none").status == 404
+    assert (
+        "Compare with" in site.get("/runs/run-005/others").text
+        or "None is kept" in site.get("/runs/run-005/others").text
+    )
+    topics = site.get("/topics").text
+    assert topics.count("<circle") >= 14
+    assert "cancel pending order" in topics
+
+
+def test_words_that_changed_are_marked() -> None:
+    assert differences("read the order", "read the whole order twice") == [
+        ("same", "read the "),
+        ("new", "whole "),
+        ("same", "order "),
+        ("new", "twice "),
+    ]
+    assert differences("a b", "c d") == [("gone", "a b "), ("new", "c d ")]
+
+
+def test_steps_that_a_lesson_names_are_found_in_their_runs() -> None:
+    told = Provenance(trajectory_ids=("r1", "r2"), evidence=("step 7", "run 2, step 3", "run 9, step 1", "nothing"))
+    lesson = Lesson(title="t", content="c", provenance=told)
+    assert named_steps(lesson) == {"r1": frozenset({7}), "r2": frozenset({3})}
+
+
+def test_runs_part_where_they_do_different_things() -> None:
+    go, stay = Step(action="go"), Step(action="stay")
+    assert first_difference((go, go), (go, stay)) == 2
+    assert first_difference((go,), (go, go)) == 2
+    assert first_difference((go,), (Step(action=Action(text="go"), observation="elsewhere"),)) is None
+
+
+def test_texts_with_the_same_words_lie_together() -> None:
+    texts = ["cancel the order"] * 3 + ["book a flight to oslo"] * 3
+    spots = placed(texts)
+    assert spots[0] == pytest.approx(spots[2], abs=1e-6)
+    assert spots[3] == pytest.approx(spots[5], abs=1e-6)
+    assert spots[0] != pytest.approx(spots[3], abs=1e-6)
+    assert placed(["one"]) == [(0.0, 0.0)]
