@@ -152,8 +152,8 @@ class Program:
     def crew(self, *tasks: str, tools: Any = (lookup, broken), calls_tools: bool = True, **more: Any) -> Any:
         model = Scripted(self.model, calls_tools=calls_tools)
         made = {"goal": "to count", "backstory": "be terse", "llm": model}
-        retries = more.pop("max_retry_limit", 0)
-        clerk = Agent(role="clerk", tools=list(tools), allow_delegation=True, max_retry_limit=retries, **made)
+        own = {"max_retry_limit": more.pop("max_retry_limit", 0), "max_iter": more.pop("max_iter", 25)}
+        clerk = Agent(role="clerk", tools=list(tools), allow_delegation=True, **own, **made)
         part = Agent(role="part", **made)
         guard = more.pop("guardrail", None)
         does_it = None if "manager_llm" in more else clerk
@@ -244,6 +244,17 @@ class TestCrewAI(AdapterContract):
             runs = {run.trajectory.task: run.trajectory for run in self._runs(bank)}
             assert runs[part].metadata[PARENT] == runs[TASK].id
             assert LESSON in model.requests[TASK][0].words
+
+    def test_the_request_after_the_last_step_has_the_lessons_too(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            crew = self.program(bank, model).crew(TASK, max_iter=1)
+            assert crew.kickoff(inputs={"user": "ana"}).raw == "three rows"
+            bank.drain()
+            first, last = model.requests[TASK]
+            assert last.messages[: len(first.messages)] == first.messages
+            assert last.words.count(LESSON) == 1
+            assert self._runs(bank)[0].trajectory.usage.requests == 2
 
     def test_tasks_that_run_beside_each_other_are_runs_of_their_own(self, tmp_path: Path) -> None:
         with self._bank(tmp_path) as bank:

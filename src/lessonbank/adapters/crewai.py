@@ -20,7 +20,7 @@ from lessonbank.sync import ReasoningBank
 from lessonbank.types import Usage
 from lessonbank.types.ids import new_id
 
-from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless
+from .following import DEADLINE, FollowedRun, RunFollower, current_run, harmless, safely
 
 try:
     from crewai import BaseLLM
@@ -44,7 +44,18 @@ class _Open:
     attempts: int = 0
     requests: int = 0
     tokens: Any = field(default_factory=UsageMetrics)
+    _asked: object = None
     _noted: list[object] = field(default_factory=list[object])
+
+    def has(self, asked: Mapping[str, Any], task: Any) -> bool:
+        """Whether a request is of this run. CrewAI does not say so when it asks for the last answer."""
+        if self.run.text and self.run.text in str(asked["content"]):  # a model may call itself with what it was given
+            return False
+        if getattr(task, "id", None) != self.task.id and asked["content"] != self._asked:
+            return False
+        self._asked = asked["content"]
+        self.requests += 1
+        return True
 
     def note(self, agent: Any) -> None:
         """Take over what an attempt left in the agent's executor, which the next attempt clears."""
@@ -154,14 +165,11 @@ class _Memory:
         try:
             with run.running():
                 yield open, answer
-        except Exception as error:
-            run.finish(open.messages, error=error, usage=open.usage(), metadata=_about(task, agent))
-            raise
-        except BaseException as stopped:
-            run.stop(open.messages, reason=type(stopped).__name__, metadata=_about(task, agent))
+        except BaseException as error:
+            _end(open, agent, error=error)
             raise
         else:
-            run.finish(open.messages, answer=_said(answer[0]), usage=open.usage(), metadata=_about(task, agent))
+            _end(open, agent, answer=answer[0])
         finally:
             _open.reset(token)
 
@@ -290,19 +298,19 @@ def _shown(kind: Any) -> type:
 
 
 def _with_text(messages: Any, options: Mapping[str, Any]) -> Any:
-    """The messages of a request of the open run, with the text before the words of the task."""
+    """The messages of a request with the text before the words of the task, if they are of the open run."""
     open = _open.get()
-    about = getattr(options.get("from_task"), "id", None)
-    if open is None or about != open.task.id or isinstance(messages, str):
-        return messages
-    open.requests += 1
-    text = open.run.text
     with harmless("a request"):
-        asked = next((at for at, one in enumerate(messages) if one["role"] == "user"), None)
-        if text and asked is not None and text not in str(messages[asked]["content"]):  # a model that calls itself
-            shown = {**messages[asked], "content": _before(messages[asked]["content"], text)}
-            return [*messages[:asked], shown, *messages[asked + 1 :]]
+        asked = None if open is None or isinstance(messages, str) else next(filter(_asks, messages), None)
+        if open and asked and open.has(asked, options.get("from_task")):
+            text, content = open.run.text, asked["content"]
+            shown = {**asked, "content": _before(content, text)} if text else asked
+            return [shown if one is asked else one for one in messages]
     return messages
+
+
+def _asks(message: Mapping[str, Any]) -> bool:
+    return message["role"] == "user"
 
 
 def _before(content: Any, text: str) -> Any:
@@ -353,6 +361,16 @@ def _inputs(agent: Any) -> Mapping[str, Any]:
 def _about(task: Any, agent: Any) -> dict[str, Any]:
     told = {"agent": getattr(agent, "role", None), "task": getattr(task, "name", None)}
     return {key: value for key, value in told.items() if value}
+
+
+@safely
+def _end(open: _Open, agent: Any, *, answer: Any = None, error: BaseException | None = None) -> None:
+    about = _about(open.task, agent)
+    if error is not None and not isinstance(error, Exception):
+        open.run.stop(open.messages, reason=type(error).__name__, metadata=about)
+    else:
+        said = None if error else _said(answer)
+        open.run.finish(open.messages, answer=said, error=error, usage=open.usage(), metadata=about)
 
 
 def _said(result: Any) -> str:
