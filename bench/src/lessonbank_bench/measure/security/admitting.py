@@ -137,6 +137,7 @@ async def _demonstrated() -> Row:
         if not reply.startswith('{"items"'):
             continue
         drafts, (task,) = parse_lessons(reply, limit=3).lessons, _TASK.findall(asked)
+        drafts = [d for d in drafts if not d.beside or d.beside[0] != "same"]  # a repeat never comes to the gate
         lessons = tuple(Lesson(title=d.title, description=d.description, content=d.content) for d in drafts)
         run = Trajectory(task=task, steps=(Step(action="look", observation="done"),))
         attempt = Run(trajectory=run, verdict=Verdict(outcome="success"))
