@@ -101,6 +101,16 @@ class Scripted(BaseLLM):
         return f"Thought: done\nFinal Answer: {getattr(reply, 'text', '')}"
 
 
+class Twice(Scripted):
+    """Calls itself with what it was given, as CrewAI's own models do after some errors."""
+
+    _again: bool = PrivateAttr(default=False)
+
+    def call(self, messages: Any, *args: Any, **options: Any) -> Any:
+        self._again = not self._again
+        return self.call(messages, *args, **options) if self._again else super().call(messages, *args, **options)
+
+
 def request(messages: Any) -> Request:
     system = "".join(words(m) for m in messages if m["role"] == "system")
     return Request(system, tuple((m["role"], words(m)) for m in messages if m["role"] != "system"))
@@ -150,7 +160,7 @@ class Program:
         return repr([stored, [agent.last_messages for agent in agents], [crew.tasks for crew in self.crews]])
 
     def crew(self, *tasks: str, tools: Any = (lookup, broken), calls_tools: bool = True, **more: Any) -> Any:
-        model = Scripted(self.model, calls_tools=calls_tools)
+        model = more.pop("llm", None) or Scripted(self.model, calls_tools=calls_tools)
         made = {"goal": "to count", "backstory": "be terse", "llm": model}
         own = {"max_retry_limit": more.pop("max_retry_limit", 0), "max_iter": more.pop("max_iter", 25)}
         clerk = Agent(role="clerk", tools=list(tools), allow_delegation=True, **own, **made)
@@ -254,6 +264,15 @@ class TestCrewAI(AdapterContract):
             first, last = model.requests[TASK]
             assert last.messages[: len(first.messages)] == first.messages
             assert last.words.count(LESSON) == 1
+            assert self._runs(bank)[0].trajectory.usage.requests == 2
+
+    def test_a_model_that_calls_itself_is_shown_lessons_once(self, tmp_path: Path) -> None:
+        with self._bank(tmp_path) as bank:
+            model = ScriptedAgentModel({TASK: [Calls(TOOL, {"page": 1}), Says("three rows")]})
+            crew = self.program(bank, model).crew(TASK, llm=Twice(model))
+            crew.kickoff(inputs={"user": "ana"})
+            bank.drain()
+            assert [r.words.count(LESSON) for r in model.requests[TASK]] == [1, 1]
             assert self._runs(bank)[0].trajectory.usage.requests == 2
 
     def test_tasks_that_run_beside_each_other_are_runs_of_their_own(self, tmp_path: Path) -> None:

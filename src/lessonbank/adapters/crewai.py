@@ -62,7 +62,7 @@ class _Open:
         told: list[object] = [*(getattr(agent.agent_executor, "messages", None) or ())]
         if told == self._noted:
             return
-        failures = [one for one in active_tool_failures() or () if one.task_id == str(self.task.id)]
+        failures = active_tool_failures() or ()
         self.messages += [turn for message in told for turn in _turns(message, failures)]
         self._noted = told
 
@@ -174,8 +174,7 @@ class _Memory:
             _open.reset(token)
 
     def _scope_of(self, agent: Any) -> str | None:
-        parent = self.runs.get(current_run() or "")
-        return parent.scope if parent else self.runs.scoped(self._scope, _inputs(agent))
+        return self.runs.scoped(self._scope, getattr(getattr(agent, "crew", None), "_inputs", None) or {})
 
 
 @cache
@@ -352,10 +351,6 @@ def _arguments(written: str) -> Any:
 
 def _failed(tool: Any, result: Any, failures: Sequence[Any]) -> bool:
     return any(one.tool_name == tool and one.message in str(result) for one in failures)
-
-
-def _inputs(agent: Any) -> Mapping[str, Any]:
-    return getattr(getattr(agent, "crew", None), "_inputs", None) or {}
 
 
 def _about(task: Any, agent: Any) -> dict[str, Any]:
