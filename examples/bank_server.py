@@ -1,6 +1,7 @@
 """Two agents on two machines share one bank over HTTP; a reader watches, and an agent's key cannot approve.
 
 The server runs in a thread here. In production: `lessonbank serve` and `lessonbank keys add`.
+Install `lessonbank[server]`, then: python examples/bank_server.py
 """
 
 from __future__ import annotations
