@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
@@ -15,6 +15,12 @@ from lessonbank.errors import MissingExtra, UsageError
 from . import _options as options
 from ._bank import needs_bank
 from ._output import progress_console, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
 
 def serve(
@@ -42,6 +48,14 @@ def serve(
     ] = False,
     new: Annotated[bool, typer.Option("--new", help="Make the bank if it is not there yet.")] = False,
     largest: Annotated[int, typer.Option("--largest", min=1000, help="Bytes of the largest request.")] = 8_000_000,
+    pages: Annotated[
+        bool,
+        typer.Option("--pages", help="Show the review pages at /review, to holders of a reviewer's or admin's key."),
+    ] = False,
+    public_url: Annotated[
+        list[str] | None,
+        typer.Option("--public-url", help="Where people open the pages, such as https://bank.example.com."),
+    ] = None,
     try_out: Annotated[
         bool, typer.Option("--try", help="Start a PostgreSQL, a bank, a key and a worker of its own, in --folder.")
     ] = False,
@@ -77,7 +91,16 @@ def serve(
     if bank is None or try_out:
         _try(folder, settings, port, Limits(body=largest))
     else:
-        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest)))
+        origins = (public_url or []) if pages or public_url else None
+        anyio.run(partial(_serve, bank, settings, host, port, Limits(body=largest), origins))
+
+
+def _review() -> Callable[..., Starlette]:
+    try:
+        from lessonbank.service.review import review
+    except ModuleNotFoundError as error:
+        raise MissingExtra(f"lessonbank serve --pages ({error.name})", extra="pages") from None
+    return review
 
 
 def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None:
@@ -92,6 +115,7 @@ def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None
         say(f"lessonbank serves {started.url}/v1 to this machine. Ctrl-C ends it.")
         say(f"Its data: {started.folder} (start it again with this folder, and it goes on with them)")
         say(f"Its database: {started.database}")
+        say(f"See what it learns: {started.pages} (the link works once)")
         say(f"A key for agents: {started.key}")
         say("Paste into Python (pip install 'lessonbank[client]'):")
         for line in ("", *started.lines.splitlines(), ""):
@@ -100,11 +124,20 @@ def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None
     tryout.try_out(folder, port=port, settings=settings, limits=limits, ready=ready)
 
 
-async def _serve(bank: str, settings: dict[str, Any], host: str, port: int, limits: Any) -> None:
+async def _serve(
+    bank: str, settings: dict[str, Any], host: str, port: int, limits: Any, origins: list[str] | None
+) -> None:
     from lessonbank import connect_async
     from lessonbank.service.application import application
     from lessonbank.service.serving import serve as run
 
+    add_pages = None if origins is None else _review()
     memory = await connect_async(bank, scope="default", **settings)
-    app = application(memory, limits=limits, close=True)
-    await run(app, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))
+
+    def made(url: str) -> FastAPI:
+        at = {url, f"http://localhost:{url.rpartition(':')[2]}", *(origins or ())}
+        return application(
+            memory, limits=limits, close=True, review=add_pages(memory, origins=at) if add_pages else None
+        )
+
+    await run(made, host=host, port=port, ready=lambda url: say(f"lessonbank serves {url}/v1", to=progress_console))

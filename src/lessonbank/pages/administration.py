@@ -35,7 +35,7 @@ async def page(visit: Visit) -> Response:
 async def doctor(visit: Visit) -> Response:
     """Whether the file is sound, what waits for people, and what no search finds. It reads every record."""
     try:
-        problems: Sequence[str] | None = await visit.site.bank.admin.verify(journal=False)
+        problems: Sequence[str] | None = await visit.owned.admin.verify(journal=False)
     except UsageError:
         problems = None
     told = {
@@ -50,6 +50,7 @@ async def doctor(visit: Visit) -> Response:
 
 async def purging(visit: Visit) -> Response:
     """What an erasure would take with it."""
+    visit.check_admin()
     asked = {name: visit.query(name) for name in (*_NAMED, "metadata")}
     what = await _previewed(visit, asked) if any(asked.values()) else None
     told: dict[str, Any] = {"asked": asked, "what": what, "titles": {}, "tasks": {}}
@@ -64,6 +65,7 @@ async def purging(visit: Visit) -> Response:
 async def purge(visit: Visit) -> Response:
     """Erase what the person saw, for good."""
     fields = await visit.form()
+    visit.check_admin()
     first = {name: next(iter(told), "").strip() for name, told in fields.items()}
     asked = {name: first.get(name) or None for name in (*_NAMED, "metadata")}
     if not first.get("reason"):
@@ -98,6 +100,6 @@ def _size(what: Erasing) -> str:
 
 async def _writers(visit: Visit) -> Sequence[str]:
     try:
-        return await visit.site.bank.admin.writers()
+        return await visit.owned.admin.writers()
     except UsageError:
         return ()

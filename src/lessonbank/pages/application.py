@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -12,13 +14,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, UsageError
+from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, StoreError, Unauthenticated, UsageError
+from lessonbank.guard.identity import called_by
 from lessonbank.reports.style import STYLE
 
 from . import administration, comparing, decisions, history, home, inbox, lessons, runs, signing, topics, why
 from .rendering import environment
-from .security import Guarded, Refused
-from .sessions import Sessions
+from .security import Guarded, Refused, form_of
+from .sessions import Door, Guest, Session, Sessions
 from .visit import Site, Visit, visiting
 
 if TYPE_CHECKING:
@@ -77,20 +80,26 @@ def application(
     hosts: Collection[str],
     sessions: Sessions | None = None,
     origins: Collection[str] | None = None,
+    prefix: str = "",
+    door: Door | None = None,
 ) -> Starlette:
     """The pages of a bank, for a server that speaks ASGI.
 
     A bank made by `scoped()` shows its own scope alone. `hosts`: the names and ports under which the pages may be
     asked for, such as `127.0.0.1:8790`; `origins`: where their forms come from (`http://` and each host). `sessions`
-    lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already.
+    lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already. `prefix`:
+    where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
-    site = Site(bank, sessions or Sessions(), frozenset(one.lower() for one in where), environment())
+    site = Site(
+        bank, sessions or Sessions(), frozenset(one.lower() for one in where), environment(prefix), prefix, door
+    )
     pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(
         routes=[
             Route("/open", _entrance(site), methods=["GET"]),
+            Route("/enter", _keyed_entrance(site), methods=["POST"]),
             *(Route(f"/static/{name}", _file(name, text), methods=["GET"]) for name, text in _static_files()),
             *pages,
             *forms,
@@ -108,19 +117,32 @@ def _shown(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
         session = site.sessions.get(request.cookies.get(site.sessions.cookie))
         if session is None:
             return _ended(site, request)
+        plain = Visit(request, site, session, site.bank, site.bank.scope, (site.bank.scope,), site.bank.scope)
         try:
-            visit = await visiting(site, request, session)
+            guest = await site.door(session.card) if site.door and session.card is not None else None
+        except (NotAllowed, Unauthenticated) as error:
+            site.sessions.end(session.id)
+            return _ended(site, request, str(error))
         except LessonbankError as error:
-            plain = Visit(request, site, session, site.bank, site.bank.scope, (site.bank.scope,))
             return _failed(plain, error)
-        try:
-            return await page(visit)
-        except NotAllowed as error:
-            return signing.needed(visit, error)
-        except LessonbankError as error:
-            return _failed(visit, error)
+        with called_by(guest.identity) if guest else nullcontext():
+            return await _visited(plain, guest, page)
 
     return answer
+
+
+async def _visited(plain: Visit, guest: Guest | None, page: Page) -> Response:
+    try:
+        visit = await visiting(plain.site, plain.request, plain.session, guest)
+    except LessonbankError as error:
+        scope = guest.scope if guest and guest.scope else plain.scope
+        return _failed(replace(plain, guest=guest, scope=scope, scopes=(scope,), home=scope), error)
+    try:
+        return await page(visit)
+    except NotAllowed as error:
+        return signing.needed(visit, error)
+    except LessonbankError as error:
+        return _failed(visit, error)
 
 
 def _entrance(site: Site) -> Callable[[Request], Awaitable[Response]]:
@@ -130,18 +152,45 @@ def _entrance(site: Site) -> Callable[[Request], Awaitable[Response]]:
         session = site.sessions.exchange(request.query_params.get("token", ""))
         if session is None:
             return _ended(site, request)
-        answer = RedirectResponse("/", status_code=303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(site.sessions.cookie, session.id, httponly=True, samesite="strict", secure=secure)
-        return answer
+        return _let_in(site, session, f"{site.prefix}/", secure=request.url.scheme == "https")
 
     return enter
 
 
-def _ended(site: Site, request: Request) -> Response:
+def _keyed_entrance(site: Site) -> Callable[[Request], Awaitable[Response]]:
+    """The key of a server becomes a cookie. The form comes from a page of ours: nobody is signed in by another site."""
+
+    async def enter(request: Request) -> Response:
+        if site.door is None:
+            return _ended(site, request)
+        try:
+            fields = await form_of(request, csrf="", origins=site.origins)
+            written = fields.get("key", [""])[0].strip()
+            guest = await site.door(written)
+        except LessonbankError as error:
+            return _ended(site, request, str(error), status=error.status if isinstance(error, Refused) else 403)
+        session = site.sessions.begin(guest.name)
+        session.card = written
+        where = signing.local(fields.get("next", [""])[0]) or f"{site.prefix}/"
+        return _let_in(site, session, where, secure=request.headers["origin"].startswith("https:"))
+
+    return enter
+
+
+def _let_in(site: Site, session: Session, where: str, *, secure: bool) -> Response:
+    answer = RedirectResponse(where, status_code=303)
+    at = site.prefix or "/"
+    answer.set_cookie(site.sessions.cookie, session.id, path=at, httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+def _ended(site: Site, request: Request, problem: str = "", *, status: int = 401) -> Response:
     if request.headers.get("hx-request") == "true":
         return Response(status_code=401, headers={"HX-Refresh": "true"})
-    return HTMLResponse(site.templates.get_template("ended.html").render(), status_code=401)
+    query = f"?{request.url.query}" if request.url.query else ""
+    back = f"{request.url.path}{query}" if request.method == "GET" else ""
+    told = {"problem": problem, "back": back, "by_key": site.door is not None}
+    return HTMLResponse(site.templates.get_template("ended.html").render(told), status_code=status)
 
 
 def _failed(visit: Visit, error: LessonbankError) -> Response:

@@ -39,6 +39,7 @@ async def comparison(visit: Visit) -> Response:
 async def rollback(visit: Visit) -> Response:
     """Make the scope what it was, if it still is what the person saw."""
     fields = await visit.form()
+    visit.check_admin()
     to, seen = (_number(next(iter(fields.get(name, ())), "")) for name in ("to", "last"))
     reason = next(iter(fields.get("reason", ())), "").strip()
     if to is None:

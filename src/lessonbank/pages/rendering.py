@@ -72,8 +72,8 @@ def _first_line(texts: Iterable[str]) -> str:
     return next((" ".join(text.split()) for text in texts if text.strip()), "")
 
 
-def environment() -> Environment:
-    """The templates, with what they may call."""
+def environment(prefix: str = "", /) -> Environment:
+    """The templates, with what they may call, for pages below `prefix`."""
     made = Environment(
         loader=PackageLoader("lessonbank.pages"),
         autoescape=True,
@@ -84,6 +84,10 @@ def environment() -> Environment:
     )
     named: dict[str, Any] = {"cut": cut, "day": day, "as_json": as_json, "points": _points, "first_line": _first_line}
     made.filters.update(named)
-    called: dict[str, Any] = {"path": path, "differences": differences, "counted": _counted}
+
+    def below(*parts: str, **query: str | None) -> str:
+        return prefix + path(*parts, **query)
+
+    called: dict[str, Any] = {"root": prefix, "path": below, "differences": differences, "counted": _counted}
     made.globals.update(called)
     return made

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from .decisions import Done
@@ -16,6 +16,27 @@ IDLE: Final = 8 * 3600.0
 """Seconds without a request after which a session ends."""
 _MOST: Final = 1000
 """Sessions at once; the one that was used least lately goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Whom a server's key lets in."""
+
+    name: str
+    scope: str
+    """The tenant: this scope and all below it. Empty: the whole bank."""
+    is_admin: bool
+    """Whether it may erase and roll back."""
+    identity: str
+    """As whose word the bank takes what it tells."""
+
+    def covers(self, scope: str, /) -> bool:
+        """Whether it may see this scope."""
+        return not self.scope or scope == self.scope or scope.startswith(f"{self.scope}/")
+
+
+Door: TypeAlias = Callable[[str], Awaitable[Guest]]
+"""Says whom a key lets in. Raises Unauthenticated, NotAllowed: nobody."""
 
 
 @dataclass(slots=True)
@@ -30,6 +51,8 @@ class Session:
     used: float
     key: str | None = field(default=None, repr=False)
     """The key of a reviewer, once the person gave it."""
+    card: str | None = field(default=None, repr=False)
+    """The key of a server that let the person in. It is looked at again with each request."""
     done: list[Done] = field(default_factory=list, repr=False)
     """What was decided, the last first."""
     told: str | None = None

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from lessonbank.errors import NotAllowed, UsageError
 
-from .rendering import path
 from .visit import Visit
 
 if TYPE_CHECKING:
@@ -28,8 +27,11 @@ async def sign_in(visit: Visit) -> Response:
         holder = visit.site.bank.scoped(visit.scope, writer=name, key=key or None)
     except UsageError as error:
         return await _asked(visit, str(error), status=400)
-    if await visit.bank.admin.reviewers() and not await _is_reviewer(holder):
+    reviewers = await visit.bank.admin.reviewers()
+    if reviewers and not await _is_reviewer(holder):
         return await _asked(visit, "This is not the key of a reviewer of that name.", status=403)
+    if visit.guest and not reviewers:
+        return await _asked(visit, f"The server knows you as {visit.guest.name}: your key says so.", status=403)
     visit.session.name, visit.session.key = name, key or None
     return visit.go(local(fields.get("next", [""])[0]) or visit.link("inbox"))
 
@@ -49,13 +51,18 @@ async def sign_out(visit: Visit) -> Response:
     """End the session in this process; the cookie opens nothing any more."""
     await visit.form()
     visit.site.sessions.end(visit.session.id)
-    return visit.go("/")
+    return visit.go(f"{visit.site.prefix}/")
 
 
 def needed(visit: Visit, error: NotAllowed, /) -> Response:
     """What was asked for needs the key of a reviewer: nothing was changed."""
     back = visit.request.headers.get("referer", "")
-    told = {"problem": str(error), "name": visit.session.name, "back": _of_referer(back), "reviewers": True}
+    told = {
+        "problem": str(error),
+        "name": visit.session.name,
+        "back": _of_referer(back) or visit.link(),
+        "reviewers": True,
+    }
     return visit.page("sign_in.html", told, status=403)
 
 
@@ -68,7 +75,7 @@ async def _asked(visit: Visit, problem: str, *, status: int = 200) -> Response:
 def _of_referer(address: str) -> str:
     """The local part of where a form was sent from."""
     _, _, rest = address.partition("://")
-    return local(f"/{rest.partition('/')[2]}") if rest else path()
+    return local(f"/{rest.partition('/')[2]}") if rest else ""
 
 
 def local(where: str, /) -> str:

@@ -13,8 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from lessonbank.errors import NotFound, UsageError
 
 from .rendering import path
-from .security import form_of
-from .sessions import Session, Sessions
+from .security import Refused, form_of
+from .sessions import Door, Guest, Session, Sessions
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -42,6 +42,9 @@ class Site:
     sessions: Sessions
     origins: Collection[str]
     templates: Environment = field(repr=False)
+    prefix: str = ""
+    """What stands before the address of each page."""
+    door: Door | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ class Visit:
     scope: str
     scopes: tuple[str, ...]
     """Those that can be chosen."""
+    home: str
+    """The scope that is meant where an address names none."""
+    guest: Guest | None = None
     waiting: int = 0
     """Lessons in quarantine."""
     pages: tuple[tuple[str, str], ...] = _PAGES
@@ -69,7 +75,27 @@ class Visit:
 
     def link(self, *parts: str, **query: str | None) -> str:
         """The address of a page of this scope."""
-        return path(*parts, **query, scope=None if self.scope == self.site.bank.scope else self.scope)
+        return self.site.prefix + path(*parts, **query, scope=None if self.scope == self.home else self.scope)
+
+    @property
+    def owned(self) -> AsyncReasoningBank:
+        """The whole bank for who may see it; else a handle that refuses calls about all of it."""
+        return self.site.bank if self.is_owner else self.bank
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether the person may see what belongs to the whole bank."""
+        return self.guest is None or (self.guest.is_admin and not self.guest.scope)
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the person may erase and roll back."""
+        return self.guest is None or self.guest.is_admin
+
+    def check_admin(self) -> None:
+        """Refuse a guest who may not erase and roll back. Raises Refused."""
+        if not self.is_admin:
+            raise Refused("this needs the key of an admin, and yours is a reviewer's")
 
     async def form(self) -> dict[str, list[str]]:
         """The fields of the form that was sent. Raises Refused."""
@@ -82,7 +108,7 @@ class Visit:
     def page(self, template: str, told: Mapping[str, object], /, *, status: int = 200) -> Response:
         """A page made from a template and what it tells."""
         made = self.site.templates.get_template(template)
-        at = self.request.url.path.strip("/").partition("/")[0]
+        at = self.request.url.path.removeprefix(self.site.prefix).strip("/").partition("/")[0]
         own = {"visit": self, "link": self.link, "here": at, "csrf": self.session.csrf, "done": self._told()}
         return HTMLResponse(made.render({**own, **told}), status_code=status)
 
@@ -101,23 +127,26 @@ class Visit:
         return self.request.headers.get("hx-request") == "true"
 
 
-async def visiting(site: Site, request: Request, session: Session, /) -> Visit:
+async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:
     """The visit that a request is. Raises NotFound: there is no such scope, or it is not to be seen here."""
-    scopes = await scopes_of(site.bank)
-    scope = request.query_params.get("scope") or site.bank.scope
+    scopes = await scopes_of(site.bank, guest)
+    home = site.bank.scope if site.bank.scope in scopes else scopes[0]
+    scope = request.query_params.get("scope") or home
     if scope not in scopes:
         raise NotFound(f"there is no scope {scope!r} here")
     bank = site.bank
-    if scope != bank.scope or session.key is not None:
-        bank = bank.scoped(scope, writer=session.name if session.key else None, key=session.key)
+    if scope != bank.scope or session.key is not None or guest is not None:
+        bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
     waiting = 0 if request.headers.get("hx-request") else (await bank.admin.counts()).quarantined
-    return Visit(request, site, session, bank, scope, scopes, waiting)
+    return Visit(request, site, session, bank, scope, scopes, home, guest, waiting)
 
 
-async def scopes_of(bank: AsyncReasoningBank, /) -> tuple[str, ...]:
-    """The scopes that a bank may show: all of its file, or the one of a handle that was made by `scoped`."""
+async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> tuple[str, ...]:
+    """The scopes that may be shown: all of the bank, the tenant of a guest, or the one of a handle by `scoped`."""
     try:
         found = await bank.admin.scopes()
     except UsageError:
-        return (bank.scope,)
+        found = (bank.scope,)
+    if guest is not None and guest.scope:
+        return tuple(scope for scope in found if guest.covers(scope)) or (guest.scope,)
     return found if bank.scope in found else (bank.scope, *found)

@@ -56,7 +56,7 @@ class Caller:
     @property
     def identity(self) -> str:
         """As whose word the bank takes what the caller tells. A writer's name without its key is a label."""
-        return f"key:{name_key(self.key.name)}/{self.key.id}"
+        return identity_of(self.key)
 
     def check_person(self, arguments: Mapping[str, Any], /) -> None:
         """Refuse to act in the name of another person: only an admin's key may, whose holder knows its people.
@@ -69,6 +69,11 @@ class Caller:
             if person is None or trusted or name_key(person) == name_key(self.key.name):
                 continue
             raise NotAllowed(f"{name}= is the person who holds the key: give {name}={self.key.name!r}")
+
+
+def identity_of(key: Key, /) -> str:
+    """As whose word the bank takes what the holder of a key tells."""
+    return f"key:{name_key(key.name)}/{key.id}"
 
 
 class Admission:

@@ -11,7 +11,8 @@ from typing import Any, Final
 import anyio
 from fastapi import FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp
 
 from lessonbank._version import VERSION
 from lessonbank.bank import AsyncReasoningBank
@@ -44,11 +45,13 @@ class Greeting(Record):
     scope: str
 
 
-def application(bank: AsyncReasoningBank, /, *, limits: Limits | None = None, close: bool = False) -> FastAPI:
+def application(
+    bank: AsyncReasoningBank, /, *, limits: Limits | None = None, close: bool = False, review: ASGIApp | None = None
+) -> FastAPI:
     """The API over `bank`, for every scope of it: a key says which of them its holder may use.
 
     The bank should be connected with `Safety(trust_names=True)`, so that each key counts as a writer of its own. With
-    `close`, the end of the application closes the bank.
+    `close`, the end of the application closes the bank. `review`: pages for people, made by `service.review.review`.
     """
 
     @asynccontextmanager
@@ -73,10 +76,17 @@ def application(bank: AsyncReasoningBank, /, *, limits: Limits | None = None, cl
     _add_greeting(app, admission, bank)
     _add_streams(app, admission)
     _add_operations(app, bank, metrics)
+    if review is not None:
+        app.add_api_route("/review", _to_pages, methods=["GET"], include_in_schema=False)
+        app.mount("/review", review)
     app.add_middleware(GZipMiddleware, minimum_size=_SMALLEST_PACKED)
     app.add_middleware(Bounded, limits=limits or Limits(), metrics=metrics)
     app.openapi = partial(_described, app, app.openapi)  # type: ignore[method-assign]
     return app
+
+
+async def _to_pages() -> Response:
+    return RedirectResponse("/review/", status_code=303)
 
 
 def _add_greeting(app: FastAPI, admission: Admission, bank: AsyncReasoningBank) -> None:

@@ -43,11 +43,18 @@ def server_of(app: FastAPI, /) -> uvicorn.Server:
     return uvicorn.Server(config)
 
 
-async def serve(app: FastAPI, /, *, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
-    """Serve until interrupted. `ready` is called with the address. Raises StoreUnavailable: it is not free."""
+async def serve(
+    make: Callable[[str], FastAPI], /, *, host: str, port: int, ready: Callable[[str], None] | None = None
+) -> None:
+    """Serve what `make` makes for the address until interrupted. `ready` is called with the address, too.
+
+    Raises StoreUnavailable: it is not free.
+    """
     with closing(listening(host, port)) as listener:
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        app = make(url)
         if ready:
-            ready(f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}")
+            ready(url)
         await server_of(app).serve(sockets=[listener])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -26,10 +28,12 @@ with warnings.catch_warnings():
 import lessonbank
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.pages import Sessions
 from lessonbank.workers import Worker
 
 from .application import Limits, application
 from .keys import Keys
+from .review import PREFIX, review
 from .serving import listening, server_of
 
 HOST: Final = "127.0.0.1"
@@ -43,6 +47,8 @@ class TryOut:
     """What runs, and how an agent reaches it."""
 
     url: str
+    pages: str
+    """A link to the review pages that lets one browser in, once, as the owner."""
     key: str
     folder: Path
     database: str
@@ -76,10 +82,12 @@ async def _serve(
     folder: Path, address: str, listener: Any, settings: Mapping[str, Any], limits: Limits, ready: Callable[..., object]
 ) -> None:
     async with await lessonbank.connect_async(address, scope=SCOPE, **settings) as bank:
-        server, worker = server_of(application(bank, limits=limits)), Worker(bank)
+        url, sessions = f"http://{HOST}:{listener.getsockname()[1]}", Sessions(name=getpass.getuser())
+        server = server_of(application(bank, limits=limits, review=review(bank, origins=[url], sessions=sessions)))
+        worker = Worker(bank)
         with _on_signals(partial(_stop, server)):
-            url = f"http://{HOST}:{listener.getsockname()[1]}"
-            ready(TryOut(url, await _key(bank, folder / "key"), folder, address))
+            pages = f"{url}{PREFIX}/open?token={sessions.new_token()}"
+            ready(TryOut(url, pages, await _key(bank, folder / "key"), folder, address))
             async with anyio.create_task_group() as group:
                 group.start_soon(worker.run)
                 await server.serve(sockets=[listener])
@@ -91,7 +99,7 @@ def _stop(server: uvicorn.Server, *_: object) -> None:
 
 
 @contextmanager
-def _on_signals(told: Callable[..., object]) -> Generator[None]:
+def _on_signals(told: Callable[[int, FrameType | None], object]) -> Generator[None]:
     """Ctrl-C and SIGTERM call `told`: by default a SIGTERM would leave the database behind."""
     before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -120,7 +128,7 @@ def _database(folder: Path) -> Generator[str]:
     data = folder / "database"
     if len(os.fsencode(data)) > _LONGEST:
         raise UsageError(f"the folder's path has more than {_LONGEST - 9} bytes: choose a shorter one with --folder")
-    told = list[int]()
+    told = list[object]()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _on_signals(lambda number, _: told.append(number)):  # half a start would leave it running

@@ -1,0 +1,188 @@
+"""The review pages under a server: a reviewer's key opens them for its tenant, an agent's key opens nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra server")
+pytest.importorskip("jinja2", reason="needs the extra pages")
+
+import httpx2
+
+import lessonbank
+from lessonbank.pages.application import _FORMS, _ROUTES
+from lessonbank.service.keys import Keys
+from lessonbank.service.review import review
+from lessonbank.types import Step, Trajectory
+
+PUBLIC = "https://bank.example.com"
+SECRET = "Discounts end in May"
+pytestmark = [pytest.mark.full, pytest.mark.skipif(os.name == "nt", reason="this system has no SIGTERM")]
+
+
+@dataclass
+class Site:
+    """A server with pages, and who may open them."""
+
+    url: str
+    keys: Mapping[str, str]
+    ids: Mapping[str, str]
+    """Of keys, by name."""
+    lesson: lessonbank.Lesson
+    bank: Path
+
+    def browser(self) -> httpx2.Client:
+        return httpx2.Client(base_url=self.url, timeout=20, headers={"Origin": self.url})
+
+    @contextmanager
+    def entered(self, who: str) -> Generator[httpx2.Client]:
+        """A browser whose person signed in."""
+        with self.browser() as browser:
+            answer = browser.post("/review/enter", data={"key": self.keys[who], "next": ""})
+            assert (answer.status_code, answer.headers["location"]) == (303, "/review/")
+            yield browser
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Generator[Site]:
+    path = tmp_path / "bank.db"
+    with lessonbank.connect(path, scope="acme/support", embedder="lexical") as bank:
+        step = Step(action="cancel(#7)", observation="error: it is packed")
+        bank.learn(Trajectory(task="Cancel order #7", steps=(step,), answer="no"), outcome="failure")
+        (found,) = bank.lessons.list()
+        bank.lessons.quarantine(found.id, by="Ben", reason="to be read")
+        lesson = bank.lessons.get(found.id)
+        bank.scoped("other").lessons.add(title="Of others", content=SECRET, task="Sell", by="Ben")
+    keys = anyio.run(_keys, path)
+    command = [sys.executable, "-m", "lessonbank.cli", "serve", "--bank", str(path), "--port", "0", "--pages"]
+    with subprocess.Popen([*command, "--public-url", PUBLIC], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        line = next(line for line in server.stderr if "serves" in line)
+        url = line.split()[-1].removesuffix("/v1")
+        ids = {name: key.split("_")[1] for name, key in keys.items()}
+        yield Site(url, keys, ids, lesson, path)
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=30)
+
+
+async def _keys(path: Path) -> dict[str, str]:
+    roles: dict[str, Any] = {"Ann": "agent", "Rea": "reader", "Ana": "reviewer", "Ada": "admin"}
+    async with await lessonbank.connect_async(path, scope="default") as bank:
+        keys = Keys(bank.store)
+        made = {name: await keys.add(name, scope="acme", role=role) for name, role in roles.items()}
+        return {**made, "Root": await keys.add("Root", scope="", role="admin")}
+
+
+def csrf(answer: httpx2.Response) -> str:
+    return re.findall(r'name="csrf" value="([^"]+)"', answer.text)[0]
+
+
+def at(address: str, lesson: lessonbank.Lesson) -> str:
+    (run,) = lesson.provenance.trajectory_ids
+    return f"/review{address.replace('{id}', run if 'runs' in address else lesson.id)}"
+
+
+def test_the_key_of_an_agent_or_a_reader_shows_and_decides_nothing(site: Site) -> None:
+    with site.browser() as browser:
+        for written in (site.keys["Ann"], site.keys["Rea"], site.keys["Ana"] + "x", "", "lb_x_y"):
+            refused = browser.post("/review/enter", data={"key": written})
+            assert refused.status_code == 403
+            assert "set-cookie" not in refused.headers
+            bearer = {"Authorization": f"Bearer {written}".strip()}
+            for address, _ in _ROUTES:
+                answer = browser.get(at(address, site.lesson), headers=bearer)
+                assert answer.status_code == 401, address
+                assert site.lesson.title not in answer.text
+            for address, _ in _FORMS:
+                assert browser.post(at(address, site.lesson), data={"csrf": ""}, headers=bearer).status_code == 401
+        assert browser.get("/v1", headers={"Authorization": f"Bearer {site.keys['Ann']}"}).status_code == 200
+
+
+def test_a_reviewer_sees_every_page_of_the_tenant_below_the_prefix_and_decides_in_its_own_name(site: Site) -> None:
+    with site.entered("Ana") as browser:
+        for address, _ in _ROUTES:
+            if "purge" in address or "why/{id}" in address or address == "/compare":
+                continue
+            answer = browser.get(at(address, site.lesson))
+            assert answer.status_code == 200, address
+            assert SECRET not in answer.text
+            linked = re.findall(r'(?:href|src|action|data-hx-get)="(/[^"]*)"', answer.text)
+            assert [one for one in linked if not one.startswith("/review/")] == [], address
+            assert all(browser.get(one).status_code == 200 for one in linked if "/static/" in one)
+        inbox = browser.get("/review/inbox")
+        told = {"csrf": csrf(inbox), "lesson": f"{site.lesson.version}:{site.lesson.id}", "do": "approve"}
+        assert browser.post("/review/decide", data=told).headers["location"] == "/review/inbox"
+        assert browser.get("/review/inbox?scope=other").status_code == 404
+        renamed = browser.post("/review/sign-in", data={"csrf": csrf(inbox), "name": "Ben", "key": ""})
+        assert renamed.status_code == 403
+    with lessonbank.connect(site.bank, scope="acme/support") as bank:
+        assert bank.lessons.get(site.lesson.id).approved
+        assert bank.history.list()[-1].writer == "Ana"
+
+
+def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) -> None:
+    for who, status in (("Ana", 403), ("Ada", 303)):
+        with site.entered(who) as browser:
+            token = csrf(browser.get("/review/history"))
+            last = {"csrf": token, "to": "0", "last": "2"}
+            erased = {
+                "csrf": token,
+                "lesson": site.lesson.id,
+                "reason": "asked to",
+                "seen": "1 lessons, 0 runs, 0 recalls",
+            }
+            assert browser.get(f"/review/purge?lesson={site.lesson.id}").status_code == (200 if status == 303 else 403)
+            if who == "Ana":
+                assert browser.post("/review/history/rollback", data=last).status_code == status
+            assert browser.post("/review/purge?scope=other", data=erased).status_code == 404
+            assert browser.post("/review/purge", data=erased).status_code == status
+            assert "Settings in force" not in browser.get("/review/administration").text
+    with site.entered("Root") as browser:
+        assert SECRET in browser.get("/review/lessons?scope=other").text
+        assert "Settings in force" in browser.get("/review/administration").text
+
+
+def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:
+    async def end(id: str) -> None:
+        async with await lessonbank.connect_async(site.bank, scope="default") as bank:
+            await Keys(bank.store).remove(id)
+
+    with site.entered("Ana") as browser:
+        assert browser.get("/review/lessons").status_code == 200
+        anyio.run(end, site.ids["Ana"])
+        assert browser.get("/review/lessons").status_code == 401
+
+
+def test_other_sites_and_names_sign_nobody_in(site: Site) -> None:
+    with site.browser() as browser:
+        told = {"key": site.keys["Ana"], "next": "//evil.example/x"}
+        assert browser.post("/review/enter", data=told, headers={"Origin": "https://evil.example"}).status_code == 403
+        assert browser.get("/review/", headers={"Host": "evil.example"}).status_code == 421
+        inside = browser.post("/review/enter", data=told)
+        assert inside.headers["location"] == "/review/"
+        assert "Path=/review" in inside.headers["set-cookie"]
+        assert "Secure" not in inside.headers["set-cookie"]
+        public = browser.post("/review/enter", data=told, headers={"Host": PUBLIC[8:], "Origin": PUBLIC})
+        assert "Secure" in public.headers["set-cookie"]
+        assert browser.get("/review").headers["location"] == "/review/"
+
+
+@pytest.mark.parametrize("wrong", ["bank.example.com", "https://bank.example.com/review", "ftp://x", ""])
+def test_where_people_open_the_pages_is_an_origin(wrong: str) -> None:
+    with (
+        lessonbank.connect(":memory:", scope="t", embedder="lexical") as bank,
+        pytest.raises(lessonbank.errors.UsageError, match="not an address"),
+    ):
+        review(bank.aio, origins=[wrong])
