@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -248,6 +249,13 @@ def test_logs_repeat_neither_keys_nor_what_was_said(tmp_path: Path, caplog: pyte
     assert "could not be reached" in said
     assert secret not in said
     assert "private" not in said
+
+
+def test_log_files_of_the_program_stay_open(tmp_path: Path) -> None:
+    with closing(logging.FileHandler(tmp_path / "program.log")) as own:
+        with running("http://127.0.0.1:9", tmp_path, scope=SCOPE):
+            pass
+        assert own.stream is not None
 
 
 def test_the_command_serves_until_it_is_interrupted_and_keeps_what_happened(tmp_path: Path) -> None:

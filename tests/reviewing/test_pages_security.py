@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -188,3 +190,10 @@ def test_the_token_never_stands_in_a_log_and_a_huge_form_is_refused(
     assert site.post("/decide", {"csrf": csrf, "lesson": ["1:x"] * 3000}).status == 400
     said = "".join(capfd.readouterr())
     assert site.link.rpartition("=")[2] not in said
+
+
+def test_log_files_of_the_program_stay_open(bank_file: Path, tmp_path: Path) -> None:
+    with closing(logging.FileHandler(tmp_path / "program.log")) as own:
+        with serving(bank_file):
+            pass
+        assert own.stream is not None

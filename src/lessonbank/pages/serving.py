@@ -45,6 +45,7 @@ async def serve(
             # No access log: it would keep the token. No server header, no reloading, no websockets.
             config = uvicorn.Config(
                 app,
+                log_config=None,  # its own would close every log handler of the process
                 log_level="warning",
                 access_log=False,
                 server_header=False,

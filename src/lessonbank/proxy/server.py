@@ -78,6 +78,7 @@ async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
         await memory.start()
         config = uvicorn.Config(
             app,
+            log_config=None,  # its own would close every log handler of the process
             log_level="critical",  # what goes wrong is said by ours, without the text of requests
             access_log=False,
             server_header=False,  # the headers are the upstream's
