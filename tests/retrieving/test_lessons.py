@@ -261,7 +261,7 @@ def test_found_lessons_are_withheld_and_settled_as_any() -> None:
 
 
 def test_a_retired_lesson_is_gone_from_the_next_recall_and_a_restored_one_back() -> None:
-    with filled() as bank:
+    with filled(limit=1) as bank:
         (found,) = bank.retrieve("the can is in the shed").lessons
         bank.lessons.retire(found.id, reason="moved")
         assert bank.retrieve("the can is in the shed").lessons != (found,)
@@ -317,7 +317,7 @@ def test_what_cannot_be_is_refused(settings: dict[str, Any], options: dict[str, 
 
 
 def test_a_bank_searched_by_tasks_so_far_is_embedded_when_it_turns_to_lessons(tmp_path: Any) -> None:
-    options = {**OPTIONS, "extractor": told}
+    options = {**OPTIONS, "extractor": told, "limit": 1}
     with lessonbank.connect(tmp_path / "bank.db", **grouped(**options)) as bank:
         for task in TOLD:
             bank.learn(run(task), outcome="success")
