@@ -78,7 +78,7 @@ FREE = {
     "history": {"list", "state", "diff", "search", "lineage"},
     "admin": {
         *("counts", "export", "sync", "reindex", "unembedded", "forget", "scopes", "backup", "verify", "rebuild"),
-        *("writers", "reviewers"),
+        *("writers", "reviewers", "storage"),
     },
 }
 """Methods of the views that ask for no key: they change nothing that is shown. `split` has a test of its own."""

@@ -177,7 +177,7 @@ def test_a_check_that_does_not_run_accuses_no_change(folder: Path, exit_by: str,
 
 @pytest.mark.full
 def test_retrieve_looks_back_without_a_trace(folder: Path) -> None:
-    (found,) = json_of("retrieve", "Ship parcel 1", "--at", 2, cwd=folder)["matches"]
+    (found,) = json_of("retrieve", "Ship parcel 1", "--at", 2, "--limit", 1, cwd=folder)["matches"]
     assert found["experience"]["task"] == "Ship parcel 1"
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
         at = bank.history.list()[0].at

@@ -105,7 +105,7 @@ def test_lists_go_on_after_the_short_id_that_they_end_with(folder: Path) -> None
 def test_recalls_of_a_lesson_say_who_was_shown_it(folder: Path) -> None:
     lesson = json.loads(told(folder, "lessons", "list", "--json"))[-1]["id"]
     shown = json.loads(told(folder, "recalls", "list", "--lesson", lesson[-8:], "--json"))
-    assert [recall["task"] for recall in shown] == ["Ship parcel 1 abroad"]
+    assert [recall["task"] for recall in shown] == ["Ship parcel 2 abroad", "Ship parcel 1 abroad"]
     whole = told(folder, "recalls", "show", shown[0]["id"][-8:])
     assert "<<<lessons" in whole
     assert lesson[-8:] in whole

@@ -285,7 +285,32 @@ async def _close(t: Tenant, chance: random.Random) -> Any:
     return await t.store.counts(scope=t.scope)
 
 
+async def _claim(t: Tenant, chance: random.Random) -> Any:
+    anyway = chance.random() < 0.8  # a run that was just kept may not be taken yet
+    taken = await t.store.claim(worker=t.mark, limit=2, seconds=600, scope=t.scope, anyway=anyway)
+    return [(one.scope, one.trajectory.id, one.tries) for one in taken]
+
+
+async def _extend(t: Tenant, chance: random.Random) -> Any:
+    return sorted(await t.store.extend([f"r{n}" for n in _IDS], scope=t.scope, worker=t.mark, seconds=600))
+
+
+async def _queue(t: Tenant, chance: random.Random) -> Any:
+    told = await t.store.queue(scope=t.scope)
+    return told.model_dump(exclude={"oldest"})
+
+
+async def _storage(t: Tenant, chance: random.Random) -> Any:
+    """Of the whole store: for its owner."""
+    return sorted(await t.store.storage())
+
+
 CALLS: dict[str, Callable[[Tenant, random.Random], Awaitable[Any]]] = {
+    "claim": _claim,
+    "extend": _extend,
+    "release": lambda t, c: t.store.release(t.id("r", c), scope=t.scope, worker=t.mark, wait=c.choice((0.0, None))),
+    "queue": _queue,
+    "storage": _storage,
     "keep": lambda t, c: t.store.keep([t.run(c) for _ in range(c.choice((1, 2)))], scope=t.scope),
     "learned": lambda t, c: t.store.learned([f"r{n}" for n in _IDS], scope=t.scope),
     "holding": lambda t, c: t.store.holding([t.id("r", c)], scope=t.scope),
