@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import structural
-from structural_checks import bad_characters, live_in, roles_in, template_tokens, tokens_in
+from structural_checks import bad_characters, fenced, live_in, roles_in, template_tokens, tokens_in
 
 import lessonbank
 from lessonbank.errors import ExtractionError
@@ -149,9 +149,11 @@ def attempts_of(case: Case, text: str) -> list[Run]:
 
 
 def around(prompt: str) -> str:
-    """A prompt without what stands in its fences, which all have one code."""
-    (code,) = re.findall(r"marker lines that carry the code ([0-9a-f]{8})", prompt.partition("<<<")[0])
-    lines = prompt.split("\n")
+    """A prompt without what stands in its fences: the agent's instructions first, then others that have one code."""
+    (agent,) = re.findall(r"^<<<agent ([0-9a-f]{8})>>>$", prompt, re.MULTILINE)
+    told, lines = fenced(prompt.split("\n"), "agent", agent)
+    (code,) = re.findall(r"^The code of the marker lines below: (\w{8})$", "\n".join(lines).partition("<<<")[0], re.M)
+    assert code not in "\n".join(told)
     opening = [n for n, line in enumerate(lines) if re.fullmatch(rf"<<<(?!end )[\w ()]+ {code}>>>", line)]
     assert opening
     kept, end = "", 0

@@ -14,7 +14,7 @@ import pytest
 import structural
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structural_checks import Case, bad_characters, live_in, read, roles_in, template_tokens, tokens_in
+from structural_checks import Case, bad_characters, fenced, live_in, read, roles_in, template_tokens, tokens_in
 from typer.testing import CliRunner
 
 import lessonbank
@@ -306,10 +306,14 @@ def run_of(text: str) -> Trajectory:
 
 
 def outside_of(prompt: str) -> list[str]:
-    """The lines of a prompt that stand in no fence, its nonce taken out."""
-    codes = set(re.findall(r"^<<<[\w ()]+ ([0-9a-f]{8})>>>$", prompt, re.MULTILINE))
+    """The lines of a prompt that stand in no fence, its nonce taken out. The agent's instructions have their own."""
+    lines = prompt.split("\n")
+    for agent in re.findall(r"^<<<agent ([0-9a-f]{8})>>>$", prompt, re.MULTILINE):
+        _, lines = fenced(lines, "agent", agent)
+    plain = "\n".join(lines)
+    codes = set(re.findall(r"^<<<[\w ()]+ ([0-9a-f]{8})>>>$", plain, re.MULTILINE))
     assert len(codes) == 1
-    plain = prompt.replace(codes.pop(), "")
+    plain = plain.replace(codes.pop(), "")
     rest = re.sub(r"^<<<(?!end )([\w ()]+) >>>$.*?^<<<end \1 >>>$", "(fenced)", plain, flags=re.MULTILINE | re.DOTALL)
     assert "<<<" not in re.sub(r"<<<(?:end )?[\w .…()]* ?>>>", "", rest)
     return rest.split("\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessonbank.guard import fence
+from lessonbank.guard import clean, fence
 from lessonbank.text.rendering import INSTRUCTIONS, render_instructions
 from lessonbank.types import Trajectory
 from lessonbank.types.ids import digest
@@ -16,6 +16,7 @@ def agent_prefix(run: Trajectory, /, *, budget: int, code: str | None = None) ->
     The fence's code is drawn from the text itself. Its writer cannot know it in advance, and it changes only when the
     instructions do. A copy of `code`, the one of the run's own fence, is blotted out.
     """
-    told = render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1))
+    # Cleaned first: a hidden character in a copy of the code would be gone only after the search for it.
+    told = clean(render_instructions(run, budget=max(min(INSTRUCTIONS, budget * 2 // 5), 1)))
     told = told.replace(code, "-" * len(code)) if code else told
     return fence(told, label="agent", nonce=digest(told)[:8]) if told else _UNTOLD

@@ -108,3 +108,13 @@ def _live(tokens: Iterable[Token]) -> Iterator[str]:
         ):
             yield token.content[:80]
         yield from _live(token.children or ())
+
+
+def fenced(lines: list[str], label: str, code: str) -> tuple[list[str], list[str]]:
+    """What stands between the two markers of a label, and the lines without it."""
+    opening, closing = f"<<<{label} {code}>>>", f"<<<end {label} {code}>>>"
+    assert (lines.count(opening), lines.count(closing)) == (1, 1)
+    start, stop = lines.index(opening), lines.index(closing)
+    inside = lines[start + 1 : stop]
+    assert code not in "\n".join(inside)
+    return inside, [*lines[:start], f"(the {label})", *lines[stop + 1 :]]

@@ -46,8 +46,10 @@ def wanted(scenes: Sequence[Scene], /) -> int:
 
 def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str]:
     """The steps as texts, in at most `room` bytes. `gaps`: say which steps are left out."""
-    if wanted(scenes) <= room:
-        return list(_told(Choice(scenes, [[[True] * len(one.lines) for one in s.blocks] for s in scenes]), gaps=gaps))
+    whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
+    unread = any(line.hidden for scene in scenes for one in scene.blocks for line in one.lines)
+    if wanted(scenes) + _FOOT * unread <= room:
+        return list(_told(Choice(scenes, whole), gaps=gaps))
     scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
     limit = room - _FOOT - _GAP
     best: list[str] = []
@@ -63,7 +65,7 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
 
 
 def _cost(line: Line, /) -> int:
-    return width(line.text) + 3
+    return width(line.text) + 3 + _MARK * (line.hidden > 0)
 
 
 def _bounded(one: Block, room: int, /) -> Block:
