@@ -102,7 +102,14 @@ def distils(shown: str) -> str:
     return json.dumps({"items": [lesson]})
 
 
+def admits(shown: str) -> str:
+    """Keeps every lesson: what to press harms nobody."""
+    lessons = {int(number) for number in re.findall(r"<<<lesson (\d+)", shown)} or {1}
+    return json.dumps({"answers": [{"lesson": number, "answer": "keep"} for number in sorted(lessons)]})
+
+
 ROLES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "admit": ("You guard the memory of an AI agent", admits),
     "act": ("You operate a web form", acts),
     "judge": ("You judge whether an AI agent did its task", judges),
     "distil": ("You write lessons for an AI agent", distils),

@@ -274,6 +274,10 @@ COUNTERS: Final = {
 """Say only how much of a matrix in memory is to be read again, or number a row that no other row need name."""
 
 
+QUEUE: Final = {("trajectories", column) for column in ("due", "worker", "tries", "error", "leader")}
+"""Who learns from a run, and when: written anew with every try. `runs.retry` takes a run whatever stands there."""
+
+
 def change_values(bank: Path, folder: Path, *, chance: random.Random, rows: int = 3) -> Promise:
     """Change one value of one row after the other, in every column of every table, and ask `verify`."""
     promise = Promise("a changed value in any column of any table is noticed by `verify`, or by opening")
@@ -299,7 +303,7 @@ def some_values(bank: Path, table: str, chance: random.Random, rows: int) -> Ite
         every = cursor.fetchall()
     for row in chance.sample(every, min(rows, len(every))):
         key = dict(zip(columns, row, strict=True))
-        yield from ((column, key, key[column]) for column in columns if (table, column) not in COUNTERS)
+        yield from ((column, key, key[column]) for column in columns if (table, column) not in COUNTERS | QUEUE)
 
 
 def ask(bank: Path, folder: Path, promise: Promise, table: str, column: str, key: dict[str, Any], new: Any) -> None:
