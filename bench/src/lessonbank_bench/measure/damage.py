@@ -275,7 +275,7 @@ COUNTERS: Final = {
 
 
 QUEUE: Final = {("trajectories", column) for column in ("due", "worker", "tries", "error", "leader")}
-"""Who learns from a run, and when: written anew with every try. `runs.retry` takes a run whatever stands there."""
+"""Who learns from a run, and when: written anew with every try. The run itself is covered."""
 
 
 def change_values(bank: Path, folder: Path, *, chance: random.Random, rows: int = 3) -> Promise:
