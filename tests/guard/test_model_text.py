@@ -178,7 +178,6 @@ def test_no_field_that_holds_text_is_left_out() -> None:
     assert left == {
         "Trust.evidence",
         "Administer.act",
-        "Administer.by",
         "Audit.seed",
         "Retire.group",
         "Retire.successor",
