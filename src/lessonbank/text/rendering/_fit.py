@@ -13,6 +13,7 @@ _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
 _GAP = 44  # bytes of a note about steps left out
 _DEEDS = 0.45  # the share of the room that the one-line forms of the actions may take before what decides
+_RESULTS = 0.1  # the share that the results of commands may take next, in steps that are told
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
 _TRIES = 3
@@ -70,7 +71,7 @@ def _cost(line: Line, /) -> int:
 
 def _bounded(one: Block, room: int, /) -> Block:
     """It, with the middle of what would take more than its share of the room ranked last."""
-    above = Rank.MUST
+    above = Rank.RESULT
     for highest, share in _LARGEST.items():
         limit = int(room * share / 2)
         sizes = [_cost(line) if above < line.rank <= highest else 0 for line in one.lines]
@@ -98,14 +99,17 @@ def _chosen(scenes: Sequence[Scene], room: int, /) -> Selection:
         if not line.hidden and line.rank < Rank.NOISE
     )
     deeds = sum(
-        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == 0
+        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == Rank.MUST
     )
     all_told = deeds <= room * _DEEDS
     left, opened = room if all_told else int(room * _DEEDS), dict[int, bool]()
     frame = _FRAME + (0 if all_told else _GAP)
     left = _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
     left += 0 if all_told else room - int(room * _DEEDS)
-    left = _fill(selection, [spot for spot in order if Rank.MUST < spot[0] <= Rank.STATE], left, opened, frame)
+    results = [spot for spot in order if spot[0] == Rank.RESULT and spot[2] in opened]
+    most = min(left, int(room * _RESULTS))
+    left += _fill(selection, results, most, opened, frame) - most
+    left = _fill(selection, [spot for spot in order if Rank.RESULT < spot[0] <= Rank.STATE], left, opened, frame)
     _fill(selection, order, left, opened, frame)
     return selection
 
@@ -130,11 +134,11 @@ def _take(selection: Selection, spot: _Spot, left: int, opened: dict[int, bool],
     cost = _cost(selection.scenes[i].blocks[j].lines[k])
     if i not in opened:
         cost += frame
-    if rank > Rank.MUST:
+    if rank > Rank.RESULT:
         cost += _marks(selection, i, j, k) + (0 if opened.get(i) else _labels(selection, i))
     if cost > left:
         return 0
-    opened[i] = opened.get(i, False) or rank > Rank.MUST
+    opened[i] = opened.get(i, False) or rank > Rank.RESULT
     selection.kept[i][j][k] = True
     return cost
 
@@ -180,7 +184,12 @@ def _is_shown(scene: Scene, shown: set[int], /) -> bool:
 def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
     """The step under its heading; where little of it is told, in brief: without labels and marks."""
     texts = list(zip(scene.blocks, kept, strict=True))
-    beyond = [line for one, own in texts for line, told in zip(one.lines, own, strict=True) if told and line.rank > 0]
+    beyond = [
+        line
+        for one, own in texts
+        for line, told in zip(one.lines, own, strict=True)
+        if told and line.rank > Rank.RESULT
+    ]
     if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
         return "\n".join((f"[step {scene.number}, in brief]", *_briefly(texts)))
     told = [f"[step {scene.number}]"]
