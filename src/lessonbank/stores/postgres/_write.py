@@ -27,9 +27,10 @@ from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
 
 from ._database import Connection, do, many, row, rows
-from ._derived import derive, index_words, refresh_shown, settle_pending, stale_places, underive
+from ._derived import derive, refresh_shown, settle_pending, stale_places, underive
+from ._postings import index_words, unindex_words
 from ._read import learned
-from ._rows import ScopeRow, experience_of, experiences_at, make_scope
+from ._rows import ScopeRow, drawn, experience_of, experiences_at, make_scope
 from ._vectors import forget, place
 
 
@@ -259,13 +260,14 @@ def write(connection: Connection, scope: ScopeRow, written: Written, /) -> dict[
     old = _old(connection, scope.name, every)
     numbers = {id: one.number for id, one in old.items()}
     new = [id for id in every if id not in old]
-    drawn = rows(connection, "SELECT nextval('lessonbank.numbers') FROM generate_series(1, %s)", len(new))
-    numbers.update((id, number) for id, (number,) in zip(new, drawn, strict=True))
+    numbers.update(zip(new, drawn(connection, scope.name, len(new)), strict=True))
     lengths = {id: len(words(e.task)) for id, e in every.items()}
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
-    moved = {id for id, e in every.items() if id not in old or old[id].gone or old[id].experience.task != e.task}
+    there = {id: one for id, one in old.items() if not one.gone}
+    moved = {id for id, e in every.items() if id not in there or there[id].experience.task != e.task}
+    unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})
     if old:
         forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
