@@ -86,6 +86,10 @@ plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
 
+# run the tutorials, and write what they print and draw into their pages (needs `just environments`; names pick some)
+tutorials *names:
+    {{bin}}/python tests/docs_src/tutorials.py {{names}}
+
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
     {{bin}}/python -c 'import lessonbank, sys; print(len(sys.modules), "modules")'
