@@ -17,7 +17,7 @@ from lessonbank.guard.quote import in_one_line
 from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
-from lessonbank.text.rendering import View, estimate_tokens, render
+from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
 from lessonbank.types import (
     Extraction,
     Kind,
@@ -39,6 +39,8 @@ BUDGET = 8_000
 """Tokens of a run that the extractor reads, the agent's instructions among them."""
 CONTRAST_BUDGET = 40_000
 """Tokens of all runs of a contrast together."""
+_COMPARED = 100_000
+"""Tokens of the agent's instructions that lessons are held against."""
 _SPARE = 4  # lessons read for each lesson kept, so that a dropped one does not cost its successor
 _LEAST_SHARE = 1_000
 _REASON_LIMIT = 1_000
@@ -197,7 +199,8 @@ class LLMExtractor:
     def _held_to(self, runs: Sequence[_Run], drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
         if not self._grounding:
             return list(drafts), []
-        instructions = "\n".join({run.attempt.trajectory.instructions for run in runs})
+        told = {render_instructions(run.attempt.trajectory, budget=_COMPARED) for run in runs}
+        instructions = "\n".join(sorted(told)).replace("\n| ", "\n")
         return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
 
     def _rendered(self, attempts: Sequence[Run]) -> _Shown:
@@ -303,6 +306,7 @@ def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, mo
         kind=kind,
         applies_to=draft.applies_to,
         choice=draft.choice,
+        rests_on=draft.rests_on,
         against=known.against(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),
