@@ -126,7 +126,7 @@ bench-retrieval *args:
 
 # the documentation site, in ./site
 docs:
-    {{bin}}/pip install -q --group docs && {{bin}}/zensical build
+    {{bin}}/pip install -q --group docs && {{bin}}/zensical build --strict
 
 # the table of what the guard promises, and how other ways to show a lesson compare
 security-report *args:

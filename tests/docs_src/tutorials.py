@@ -1,7 +1,7 @@
 """Runs the tutorials in a Jupyter kernel, and writes what they print and draw into the page, pictures and a notebook.
 
 A tutorial is a page of Markdown: its Python blocks are the cells, and the `output` block after a cell is made here.
-`python tests/docs_src/tutorials.py` writes all of them again (names pick some). It needs the packages of `.ci/environments`.
+`python tests/docs_src/tutorials.py` writes all of them again (names pick some); `.ci/environments` has what it needs.
 """
 
 from __future__ import annotations
