@@ -81,7 +81,7 @@ async def _opened(where: str, scope: str | None, settings: Mapping[str, Any]) ->
 
 def _bound(port: int) -> socket.socket:
     """A socket of this machine alone. Raises UsageError."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
