@@ -86,6 +86,10 @@ plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
 
+# run the tutorials, and write what they print and draw into their pages (needs `just environments`; names pick some)
+tutorials *names:
+    {{bin}}/python tests/docs_src/tutorials.py {{names}}
+
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
     {{bin}}/python -c 'import lessonbank, sys; print(len(sys.modules), "modules")'
@@ -122,7 +126,7 @@ bench-retrieval *args:
 
 # the documentation site, in ./site
 docs:
-    {{bin}}/pip install -q --group docs && {{bin}}/zensical build
+    {{bin}}/pip install -q --group docs && {{bin}}/zensical build --strict
 
 # the table of what the guard promises, and how other ways to show a lesson compare
 security-report *args:

@@ -81,6 +81,7 @@ async def test_with_several_runs_a_step_needs_its_run(text: str, named: tuple[st
     assert await bound(text, TWO) == named
 
 
+@pytest.mark.full
 async def test_only_steps_that_were_shown_are_evidence() -> None:
     assert await bound("step 8", [run_of(3, seen="\n[step 8]\n| y")]) == ()
     long = [run_of(400, seen=f": {'ticket ' * 20}")]

@@ -72,6 +72,7 @@ class State:
             lessons=len(lessons),
             retired=sum(i.retired for i in lessons),
             quarantined=sum(i.hidden and not i.retired for i in lessons),
+            changes=self.sequence,
         )
 
 
