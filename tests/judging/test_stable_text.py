@@ -103,9 +103,7 @@ async def test_the_tools_of_the_agent_stand_behind_its_instructions_before_the_r
     assert "Never twice" not in sent
 
 
-@pytest.mark.parametrize(
-    "tools", [7, {"name": "x"}, [7, None, {}, {"name": ""}, {"function": 7}], "refund"]
-)
+@pytest.mark.parametrize("tools", [7, {"name": "x"}, [7, None, {}, {"name": ""}, {"function": 7}], "refund"])
 async def test_tools_that_nobody_can_read_do_not_cost_the_run(tools: object) -> None:
     run = trajectory_from({"messages": [{"role": "user", "content": "Refund A-7"}], "tools": tools})
     assert run.metadata == {}

@@ -7,8 +7,8 @@ from typing import cast
 
 from lessonbank.arguments import is_a, kind, shown
 from lessonbank.errors import FormatError, printable
-from lessonbank.text.tools import TOOLS, signatures
 from lessonbank.types import Json, Trajectory, Usage
+from lessonbank.types.tools import TOOLS, signatures
 
 from ._assembly import assemble
 from ._dialects import turns_of, usage_of

@@ -11,7 +11,7 @@ from typing import Final
 from lessonbank import Trajectory, importers
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
-from lessonbank.text.tools import TOOLS
+from lessonbank.types.tools import TOOLS
 
 DOMAINS: Final = ("general", "web", "code")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
-from lessonbank.types import Json
+from .runs import Json
 
 TOOLS: Final = "tools"
 """Where a run's metadata has the tools that the agent could call."""
@@ -36,7 +36,7 @@ def _signature(tool: object) -> str:
     name = told.get("name")
     if not isinstance(name, str) or not name.strip():
         return ""
-    schema = next((told[key] for key in _SCHEMAS if isinstance(told.get(key), Mapping)), {})
+    schema: Mapping[str, Any] = next((told[key] for key in _SCHEMAS if isinstance(told.get(key), Mapping)), {})
     about = told.get("description")
     said = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
     return _line(f"{name}({', '.join(_arguments(schema))})" + (f" - {said}" if said else ""))
@@ -44,7 +44,8 @@ def _signature(tool: object) -> str:
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
     told, needed = schema.get("properties"), schema.get("required")
-    for name, about in cast("Mapping[str, Any]", told).items() if isinstance(told, Mapping) else ():
+    properties = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {})
+    for name, about in properties.items():
         kind = cast("Mapping[str, Any]", about).get("type") if isinstance(about, Mapping) else None
         optional = "" if isinstance(needed, list) and name in needed else "?"
         yield f"{name}{optional}: {kind}" if isinstance(kind, str) else f"{name}{optional}"
