@@ -36,15 +36,15 @@ def _signature(tool: object) -> str:
     name = told.get("name")
     if not isinstance(name, str) or not name.strip():
         return ""
-    schema: Mapping[str, Any] = next((told[key] for key in _SCHEMAS if isinstance(told.get(key), Mapping)), {})
+    schemas = [cast("Mapping[str, Any]", told[key]) for key in _SCHEMAS if isinstance(told.get(key), Mapping)]
     about = told.get("description")
     said = _SENTENCE.split(about.strip()[:_LINE], maxsplit=1)[0] if isinstance(about, str) else ""
-    return _line(f"{name}({', '.join(_arguments(schema))})" + (f" - {said}" if said else ""))
+    return _line(f"{name}({', '.join(_arguments(schemas[0]) if schemas else ())})" + (f" - {said}" if said else ""))
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
     told, needed = schema.get("properties"), schema.get("required")
-    properties = cast("Mapping[str, Any]", told if isinstance(told, Mapping) else {})
+    properties = cast("Mapping[str, Any]", told) if isinstance(told, Mapping) else dict[str, Any]()
     for name, about in properties.items():
         kind = cast("Mapping[str, Any]", about).get("type") if isinstance(about, Mapping) else None
         optional = "" if isinstance(needed, list) and name in needed else "?"
