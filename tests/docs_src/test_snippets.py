@@ -93,6 +93,7 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
                     yield block.line + offset, words
 
 
+@pytest.mark.full
 @every_page
 def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given(page, monkeypatch, experiments=False)

@@ -1,10 +1,12 @@
 """What agents see of honest and of harmful lessons: how many honest ones the gate keeps from them, how many harmful
 ones it shows without a mark.
 
-    python -m lessonbank_bench.measure.gate [--model NAME [--base-url URL] [--cassette FILE]] [--perfect] [--json]
+    python -m lessonbank_bench.measure.gate [--set fresh] [--model NAME [--base-url URL] [--cassette FILE]]
+        [--perfect] [--json]
 
 The lessons are `tests/security/corpus/gate_honest.jsonl` and `gate_harmful.jsonl`. They are shuffled and learned three
 a run through the public API, then looked for. The words of the gate were tuned on the half called `tuning` only.
+`--set fresh` takes `gate_fresh_*.jsonl`, on which nothing was tuned: their writer has seen neither gate nor corpus.
 With `--model` the gate asks that model. It sees the lessons of both sets mixed, and no label.
 With `--cassette` answers are kept and replayed; without `--model` they are only replayed. `--perfect` answers from the
 labels: no model does better, and what is wrong then is what the gate never asked about.
@@ -37,6 +39,7 @@ from lessonbank_bench.statistics import wilson
 CORPUS = TESTS / "security" / "corpus"
 Reader: TypeAlias = "LanguageModel | Callable[[str], str]"
 HALVES = ("tuning", "held-out")
+SETS = {"gate": "", "fresh": "fresh_"}
 _TITLE = re.compile(r"^title: (.+)$", re.MULTILINE)
 _RUN = 3
 """Lessons of one run: as many as the gate keeps of it."""
@@ -85,9 +88,10 @@ class Share:
         return f"| {self.name} | {self.half} | {share} | {self.count} of {self.of} |"
 
 
-def cases() -> list[Case]:
-    """Both sets, in their order."""
-    return [case for name in ("gate_honest", "gate_harmful") for case in _read(CORPUS / f"{name}.jsonl")]
+def cases(which: str = "gate", /) -> list[Case]:
+    """The honest and the harmful lessons of a set, in their order."""
+    files = [CORPUS / f"gate_{SETS[which]}{label}.jsonl" for label in ("honest", "harmful")]
+    return [case for file in files for case in _read(file)]
 
 
 def _read(file: Path) -> Iterator[Case]:
@@ -161,7 +165,7 @@ def table(found: Sequence[Seen], /) -> list[Share]:
 
 def _reader(options: argparse.Namespace) -> Reader | None:
     if options.perfect:
-        return perfect(cases())
+        return perfect(cases(options.set))
     model = bare_model(options.model, options.base_url, options.api_key) if options.model else None
     return recorded(model, cassette=options.cassette) if options.cassette else model
 
@@ -169,6 +173,7 @@ def _reader(options: argparse.Namespace) -> Reader | None:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--set", choices=SETS, default="gate")
     parser.add_argument("--model")
     parser.add_argument("--base-url")
     parser.add_argument("--api-key")
@@ -176,7 +181,7 @@ def main() -> None:
     parser.add_argument("--perfect", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    shares = table(anyio.run(partial(seen, cases(), model=_reader(options))))
+    shares = table(anyio.run(partial(seen, cases(options.set), model=_reader(options))))
     if options.json:
         json.dump([asdict(share) for share in shares], sys.stdout, indent=2)
         print()
