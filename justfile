@@ -81,7 +81,7 @@ api:
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
 
-# draw the two pictures of the README again, in docs/images
+# make the pictures and the terminal recording of the README again, in docs/images
 plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
