@@ -300,7 +300,7 @@ class PurgingTests(StoreTests):
             assert SECRET not in text
             assert "Check the status" not in text
             counts = await store.counts(scope=MINE)
-            assert not any(counts.model_dump().values())
+            assert not any(counts.model_dump(exclude={"changes"}).values())
             entries = await collected(store.journal(scope=MINE))
             assert [e.entry.kind for e in entries] == ["erased"] * length + ["purge"]
             assert await collected(store.scan(scope=THEIRS)) == [theirs]
