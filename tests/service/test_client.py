@@ -66,6 +66,14 @@ def problem(code: str, status: int, **headers: str) -> tuple[int, dict[str, str]
     return status, headers, {"code": code, "detail": "told by the server", "status": status}
 
 
+def test_an_argument_that_cannot_be_is_refused_before_anything_is_asked_of_the_server() -> None:
+    with answering((200, {}, 0)) as (url, asked), connected(url) as bank:
+        with pytest.raises(UsageError, match="progress="):
+            bank.admin.reindex(progress=3)  # type: ignore[arg-type]
+        assert asked == []
+        assert bank.admin.reindex() == 0
+
+
 def connected(url: str, **told: Any) -> lessonbank.ReasoningBank:
     return lessonbank.connect(Server(url, api_key="lb_a_b", **told), scope="acme")
 
