@@ -44,7 +44,7 @@ class Site:
     bank: Path
 
     def browser(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.url, timeout=20, headers={"Origin": self.url})
+        return httpx2.Client(base_url=self.url, timeout=60, headers={"Origin": self.url})
 
     @contextmanager
     def entered(self, who: str) -> Generator[httpx2.Client]:
