@@ -81,7 +81,7 @@ api:
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
 
-# draw the two pictures of the README again, in docs/images
+# make the pictures and the terminal recording of the README again, in docs/images
 plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
@@ -99,6 +99,10 @@ import-cost:
 # watch a scripted agent learn, offline
 demo *args:
     {{bin}}/lessonbank demo {{args}}
+
+# the suites that every store and every way to a bank must pass, as a table
+stores *args:
+    {{bin}}/python .ci/stores.py {{args}}
 
 # the contract of every adapter, with its real framework at both ends of its version range (some GB; names pick some)
 adapters *hosts:
