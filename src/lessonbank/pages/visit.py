@@ -139,7 +139,7 @@ class Visit:
 async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:
     """The visit that a request is. Raises NotFound: there is no such scope, or it is not to be seen here."""
     scopes = await scopes_of(site.bank, guest)
-    home = site.bank.scope if site.bank.scope in scopes else scopes[0]
+    home = site.bank.scope if site.bank.scope in scopes else await _first_with_lessons(site.bank, scopes)
     scope = request.query_params.get("scope") or home
     if scope not in scopes:
         raise NotFound(f"there is no scope {scope!r} here")
@@ -148,6 +148,15 @@ async def visiting(site: Site, request: Request, session: Session, guest: Guest 
         bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
     counts = Counts() if request.headers.get("hx-request") else await bank.admin.counts()
     return Visit(request, site, session, bank, scope, scopes, home, guest, counts)
+
+
+async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...]) -> str:
+    """A tenant's own scope may hold no more than the journal of its keys."""
+    first, *others = scopes
+    for scope in scopes if others else ():
+        if (await bank.scoped(scope).admin.counts()).lessons:
+            return scope
+    return first
 
 
 async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> tuple[str, ...]:
