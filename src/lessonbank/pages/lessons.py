@@ -50,7 +50,7 @@ async def listing(visit: Visit) -> Response:
     retired = visit.query("retired") == "yes"
     by_task = visit.query("by") == "task" and bool(asked["text"])
     late = visit.is_large and bool(asked["text"] or asked["topic"]) and not visit.query("whole")
-    found: Sequence[Lesson] = ()
+    found = tuple[Lesson, ...]()
     if by_task and not late:
         found = (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
     elif not late:

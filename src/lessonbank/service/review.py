@@ -44,6 +44,7 @@ def review(
         sessions=sessions,
         prefix=PREFIX,
         door=door,
+        keys=keys,
     )
 
 
