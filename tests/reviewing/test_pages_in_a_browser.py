@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.full
+on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -37,6 +38,7 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {node['html'][:150]}" for one in told["violations"] for node in one["nodes"]]
 
 
+@on_every_store
 def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     first = page.locator("#chosen").inner_text()
@@ -73,6 +75,7 @@ def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Pag
     assert titles(bank_file, "quarantined") == waiting
 
 
+@on_every_store
 def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     page.locator("#chosen a").click()
@@ -90,6 +93,7 @@ def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Pa
     assert "it was wrong" in page.locator("ol.versions").inner_text()
 
 
+@on_every_store
 def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_file: Path) -> None:
     waiting = titles(bank_file, "quarantined")
     at(page, "/inbox")
@@ -118,6 +122,7 @@ def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: P
     assert len(ids) == len(set(ids))
 
 
+@on_every_store
 def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
     at(page, "/runs")
     page.get_by_label("Outcome").select_option("failure")
@@ -134,6 +139,8 @@ def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) ->
     assert page.get_by_text("the customer said so").first.is_visible()
 
 
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
 def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(page: Page) -> None:
     at(page, "/lessons")
     page.keyboard.press("/")
