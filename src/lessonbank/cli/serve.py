@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import anyio
 import typer
 
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import UsageError, importing
 
 from . import _options as options
 from ._bank import needs_bank
@@ -36,13 +36,8 @@ def serve(
     embedder: options.Embedder = None,
     domain: options.Domain = "general",
     profile: options.Profile = "default",
-    trust: Annotated[
-        str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
-    ] = "open",
-    holdout: Annotated[
-        float | None,
-        typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never."),
-    ] = None,
+    trust: options.Trust = "open",
+    holdout: options.Holdout = None,
     workers: Annotated[
         bool, typer.Option("--workers", help="Leave submitted runs to `lessonbank worker`, and learn none here.")
     ] = False,
@@ -70,12 +65,8 @@ def serve(
         raise UsageError("say which bank with --bank, or try it out with --try")
     if bank is not None and not new and not try_out:
         needs_bank(bank)
-    try:
+    with importing("a server", extra="server"):
         from lessonbank.service.application import Limits
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("lessonbank"):
-            raise
-        raise MissingExtra("a server", extra="server") from error
     from lessonbank import Evidence, Learning
 
     logging.basicConfig(format="%(message)s")
@@ -96,20 +87,14 @@ def serve(
 
 
 def _review() -> Callable[..., Starlette]:
-    try:
+    with importing("lessonbank serve --pages", extra="pages"):
         from lessonbank.service.review import review
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"lessonbank serve --pages ({error.name})", extra="pages") from None
     return review
 
 
 def _try(folder: Path, settings: dict[str, Any], port: int, limits: Any) -> None:
-    try:
+    with importing("lessonbank serve --try", extra="try"):
         from lessonbank.service import tryout
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("lessonbank"):
-            raise
-        raise MissingExtra("lessonbank serve --try", extra="try") from error
 
     def ready(started: tryout.TryOut) -> None:
         say(f"lessonbank serves {started.url}/v1 to this machine. Ctrl-C ends it.")

@@ -50,11 +50,11 @@ async def listing(visit: Visit) -> Response:
     retired = visit.query("retired") == "yes"
     by_task = visit.query("by") == "task" and bool(asked["text"])
     late = visit.is_large and bool(asked["text"] or asked["topic"]) and not visit.query("whole")
-    found = tuple[Lesson, ...]()
+    found = list[Lesson]()
     if by_task and not late:
-        found = (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
+        found += (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
     elif not late:
-        found = await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
+        found += await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
     told = {
         "asked": asked,

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.scope import covers
 from lessonbank.types import Counts
 
 from .rendering import path
@@ -159,5 +160,5 @@ async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> 
     except UsageError:
         found = (bank.scope,)
     if guest is not None and guest.scope:
-        return tuple(scope for scope in found if guest.covers(scope)) or (guest.scope,)
+        return tuple(scope for scope in found if covers(guest.scope, scope)) or (guest.scope,)
     return found if bank.scope in found else (bank.scope, *found)

@@ -16,6 +16,7 @@ from lessonbank.client.operations import API, Operation
 from lessonbank.errors import NotAllowed, Unauthenticated, UsageError, VersionMismatch
 from lessonbank.guard import check_scope
 from lessonbank.guard.names import name_key
+from lessonbank.guard.scope import covers
 
 from .keys import Key, Keys
 from .problems import TooOften
@@ -117,7 +118,7 @@ class Admission:
             if not whole_bank:
                 raise UsageError("name the scope in the header `Lessonbank-Scope`: this key is for every scope")
             scope = self._bank.scope
-        if not key.covers(check_scope(scope)):
+        if not covers(key.scope, check_scope(scope)):
             raise NotAllowed(f"this key is for the scope {key.scope!r} and those below it")
         writer = _header(request, "lessonbank-writer") or key.name
         writer_key = _header(request, "lessonbank-writer-key")
@@ -127,7 +128,7 @@ class Admission:
 
     async def scopes(self, key: Key, /) -> tuple[str, ...]:
         """The scopes that a key covers and that hold anything."""
-        return tuple(scope for scope in await self._bank.admin.scopes() if key.covers(scope))
+        return tuple(scope for scope in await self._bank.admin.scopes() if covers(key.scope, scope))
 
 
 def _header(request: Request, name: str) -> str | None:

@@ -45,10 +45,6 @@ class Key(Record):
     """The digest before the last rotation, which opens until `earlier_until`."""
     earlier_until: Moment | None = None
 
-    def covers(self, scope: str, /) -> bool:
-        """Whether the key is for this scope."""
-        return not self.scope or scope == self.scope or scope.startswith(f"{self.scope}/")
-
 
 class Keys:
     """The keys that a bank keeps among its settings."""

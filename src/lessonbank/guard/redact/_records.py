@@ -27,7 +27,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Experience: ("task", "lessons", "attempts", "rejected", "metadata"),
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
-    types.Lesson: ("title", "description", "content", "applies_to", "choice", "only", "provenance"),
+    types.Lesson: ("title", "description", "content", "applies_to", "choice", "rests_on", "only", "provenance"),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),
     types.Provenance: ("evidence",),

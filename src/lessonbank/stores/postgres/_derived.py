@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lessonbank.guard.wording import wording_of
 from lessonbank.stores._changes import open_attempts
 from lessonbank.stores._listing import outcomes, state_of
-from lessonbank.stores._records import encodable, microseconds
-from lessonbank.text.bm25 import words
+from lessonbank.stores._records import microseconds
 from lessonbank.types import Experience, Lesson
 from lessonbank.types.repeats import repeats_of
 
@@ -29,12 +27,6 @@ def attempt_rows(number: int, experience: Experience, /) -> list[tuple[object, .
     """What is kept of its attempts: run, experience, whether it waits, outcome."""
     ended = outcomes(experience)
     return [(id, number, waiting, ended[id]) for id, waiting in open_attempts(experience).items()]
-
-
-def term_rows(number: int, task: str, /) -> list[tuple[object, ...]]:
-    """What is kept of its words: word, experience, how often, how many in all."""
-    every = words(task)
-    return [(encodable(word), number, times, len(every)) for word, times in Counter(every).items()]
 
 
 def derive(connection: Connection, scope: str, experiences: Mapping[int, Experience], /) -> None:
@@ -60,15 +52,6 @@ def underive(connection: Connection, scope: str, old: Mapping[int, Experience], 
             do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND experience = ANY(%s)", scope, [*old])
     runs = {attempt.trajectory_id for e in old.values() for attempt in e.attempts}
     return runs, {lesson.id for e in old.values() for lesson in e.lessons}
-
-
-def index_words(connection: Connection, scope: str, tasks: Mapping[int, str], /) -> None:
-    """Make tasks findable by their words, by number of the experience; by earlier words they are not any more."""
-    if not tasks:
-        return
-    do(connection, "DELETE FROM lessonbank.terms WHERE scope = %s AND experience = ANY(%s)", scope, [*tasks])
-    every = (row for number, task in tasks.items() for row in term_rows(number, task))
-    _insert(connection, scope, "terms (scope, word, experience, times, words)", every)
 
 
 def refresh_shown(

@@ -19,6 +19,7 @@ from lessonbank.types.ids import new_id
 
 from ._database import Connection, do, many, rows
 from ._derived import derive, recount, refresh_shown, settle_pending, stale_places, underive
+from ._postings import unindex_words
 from ._read import counts, setting
 from ._rows import find_scope, make_scope
 from ._vectors import forget
@@ -26,7 +27,7 @@ from ._write import journal, set_setting
 
 TABLES: Final = (
     *("journal", "experiences", "lessons", "repeats", "attempts"),
-    *("trajectories", "recalls", "shown", "terms", "vectors"),
+    *("trajectories", "recalls", "shown", "terms", "postings", "vectors"),
 )
 """The partitioned ones, all of which may hold what a purge erases."""
 
@@ -157,8 +158,9 @@ def _scrub_experiences(connection: Connection, scope: str, erasing: Erasing) -> 
     kept = {number: one for number, one in left.items() if one is not None and one is not found[number]}
     put_back(connection, scope, {number: found[number] for number in kept}, kept)
     if doomed:
-        for table in ("lessons", "repeats", "attempts", "terms", "vectors"):
+        for table in ("lessons", "repeats", "attempts", "vectors"):
             do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s AND experience = ANY(%s)", scope, doomed)
+        unindex_words(connection, scope, {number: found[number].task for number in doomed})
         do(connection, "DELETE FROM lessonbank.experiences WHERE scope = %s AND number = ANY(%s)", scope, doomed)
     refresh_shown(connection, scope, [], lessons=erasing.lessons)
 

@@ -39,6 +39,13 @@ def make_scope(connection: Connection, name: str, /) -> ScopeRow:
     return find_scope(connection, name)
 
 
+def drawn(connection: Connection, scope: str, count: int, /) -> range:
+    """Numbers for so many new experiences. Whoever draws has the scope alone, so that later ones are greater."""
+    sql = "UPDATE lessonbank.scopes SET numbers = numbers + %s WHERE scope = %s RETURNING numbers"
+    (last,) = row(connection, sql, count, scope) or (count,)
+    return range(last - count + 1, last + 1)
+
+
 def experiences_at(connection: Connection, scope: str, numbers: Collection[int], /) -> dict[int, Experience]:
     """Experiences by number, in the order of `numbers`."""
     if not numbers:
