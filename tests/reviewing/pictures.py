@@ -43,7 +43,7 @@ SHOWN: Final = (
     ("review-inbox-phone", "/inbox", "light", 360, 740),
 )
 """The pictures: name, page, colours, width and height."""
-MOST: Final = 100_000
+MOST: Final = 150_000
 """Bytes of a picture."""
 MADE_FROM: Final = "review-pictures.sha256"
 """The file beside the pictures that says what they were made from."""
