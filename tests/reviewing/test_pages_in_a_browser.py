@@ -94,6 +94,26 @@ def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Pa
 
 
 @on_every_store
+def test_two_lessons_become_one_and_are_two_again(page: Page, bank_file: Path) -> None:
+    at(page, "/inbox")
+    joined = page.locator("#chosen").inner_text()
+    page.get_by_role("link", name="Make one lesson of this").first.click()
+    page.get_by_role("heading", name="Make one lesson of two").wait_for()
+    kept = page.get_by_label("Title").input_value()
+    page.get_by_label("What to do").fill("The words of both.")
+    page.get_by_role("button", name="Make them one").click()
+    page.get_by_role("status").get_by_text(f"Joined: “{joined}” into “{kept}”").wait_for()
+    with opened(bank_file) as bank:
+        assert [one.content for one in bank.lessons.list(text="words of both")] == ["The words of both."]
+    assert joined in titles(bank_file, "retired")
+    page.keyboard.press("u")
+    page.get_by_role("status").get_by_text("Undone.").wait_for()
+    assert joined in titles(bank_file, "quarantined")
+    with opened(bank_file) as bank:
+        assert not bank.lessons.list(text="words of both")
+
+
+@on_every_store
 def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_file: Path) -> None:
     waiting = titles(bank_file, "quarantined")
     at(page, "/inbox")
