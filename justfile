@@ -81,10 +81,14 @@ api:
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
 
-# draw the two pictures of the README again, in docs/images
+# make the pictures and the terminal recording of the README again, in docs/images
 plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
+
+# run the tutorials, and write what they print and draw into their pages (needs `just environments`; names pick some)
+tutorials *names:
+    {{bin}}/python tests/docs_src/tutorials.py {{names}}
 
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
@@ -126,7 +130,7 @@ bench-retrieval *args:
 
 # the documentation site, in ./site
 docs:
-    {{bin}}/pip install -q --group docs && {{bin}}/zensical build
+    {{bin}}/pip install -q --group docs && {{bin}}/zensical build --strict
 
 # the table of what the guard promises, and how other ways to show a lesson compare
 security-report *args:

@@ -31,7 +31,14 @@ def hosts() -> dict[str, str]:
 def lowest(extra: str) -> list[str]:
     """The extra's requirements, held at the lowest release that they allow."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-    return [re.sub(r">=([\w.]+).*", r"==\1", line) for line in extras[extra]]
+    return [re.sub(r">=([\w.]+)[^;]*", r"==\1", line) for line in extras[extra]]
+
+
+def interpreter(extra: str) -> str:
+    """This Python, or a newer one where the extra says that it needs that."""
+    needed = [found[1] for line in lowest(extra) if (found := re.search(r"python_version >= '([\d.]+)'", line))]
+    enough = not needed or sys.version_info >= tuple(map(int, needed[0].split(".")))
+    return sys.executable if enough else f"python{needed[0]}"
 
 
 def installed(extra: str, end: str) -> Path:
@@ -39,7 +46,7 @@ def installed(extra: str, end: str) -> Path:
     place = PLACE / f"{extra}-{end}"
     python = place / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        subprocess.run([interpreter(extra), "-m", "venv", str(place)], check=True)
     pins = lowest(extra) if end == "low" else []
     wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "blockbuster", *pins]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
@@ -73,7 +80,7 @@ def version(python: Path, extra: str) -> str:
 def cost(host: str, python: Path) -> dict[str, str]:
     """What a host costs besides lessonbank: megabytes on the disk, and seconds to import the adapter."""
     base = {"lessonbank", "pip", "pytest", "numpy", "pydantic", "hypothesis", "setuptools"}
-    folder = python.parent.parent / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    (folder,) = (python.parent.parent / "lib").glob("python3*/site-packages")
     own = [path for path in folder.iterdir() if not any(path.name.startswith(name) for name in base)]
     size = sum(file.stat().st_size for path in own for file in [path, *path.rglob("*")] if file.is_file())
     code = f"import lessonbank, time; lessonbank.connect; t = time.perf_counter(); import lessonbank.adapters.{host}"

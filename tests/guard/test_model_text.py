@@ -211,6 +211,7 @@ def replying(**fields: str) -> ScriptedModel:
     return ScriptedModel(reply)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "fields",
     [

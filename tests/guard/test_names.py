@@ -137,6 +137,7 @@ DOORS: dict[str, Callable[[Any, Any, Path], Any]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_that_takes_a_name_refuses_one_in_another_form(door: str, tmp_path: Path) -> None:
     with lessonbank.connect(":memory:", scope="t", embedder="lexical", parts=Parts(extractor=drawn)) as bank:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+OPENING = "<<<lessons "
 Prepare = Callable[[Path, Path, str], dict[str, str]]
 
 

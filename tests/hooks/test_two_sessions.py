@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
-from .programs import PROGRAMS
+from .programs import OPENING, PROGRAMS
 
 pytestmark = pytest.mark.full
 HERE = Path(__file__).parent
 INSTALLED = Path(os.environ.get("LESSONBANK_HOSTS", HERE.parents[1] / ".hosts"))
-OPENING = "<<<lessons "
 CLOSING = "<<<end lessons "
 
 
@@ -42,6 +41,7 @@ def texts(value: Any) -> list[str]:
     return [text for part in inner for text in texts(part)]
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("host", PROGRAMS)
 def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_path: Path, host: str) -> None:
     program = INSTALLED / PROGRAMS[host].command
@@ -53,7 +53,7 @@ def test_the_lesson_of_the_first_session_is_in_the_request_of_the_second(tmp_pat
     environment = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
     driver = [sys.executable, str(HERE / "two_sessions.py"), host, str(program), str(tmp_path / "w")]
     command = [*namespace(), "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *driver]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=420, check=False, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3500, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads((tmp_path / "w" / "result.json").read_text())
     first, second = told["sessions"]

@@ -11,16 +11,34 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
-from programs import PROGRAMS
+from programs import OPENING, PROGRAMS
 from scripted_model import ScriptedModel
 
 FIX = r"printf 'def add(a, b):\n    return a + b\n' > calc.py"
 TEST = "python3 -m unittest -q"
 PROMPT = "Fix the failing test of add in calc.py"
 AGAIN = "Fix the failing test of add in calc.py again"
+LIMIT = 400  # seconds
+TRIES = 6
+"""A hook that cannot answer in its two seconds gives up. On a busy machine that is one session or two, not all."""
+
+
+def repeated(session: Callable[[], dict[str, Any]], *, until: Callable[[Any], Any]) -> tuple[dict[str, Any], Any]:
+    """The first session of which something came, and what; or the last one."""
+    for left in reversed(range(TRIES)):
+        told = session()
+        if (found := until(told)) or not left:
+            return told, found
+    raise AssertionError
+
+
+def shows_lessons(told: dict[str, Any]) -> bool:
+    return OPENING in unescape(json.dumps(told["requests"]))
 
 
 def main(host: str, program: str, folder: Path) -> None:
@@ -40,43 +58,45 @@ def main(host: str, program: str, folder: Path) -> None:
         "TERM": "dumb",
         **kind.prepare(home, project, model.url),
     }
-    result: dict[str, Any] = {"sessions": []}
+    result: dict[str, Any] = {}
 
     def lessonbank(*words: str) -> str:
         command = [sys.executable, "-m", "lessonbank.cli", *words]
-        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, timeout=LIMIT)
         if done.returncode:
             raise SystemExit(f"{words}: {done.stdout} {done.stderr}")
         return done.stdout
 
-    def session(prompt: str, turns: list[dict[str, Any]]) -> None:
-        model.turns, model.requests = turns, []
+    def session(prompt: str, *turns: dict[str, Any]) -> dict[str, Any]:
+        model.turns, model.requests = list(turns), []
         began = time.monotonic()
         command = [program, *kind.words(prompt)]
-        done = subprocess.run(
-            command, cwd=project, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
-        )
+        given = {"cwd": project, "env": environment, "stdin": subprocess.DEVNULL, "timeout": LIMIT}
+        done = subprocess.run(command, capture_output=True, text=True, **given)
         told = {"code": done.returncode, "out": done.stdout[-4000:], "err": done.stderr[-4000:]}
-        told |= {"seconds": round(time.monotonic() - began, 2), "requests": model.requests}
-        result["sessions"].append(told)
+        return told | {"seconds": round(time.monotonic() - began, 2), "requests": model.requests}
 
     try:
         options = ["--bank", str(folder / "bank.db"), "--scope", "team", "--holdout", "0", "--within", "2"]
         result["install"] = lessonbank("install", host, *options)
         if kind.log_in:
-            subprocess.run([program, *kind.log_in(model.url)], env=environment, cwd=project, timeout=120, check=True)
-        steps = [kind.shell(FIX), kind.shell(TEST), {"text": "The sign was wrong; the tests pass now."}]
-        session(PROMPT, steps)
+            subprocess.run([program, *kind.log_in(model.url)], env=environment, cwd=project, timeout=LIMIT, check=True)
         bank = ["--bank", str(folder / "bank.db"), "--scope", "team", "--json"]
-        if kind.transcripts:
-            lessonbank("learn", str(home / kind.transcripts), *bank)
-        result["learned"] = lessonbank("hook", "learn")
-        result["runs"] = json.loads(lessonbank("runs", "list", *bank))
+        steps = [kind.shell(FIX), kind.shell(TEST), {"text": "The sign was wrong; the tests pass now."}]
+
+        def learned(_: object) -> list[Any]:
+            if kind.transcripts:
+                lessonbank("learn", str(home / kind.transcripts), *bank)
+            result["learned"] = lessonbank("hook", "learn")
+            return json.loads(lessonbank("runs", "list", *bank))
+
+        first, result["runs"] = repeated(lambda: session(PROMPT, *steps), until=learned)
         lessons = result["lessons"] = json.loads(lessonbank("lessons", "list", *bank))
         for lesson in lessons:  # a person's word: hosts that show lessons among instructions ask for it
             lessonbank("lessons", "approve", lesson["id"], *bank[:-1], "--by", "Ana")
         recall = [{"tool": kind.recall, "arguments": {"task": AGAIN}}] if kind.recall else []
-        session(AGAIN, [*recall, {"text": "Done."}])
+        second, _ = repeated(lambda: session(AGAIN, *recall, {"text": "Done."}), until=shows_lessons)
+        result["sessions"] = [first, second]
         result["status"] = json.loads(lessonbank("hook", "status", "--json"))
         result["recalls"] = json.loads(lessonbank("recalls", "list", *bank))
         lessonbank("hook", "stop")

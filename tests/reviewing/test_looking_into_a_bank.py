@@ -23,8 +23,9 @@ def test_home_says_whether_memory_helps_what_waits_and_what_was_taken_back(site:
     site.enter()
     home, helps = site.get("/"), site.get("/helps", HX_Request="true")
     assert "5 lessons in quarantine" in home.text
-    assert "Always offer a voucher" in home.text
-    assert "too expensive, and it did not help" in home.text
+    back = site.get("/taken-back", HX_Request="true")
+    assert "Always offer a voucher" in back.text
+    assert "too expensive, and it did not help" in back.text
     with opened(bank_file) as bank:
         assert str(bank.lift()).splitlines()[0].removeprefix("Does memory help? ")[:12] in helps.text
     assert "<html" not in helps.text

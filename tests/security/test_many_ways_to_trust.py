@@ -328,6 +328,7 @@ READS: dict[str, Callable[[ReasoningBank, dict[str, Any]], object]] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("call", READS)
 def test_a_call_with_what_belongs_to_another_scope_is_refused_and_changes_nothing(call: str) -> None:
     with opened(scope=OTHER) as theirs:

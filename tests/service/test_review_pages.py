@@ -80,7 +80,7 @@ def site(tmp_path: Path) -> Generator[Site]:
 async def _keys(path: Path) -> dict[str, str]:
     roles: dict[str, Any] = {"Ann": "agent", "Rea": "reader", "Ana": "reviewer", "Ada": "admin"}
     async with await lessonbank.connect_async(path, scope="default") as bank:
-        keys = Keys(bank.store)
+        keys = Keys(bank)
         made = {name: await keys.add(name, scope="acme", role=role) for name, role in roles.items()}
         return {**made, "Root": await keys.add("Root", scope="", role="admin")}
 
@@ -157,7 +157,7 @@ def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) 
 def test_a_key_that_ended_ends_its_sessions(site: Site) -> None:
     async def end(id: str) -> None:
         async with await lessonbank.connect_async(site.bank, scope="default") as bank:
-            await Keys(bank.store).remove(id)
+            await Keys(bank).remove(id)
 
     with site.entered("Ana") as browser:
         assert browser.get("/review/lessons").status_code == 200

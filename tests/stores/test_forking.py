@@ -99,6 +99,7 @@ async def test_a_reading_goes_on_on_both_sides_of_a_fork(path: Path) -> None:
         store._database.done(stream)
 
 
+@pytest.mark.full
 async def test_a_child_of_a_busy_parent_refuses_instead_of_guessing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

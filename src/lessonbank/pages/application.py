@@ -18,7 +18,7 @@ from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, S
 from lessonbank.guard.identity import called_by
 from lessonbank.reports.style import STYLE
 
-from . import administration, comparing, decisions, history, home, inbox, lessons, runs, signing, topics, why
+from . import administration, comparing, decisions, history, home, inbox, lessons, near, runs, signing, topics, why
 from .rendering import environment
 from .security import Guarded, Refused, form_of
 from .sessions import Door, Guest, Session, Sessions
@@ -31,18 +31,22 @@ Page = Callable[[Visit], Awaitable[Response]]
 _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/", home.start),
     ("/helps", home.helps),
+    ("/taken-back", home.taken_back),
     ("/evidence", home.evidence),
     ("/lessons", lessons.listing),
     ("/lessons/{id}", lessons.one),
     ("/lessons/{id}/versions", lessons.versions),
     ("/lessons/{id}/lift", lessons.effect),
+    ("/lessons/{id}/near", near.page),
     ("/runs", runs.listing),
     ("/runs/{id}", runs.one),
     ("/runs/{id}/others", comparing.others),
     ("/compare", comparing.page),
     ("/topics", topics.page),
     ("/inbox", inbox.page),
+    ("/inbox/proposed", inbox.proposed),
     ("/why", why.listing),
+    ("/why/try", why.trying),
     ("/why/{id}", why.one),
     ("/why/{id}/explained", why.explained),
     ("/history", history.timeline),

@@ -11,7 +11,7 @@ from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict, UsageError
 
 from .decisions import remember
-from .journal import Line, last_change, latest, line_of
+from .journal import Line, latest, line_of
 from .visit import PAGE, Visit
 
 _LISTED: Final = 200
@@ -20,7 +20,7 @@ _LISTED: Final = 200
 
 async def timeline(visit: Visit) -> Response:
     """Changes, the newest first."""
-    entries = await latest(visit.bank, PAGE, before=_number(visit.query("before")))
+    entries = await latest(visit.bank, PAGE, before=_number(visit.query("before")) or visit.counts.changes + 1)
     lines = [line_of(entry) for entry in entries]
     told = {"lines": lines, "titles": await _titles(visit, lines), "more": entries[-1].sequence if entries else None}
     return visit.page("history.html", told)
@@ -28,7 +28,7 @@ async def timeline(visit: Visit) -> Response:
 
 async def comparison(visit: Visit) -> Response:
     """What one moment has that another had not; and, on the way back to it, what a rollback would change."""
-    last = await last_change(visit.bank)
+    last = visit.counts.changes
     before, after = _number(visit.query("a")), _number(visit.query("b"))
     before, after = 0 if before is None else before, last if after is None else after
     difference = await visit.bank.history.diff(before, after)
@@ -44,7 +44,7 @@ async def rollback(visit: Visit) -> Response:
     reason = next(iter(fields.get("reason", ())), "").strip()
     if to is None:
         raise UsageError("say to which change: open the page History and choose one")
-    if await last_change(visit.bank) != seen:
+    if visit.counts.changes != seen:
         raise Conflict("something changed since this was shown: look at the difference again, then decide")
     entry = await visit.bank.history.rollback(to=to, reason=reason or "rolled back on the page", by=visit.session.name)
     remember(visit, f"Rolled back to change {to}", (entry,), None)

@@ -49,10 +49,12 @@ async def listing(visit: Visit) -> Response:
     }
     retired = visit.query("retired") == "yes"
     by_task = visit.query("by") == "task" and bool(asked["text"])
-    if by_task:
-        found = (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
-    else:
-        found = await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
+    late = visit.is_large and bool(asked["text"] or asked["topic"]) and not visit.query("whole")
+    found = list[Lesson]()
+    if by_task and not late:
+        found += (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
+    elif not late:
+        found += await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
     told = {
         "asked": asked,
@@ -61,9 +63,10 @@ async def listing(visit: Visit) -> Response:
         "states": get_args(LessonState),
         "more": more,
         "by_task": by_task,
+        "late": late,
     }
     template = "_lessons.html" if visit.is_part else "lessons.html"
-    return visit.page(template, {**told, "counts": await visit.bank.admin.counts()})
+    return visit.page(template, {**told, "counts": visit.counts})
 
 
 async def one(visit: Visit) -> Response:

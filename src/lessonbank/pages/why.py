@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from starlette.responses import Response
@@ -23,10 +23,24 @@ async def listing(visit: Visit) -> Response:
     told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task, "limit": limit}
     if visit.is_part:
         return visit.page("_recalls.html", told)
+    late = visit.is_large and task is not None and visit.request.url.path.endswith("/why")
+    tried = None if late or task is None else await _tried(visit, task)
+    return visit.page("why.html", {**told, "tried": tried, "late": late})
+
+
+async def trying(visit: Visit) -> Response:
+    """What an agent would be shown for a task: the part of the page above that searches."""
+    task = visit.query("task")
+    if not visit.is_part or task is None:
+        return await listing(visit)
+    return visit.page("_tried.html", {"tried": await _tried(visit, task)})
+
+
+async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
+    limit = visit.query("limit")
     count = int(limit) if limit and limit.isascii() and limit.isdigit() and 0 < int(limit[:3]) <= PAGE else None
-    tried = await visit.bank.recalls.preview(task, limit=count) if task else None
-    rows = await _candidates(visit, tried) if tried else ()
-    return visit.page("why.html", {**told, "tried": tried, "rows": rows})
+    recall = await visit.bank.recalls.preview(task, limit=count)
+    return {"recall": recall, "rows": await _candidates(visit, recall)}
 
 
 async def one(visit: Visit) -> Response:

@@ -24,6 +24,7 @@ from .admission import Admission
 from .events import stream
 from .metrics import CONTENT_TYPE, Metrics
 from .problems import Problem, answer_errors, of_error, problem
+from .proxy_users import ProxyUsers as ProxyUsers
 from .routes import REFUSALS, Routes
 from .traces import Traces
 from .wire import Bounded
@@ -46,12 +47,19 @@ class Greeting(Record):
 
 
 def application(
-    bank: AsyncReasoningBank, /, *, limits: Limits | None = None, close: bool = False, review: ASGIApp | None = None
+    bank: AsyncReasoningBank,
+    /,
+    *,
+    limits: Limits | None = None,
+    close: bool = False,
+    review: ASGIApp | None = None,
+    users: ProxyUsers | None = None,
 ) -> FastAPI:
     """The API over `bank`, for every scope of it: a key says which of them its holder may use.
 
     The bank should be connected with `Safety(trust_names=True)`, so that each key counts as a writer of its own. With
     `close`, the end of the application closes the bank. `review`: pages for people, made by `service.review.review`.
+    `users`: people whom a proxy signs in.
     """
 
     @asynccontextmanager
@@ -60,7 +68,7 @@ def application(
         if close:
             await bank.close()
 
-    admission, metrics = Admission(bank), Metrics()
+    admission, metrics = Admission(bank, users=users), Metrics()
     app = FastAPI(
         title="lessonbank",
         version=VERSION,

@@ -106,7 +106,8 @@ def counts(connection: Connection, scope: str, /) -> Counts:
     found = row(
         connection,
         "SELECT (SELECT count(*) FROM lessonbank.experiences WHERE scope = %(scope)s AND NOT gone),"
-        " l.every, l.retired, l.quarantined, t.every, t.pending, r.every, r.settled FROM"
+        " l.every, l.retired, l.quarantined, t.every, t.pending, r.every, r.settled,"
+        " coalesce((SELECT sequence FROM lessonbank.scopes WHERE scope = %(scope)s), 0) FROM"
         " (SELECT count(*) AS every, count(*) FILTER (WHERE state = 'retired') AS retired,"
         "  count(*) FILTER (WHERE state = 'quarantined') AS quarantined"
         "  FROM lessonbank.lessons WHERE scope = %(scope)s) l,"

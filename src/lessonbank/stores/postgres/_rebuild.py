@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._entries import entry_of, named
+from lessonbank.stores._entries import entry_of, named, readable_entry
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -229,15 +229,8 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
 def _readable(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[int, Entry]]:
     sql = "SELECT sequence, kind, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, kind, blob in rows(connection, sql, scope):
-        entry = _entry(blob)
+        entry = readable_entry(blob)
         if entry is None or entry.kind != kind:
             unread["journal entries that cannot be read"] += 1
         else:
             yield sequence, entry
-
-
-def _entry(blob: bytes) -> Entry | None:
-    try:
-        return entry_of(unpacked(blob))
-    except StoreUnavailable:
-        return None

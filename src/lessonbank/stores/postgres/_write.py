@@ -9,7 +9,7 @@ from typing import Any, Final
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._entries import Batch, Journalled, entry_of
+from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import is_unfinished, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import microseconds, moment
@@ -17,19 +17,14 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Add,
     Edit,
-    Erased,
     Experience,
-    Forgotten,
     JournalEntry,
-    Missing,
-    Purge,
     Recall,
     Settle,
     Trajectory,
 )
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
-from lessonbank.types.timeline import Entry
 
 from ._database import Connection, do, many, row, rows
 from ._derived import derive, refresh_shown, settle_pending, stale_places, underive
@@ -126,9 +121,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [
-        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
-    ]
+    changes = batch.changes
     draft = planned(
         changes,
         Present(connection, scope.name, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -212,15 +205,10 @@ def take_back(connection: Connection, receipt: Recall, /) -> bool:
         ["purge", "forgotten"],
         since,
     )
-    if any(_erased(entry_of(unpacked(blob)), since) for (blob,) in found):
+    if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in found):
         return False
     record(connection, receipt)
     return True
-
-
-def _erased(entry: Entry, since: int) -> bool:
-    """Whether an erasure took away what was made after `since`."""
-    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
 
 
 def set_setting(connection: Connection, key: str, value: str | None, /) -> None:
