@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lessonbank._portal import run_sync
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.guard import one_line
 from lessonbank.types import (
@@ -142,7 +143,7 @@ def bisect(
     with tempfile.TemporaryDirectory(prefix="lessonbank-bisect-") as folder:
         origin = Path(folder) / "origin.db"
         with opened(bank, scope) as memory:
-            memory.admin.backup(origin)
+            run_sync(memory.aio.store.backup(origin))  # no act of administration: the bank stays as it is
             entries = memory.history.list(after=good)
         if not entries or entries[-1].sequence < bad:
             raise NotFound(f"there is no change {bad} in {scope}: the last one is {good + len(entries)}")
