@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import anyio
 import pytest
-from seeding import opened
+from seeding import SCOPE, opened, run_of
 from serving_pages import Site
 
-from lessonbank import Action, Step
+import lessonbank
+from lessonbank import Action, Learning, Step
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
@@ -116,6 +118,35 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     with opened(bank_file) as bank:
         bank.admin.add_reviewer("Ana")
     assert "Reviewers with a key: ana" in site.get("/administration").text
+
+
+def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
+    async def give_up() -> None:
+        learning = Learning(submit="worker")
+        async with await lessonbank.connect_async(
+            bank_file, scope=SCOPE, embedder="lexical", learning=learning
+        ) as bank:
+            for name, tries in (("stuck", 1), ("fresh", 0)):
+                await bank.submit(run_of(7, 0, good=True, id=f"run-{name}"), outcome="success")
+                for _ in range(tries):
+                    (claim,) = await bank.store.claim(worker="w", limit=1, seconds=60, scope=SCOPE)
+                    why = "the model is <b>down</b>"
+                    await bank.store.release(claim.trajectory.id, scope=SCOPE, worker="w", error=why, wait=None)
+
+    anyio.run(give_up)
+    queue = site.enter().get("/queue")
+    assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
+    assert "1 were given up" in queue.text
+    assert site.get("/queue/retry").status == 400
+    preview = site.get("/queue/retry?run=all")
+    assert "run-stuck" in preview.text
+    assert "run-fresh" not in preview.text
+    with opened(bank_file) as bank:
+        assert bank.runs.get("run-stuck").status == "failed", "a look changes nothing"
+    assert site.post("/queue/retry", {"csrf": preview.csrf, "run": ["run-stuck", "run-fresh"]}).status == 303
+    assert "Learned from 2 of 2 runs: 1 new lessons" in site.get("/queue").text
+    with opened(bank_file) as bank:
+        assert {bank.runs.get(f"run-{name}").status for name in ("stuck", "fresh")} == {"learned"}
 
 
 def test_two_runs_and_the_topics_are_shown(site: Site) -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import Response
+from anyio import to_thread
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict, UsageError
@@ -29,6 +35,7 @@ async def page(visit: Visit) -> Response:
         "writers": await _writers(visit),
         "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
         "whole": whole,
+        "queue": await visit.bank.runs.queue(),
     }
     return visit.page("administration.html", told)
 
@@ -78,6 +85,21 @@ async def purge(visit: Visit) -> Response:
     visit.session.told = f"Erased for good: {_size(gone)}"
     visit.session.done.clear()
     return visit.go(visit.link("administration"))
+
+
+async def backup(visit: Visit) -> Response:
+    """The whole file as it is now, sent to the person: a bank that can be opened."""
+    await visit.form()
+    visit.check_admin()
+    folder = await to_thread.run_sync(lambda: mkdtemp(prefix="lessonbank-"))
+    try:
+        await visit.owned.admin.backup(path := Path(folder) / "backup.db")
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    named = f"lessonbank-{datetime.now(UTC):%Y%m%d-%H%M%S}.db"
+    gone = BackgroundTask(rmtree, folder, ignore_errors=True)
+    return FileResponse(path, media_type="application/octet-stream", filename=named, background=gone)
 
 
 async def _previewed(visit: Visit, asked: Mapping[str, str | None]) -> Erasing:

@@ -21,6 +21,8 @@ from .sessions import Door, Guest, Session, Sessions
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
+    from .keys import KeyRing
+
 PAGE = 50
 """Records on a page."""
 _LARGE: Final = 2_000
@@ -49,6 +51,7 @@ class Site:
     prefix: str = ""
     """What stands before the address of each page."""
     door: Door | None = None
+    keys: KeyRing | None = None
 
 
 @dataclass(frozen=True, slots=True)
