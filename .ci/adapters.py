@@ -39,6 +39,7 @@ def installed(extra: str, end: str) -> Path:
     python = place / "bin" / "python"
     if not python.exists():
         subprocess.run([interpreter(extra), "-m", "venv", str(place)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "-U", "pip"], check=True)  # an old one takes long
     pins = lowest(extra) if end == "low" else []
     wanted = ["-e", f"{ROOT}[{extra}]", "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "blockbuster", *pins]
     subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
