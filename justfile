@@ -43,6 +43,10 @@ test-all *args:
     {{bin}}/pytest -m 'full and not models and not release' tests {{args}}
     {{bin}}/pytest -m 'not models and not release' bench/tests {{args}}
 
+# make the pictures of the review pages again (needs Chromium): a test says when they are out of date
+pictures:
+    {{bin}}/python tests/reviewing/pictures.py docs/images
+
 # what takes long: soaks, hundreds of kills, every formerly released format
 release *args:
     {{bin}}/pip install -q -e bench
@@ -81,10 +85,14 @@ api:
 documents:
     {{bin}}/python tests/docs_src/pages.py && {{bin}}/python tests/paper/claims.py
 
-# draw the two pictures of the README again, in docs/images
+# make the pictures and the terminal recording of the README again, in docs/images
 plots:
     {{bin}}/pip install -q -e bench
     {{bin}}/python -m lessonbank_bench.plots
+
+# run the tutorials, and write what they print and draw into their pages (needs `just environments`; names pick some)
+tutorials *names:
+    {{bin}}/python tests/docs_src/tutorials.py {{names}}
 
 # what importing costs: modules loaded, the slowest of them, and the CPU time of --help
 import-cost:
@@ -95,6 +103,10 @@ import-cost:
 # watch a scripted agent learn, offline
 demo *args:
     {{bin}}/lessonbank demo {{args}}
+
+# the suites that every store and every way to a bank must pass, as a table
+stores *args:
+    {{bin}}/python .ci/stores.py {{args}}
 
 # the contract of every adapter, with its real framework at both ends of its version range (some GB; names pick some)
 adapters *hosts:
@@ -122,7 +134,7 @@ bench-retrieval *args:
 
 # the documentation site, in ./site
 docs:
-    {{bin}}/pip install -q --group docs && {{bin}}/zensical build
+    {{bin}}/pip install -q --group docs && {{bin}}/zensical build --strict
 
 # the table of what the guard promises, and how other ways to show a lesson compare
 security-report *args:

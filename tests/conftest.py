@@ -1,18 +1,36 @@
-"""A PostgreSQL server of the tests' own, on a socket in a temporary folder; the first test that asks starts it."""
+"""What all tests share: which files are not imported at all, and a PostgreSQL server that the first who asks starts.
+
+The server is the tests' own, on a socket in a temporary folder.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 PARTITIONS = 2
 """Of the tables in a test's bank: each takes files, and a test has few scopes."""
+
+_MARKS = re.compile(r"^pytestmark = (?:\[\n.*?^\]|.*?$)", re.MULTILINE | re.DOTALL)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whether every test in the file is deselected: then its imports, often a whole framework, are not paid for."""
+    expression = config.option.markexpr
+    left_out = {mark for mark in ("full", "models", "release") if f"not {mark}" in expression}
+    if collection_path.suffix != ".py" or not left_out:
+        return None
+    marks = _MARKS.search(collection_path.read_text(encoding="utf-8"))
+    found = set(re.findall(r"pytest\.mark\.(\w+)", marks[0])) if marks else set[str]()
+    return True if found & left_out else None
 
 
 @pytest.fixture(scope="session")

@@ -79,6 +79,11 @@ def runs_of(bank: ReasoningBank) -> list[str]:
     return [unmarked(json.dumps({"record": json.loads(run.model_dump_json())})) for run in bank.runs.pending(limit=99)]
 
 
+def held(bank: ReasoningBank) -> dict[str, int]:
+    """How much it holds, and not how it came to."""
+    return bank.admin.counts().model_dump(exclude={"changes"})
+
+
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 @pytest.mark.parametrize("origin", [":memory:", "source.db"])
 def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, origin: str) -> None:
@@ -90,7 +95,7 @@ def test_what_is_imported_exports_to_the_same_lines(tmp_path: Path, where: str, 
         assert any(lesson.retired for lesson in source.lessons.list(retired=True, limit=10_000)[::-1])
         assert copy.admin.import_(tmp_path / "a.jsonl") == len(original)
         assert contents(copy, tmp_path / "b.jsonl") == original
-        assert copy.admin.counts() == source.admin.counts()
+        assert held(copy) == held(source)
         assert lessons_of(copy) == lessons_of(source)
         assert runs_of(copy) == runs_of(source)
         found, original_found = copy.retrieve("find thing 1"), source.retrieve("find thing 1")
@@ -351,11 +356,12 @@ def test_a_conflict_in_the_last_record_of_an_import_leaves_the_bank_as_it_was(
         some_lessons(source, 90)
         source.admin.export(tmp_path / "a.jsonl")
         some_lessons(bank, 1, after=89)
-        before, entries = digest_of(bank, tmp_path / "before.jsonl"), len(bank.history.list())
+        before = digest_of(bank, tmp_path / "before.jsonl")
+        entries = bank.history.list()
         with pytest.raises(Conflict, match="lesson00089"):
             bank.admin.import_(tmp_path / "a.jsonl")
+        assert bank.history.list() == entries
         assert digest_of(bank, tmp_path / "after.jsonl") == before
-        assert len(bank.history.list()) == entries
         assert bank.admin.verify() == ()
 
 

@@ -339,6 +339,7 @@ os._exit(1)
 """
 
 
+@pytest.mark.full
 def test_after_a_crash_retry_goes_on_with_the_outcome_and_the_recall_that_were_submitted(tmp_path: Path) -> None:
     path = tmp_path / "bank.db"
     done = subprocess.run([sys.executable, "-c", CRASH, str(path)], capture_output=True, text=True, timeout=60)

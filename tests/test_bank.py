@@ -456,6 +456,7 @@ GRADED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("reward", "success_at", "outcome", "said"), GRADED)
 async def test_a_graded_reward_is_read_by_the_threshold_and_the_notes_say_so(
     reward: float, success_at: float, outcome: str, said: str

@@ -54,6 +54,7 @@ def test_the_ledger_finds_the_planted_lessons_that_help_and_that_harm(capsys: py
     assert [line.split(",")[0].rpartition(" ")[2] for line in said] == ["trust", "retire"]
 
 
+@pytest.mark.full
 def test_a_trial_tells_a_lesson_that_helps_from_one_that_harms() -> None:
     found = load("trial").main()
     standing = {"memory": "helps", "Weigh the parcel": "helps", "Pick the label early": "harms"}

@@ -109,6 +109,7 @@ def test_a_bank_that_only_observes_draws_for_no_group() -> None:
         assert recall.candidates and not recall.groups and not entries(recall)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("forged", ["draw", "groups", "none"])
 def test_the_signature_of_a_receipt_covers_its_groups(tmp_path: Path, forged: str) -> None:
     path = str(tmp_path / "bank.db")

@@ -153,6 +153,7 @@ def test_cleaning_is_linear_whatever_the_text(piece: str) -> None:
     assert times[1] < 30 * times[0] + 0.3
 
 
+@pytest.mark.full
 @given(text=st.text(max_size=200), limit=st.integers(1, 60))
 def test_a_limit_is_kept_and_said(text: str, limit: int) -> None:
     short = canonical(text, limit=limit)
@@ -161,6 +162,7 @@ def test_a_limit_is_kept_and_said(text: str, limit: int) -> None:
     assert len(text) <= limit or short.endswith("…[cut]") or len(canonical(text)) <= limit + 7
 
 
+@pytest.mark.full
 @given(
     st.text(max_size=60)
     | st.lists(st.sampled_from([*TOKENS, *CODE, *EXACT, *CHANGED, "<", "|", ">", "\u200b", "\u0336", "[", "s"])).map(

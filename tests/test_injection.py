@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ HOSTILE = st.text(max_size=400) | st.sampled_from(
 )
 
 
+@pytest.mark.full
 @given(fields=st.lists(st.tuples(HOSTILE, HOSTILE), min_size=1, max_size=8), budget=st.integers(100, 1200))
 def test_any_lessons_fit_the_budget_and_cannot_forge_a_line_or_close_the_fence(
     fields: list[tuple[str, str]], budget: int

@@ -187,6 +187,7 @@ class TestActing:
             assert said in entry.entry.reason
         assert ((await lesson(store, "bad")).retired, (await lesson(store, "unknown")).retired) == (True, False)
 
+    @pytest.mark.full
     async def test_what_was_taken_back_as_harmful_is_reported_as_harmful(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         mine = ledger(store)
@@ -507,6 +508,7 @@ class TestFailing:
         broken.broken = False
         assert left_out(await mine.assign({"a": ()}, recall_id="r", task="x", scope=T), "a") == 0.3
 
+    @pytest.mark.full
     @pytest.mark.parametrize("method", ["counts", "owner", "set_setting"])
     async def test_a_store_that_fails_makes_a_note_and_the_next_review_makes_up_for_it(
         self, store: Store, method: str
@@ -555,6 +557,7 @@ class TestFailing:
         acted = await ledger(Failing(store, "owner", RuntimeError("a defect"))).settled(scope=T)
         assert any("a defect" in note for note in acted.notes)
 
+    @pytest.mark.full
     @pytest.mark.parametrize(
         "text",
         [
@@ -599,6 +602,7 @@ class TestFailing:
         assert (await mine.settled(scope=T)).notes == ()
         assert (await mine.lift(scope=T, level=0.95)).settled == 31
 
+    @pytest.mark.full
     @pytest.mark.parametrize("policy", [Never(), Holdout(0.0, 0.0)])
     async def test_where_nothing_was_drawn_nothing_is_said(self, store: Store, policy: Any) -> None:
         await keep(store, a_lesson("a"))
@@ -637,6 +641,7 @@ class TestFailing:
 
 
 class TestTogether:
+    @pytest.mark.full
     async def test_two_processes_on_one_file_take_a_lesson_back_once(self, tmp_path: Path) -> None:
         path = tmp_path / "shared.db"
         first, second = await SqliteStore.open(path), await SqliteStore.open(path)
@@ -656,6 +661,7 @@ class TestTogether:
         await first.close()
         await second.close()
 
+    @pytest.mark.full
     async def test_many_tasks_may_ask_at_once(self, store: Store) -> None:
         await keep(store, a_lesson("bad"))
         await played(store, "bad", effect=-1, n=40)
@@ -696,6 +702,7 @@ async def _extracting(attempts: Any) -> Any:
 
 
 class TestBank:
+    @pytest.mark.full
     async def test_a_bank_takes_back_by_itself_what_makes_its_runs_fail(self) -> None:
         events: list[Any] = []
         changes: list[Change] = []
@@ -782,6 +789,7 @@ class TestSettlements:
         assert str(columns.episodes().seconds[0]) in {"10.0", "nan"}
 
 
+@pytest.mark.full
 async def test_the_evidence_of_an_edited_lesson_starts_anew(store: Store) -> None:
     await keep(store, a_lesson("harms"), a_lesson("other"))
     seen = ledger(store, act=False)

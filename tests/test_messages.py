@@ -603,6 +603,7 @@ def test_openai_messages_make_the_round_trip_exactly(source: list[dict[str, Any]
         assert json.dumps(back, sort_keys=True) == json.dumps(source, sort_keys=True)
 
 
+@pytest.mark.full
 @given(st.lists(json_values, max_size=4))
 def test_anything_is_a_trajectory_or_one_clear_error(source: list[Any]) -> None:
     try:
@@ -708,6 +709,7 @@ def test_where_all_turns_greet_the_first_is_the_task(greeting: str) -> None:
     assert trajectory_from(greeted(greeting, "Thanks")).task == greeting
 
 
+@pytest.mark.full
 @given(st.lists(st.one_of(st.sampled_from(GREETINGS), st.text(max_size=80)), max_size=6))
 def test_the_request_is_one_of_the_turns_and_only_greetings_come_before_it(texts: list[str]) -> None:
     spoken = [text for text in texts if text.strip()]
@@ -726,9 +728,9 @@ def test_a_greeting_with_anything_that_may_ask_is_the_request(greeting: str, sig
 
 
 def test_a_long_turn_is_not_looked_through() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert first_request(["hi " * 1_000_000]) is not None
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 class Raising:

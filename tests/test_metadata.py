@@ -67,6 +67,7 @@ def test_a_run_keeps_its_own_metadata_beside_the_callers(bank: ReasoningBank) ->
     assert bank.runs.get("one").metadata == {"template": "cancel", "user": "u-17"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wrong", ["u-17", 3, ["user"], {3: "x"}, {"user": object()}, {"at": float("nan")}])
 def test_metadata_that_json_cannot_hold_are_refused_in_one_sentence(bank: ReasoningBank, wrong: Any) -> None:
     for call in (

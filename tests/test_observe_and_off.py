@@ -58,6 +58,7 @@ def test_an_attempt_under_observation_runs_without_memory_and_is_learned(observe
     assert (observer.admin.counts().settled, observer.admin.counts().trajectories) == (1, 2)
 
 
+@pytest.mark.full
 def test_what_was_only_observed_is_no_draw_of_the_experiment(observer: ReasoningBank) -> None:
     observer.learn(run(), outcome="failure")
     for n in range(1, 13):

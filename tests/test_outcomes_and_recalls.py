@@ -80,6 +80,7 @@ async def test_a_run_of_another_task_is_named_when_it_is_learned_and_in_the_repo
     assert "another task: 1 recalls" in " ".join((await bank.lift()).notes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("task", [TASK, f"  {TASK.upper()}\n", f"{TASK}\nThe order is W1.", "the pending order"])
 async def test_the_same_task_in_other_words_around_it_is_no_other_task(bank: AsyncReasoningBank, task: str) -> None:
     told = await bank.learn(run(task), recall=await bank.retrieve(TASK), outcome="success")

@@ -163,6 +163,22 @@ async def test_without_a_model_it_refuses_and_an_unknown_topic_is_named() -> Non
         assert "no topic has 4 runs" in (await bank.reflect()).notes[0]
 
 
+async def test_a_topic_is_asked_for_by_its_id_or_its_name_and_no_other_is_looked_at() -> None:
+    model = ScriptedModel(lambda _: "I would rather not say.")
+    async with await opened(model) as bank:
+        await taught(bank)
+        for number, part in enumerate(("hull", "keel", "mast", "deck", "stern")):
+            told = Trajectory(task=f"Repaint the {part} of our old sailing yacht at the harbour", answer=part)
+            await bank.learn(told, outcome="success" if number % 2 else "failure")
+        topics = await bank.lessons.topics()
+        assert len(topics) == 2
+        assert len((await bank.reflect(dry_run=True)).topics) == 2
+        for id, name in topics.items():
+            for asked in (id, name.upper()):
+                assert (await bank.reflect(topic=asked)).topics == (name,)
+        assert len(model.calls) == 2 + 4
+
+
 async def test_every_so_many_experiences_the_bank_looks_back_and_a_model_that_fails_breaks_nothing() -> None:
     answers: list[Any] = [reply("R1", "R2", "L1", "L2")]
     for answer in (*answers, TransientModelError("down")):

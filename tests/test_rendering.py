@@ -133,6 +133,7 @@ def test_a_view_shows_what_the_method_shows(view: View, seen: str) -> None:
     assert "| t done" in text
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("budget", [300, 1_000, 4_000])
 def test_what_decides_survives_a_tight_budget(budget: int) -> None:
     run = shop_run(steps=60, page="x" * 5_000 + "\nTypeError: no such order\n" + "y" * 5_000)

@@ -189,6 +189,55 @@ def test_what_was_installed_and_listed_goes_first() -> None:
     assert text.count("-rw-r--r--") < 20
 
 
+DOTS = "\n".join(f"creating table number {n} of the test database, please wait" for n in range(60))
+TRACE = "\n".join(f'  File "/testbed/shop/deep_{n}.py", line {n}, in call\n    return step_{n}()' for n in range(30))
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "kept"),
+    [
+        (
+            "python -m pytest -q tests",
+            f"{DOTS}\nFAILED tests/test_cart.py::test_rebate - assert 4 == 5\n{DOTS}\n== 1 failed, 89 passed in 3s ==",
+            ("FAILED tests/test_cart.py::test_rebate", "1 failed, 89 passed"),
+        ),
+        (
+            "python tests/runtests.py cart",
+            f"{DOTS}\nERROR: test_rebate (cart.Rebates)\n{TRACE}\nRan 12 tests in 0.3s\n\nFAILED (errors=1)\n{DOTS}",
+            ("ERROR: test_rebate (cart.Rebates)", "Ran 12 tests", "FAILED (errors=1)"),
+        ),
+        (
+            "python -m django test cart",
+            f"Traceback (most recent call last):\n{TRACE}\nshop.errors.ImproperlyConfigured: no settings\n{DOTS}",
+            ("shop.errors.ImproperlyConfigured: no settings",),
+        ),
+        ("python repro.py", f"{DOTS}\ntotal is -5\n", ("total is -5",)),
+        (
+            "go test ./...",
+            f"{DOTS}\n--- FAIL: TestCart (0.00s)\n{DOTS}\nFAIL\tshop/cart\t0.01s",
+            ("TestCart", "shop/cart"),
+        ),
+    ],
+)
+def test_a_command_told_in_brief_keeps_how_it_went(command: str, output: str, kept: tuple[str, ...]) -> None:
+    start, *rest = coding().steps
+    later = (bash(f"sed -n '{n}p' shop/cart.py", source(f"# look {n}")) for n in range(30))
+    run = Trajectory(task="A total is never negative", steps=(start, *rest[1:3], bash(command, output), *later, *rest))
+    text = render(run, budget=2_200)
+    assert "[step 4, in brief]" in text
+    assert all(any(part in line for line in told(text, 4).splitlines() if line.startswith("| → ")) for part in kept)
+    assert "please wait" not in text
+    assert len(told(text, 4)) < 420
+
+
+def test_what_commands_said_leaves_room_for_the_final_change() -> None:
+    start, *rest = coding().steps
+    failed = "\n".join(f"FAILED tests/test_cart.py::test_{n}_{'x' * 60}" for n in range(40))
+    many = (bash(f"python -m pytest -q tests -k {n}", f"{failed}\n40 failed in {n}s") for n in range(80))
+    text = render(Trajectory(task="Mend it", steps=(start, *many, *rest)), budget=2_000)
+    assert all(f"| {line}" in text for line in DIFF.strip().split("\n"))
+
+
 @pytest.mark.parametrize("budget", [1_000, 2_000])
 def test_every_action_is_told_in_one_line(budget: int) -> None:
     text = render(coding(), budget=budget)

@@ -26,6 +26,7 @@ async def found_now(bank: AsyncReasoningBank, task: str) -> tuple[Match, ...]:
     return tuple(await bank.store.search(task, scope="t", limit=9))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("where", [":memory:", "bank.db"])
 async def test_it_finds_what_was_found_then(tmp_path: Path, where: str) -> None:
     async with await opened(where if where == ":memory:" else tmp_path / where) as bank:

@@ -145,6 +145,7 @@ def test_a_model_names_a_new_topic() -> None:
         assert second.topic.name == "Flight bookings http evil example b now b"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("reply", ["I do not know", '{"topic": 7}', '{"topic": "  "}', "[" * 5_000, "{" * 5_000])
 def test_a_reply_without_a_name_falls_back_to_words_and_says_so(reply: str) -> None:
     def said(_: Sequence[Message]) -> str:

@@ -110,6 +110,7 @@ async def test_one_run_is_believed_by_an_open_bank_alone() -> None:
                 assert any("none trusted yet" in note for note in (await bank.retrieve(ASKED)).notes)
 
 
+@pytest.mark.full
 async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> None:
     for policy in POLICIES:
         async with await bank_of(policy) as bank:
@@ -118,6 +119,7 @@ async def test_a_second_run_of_another_task_is_believed_where_it_says_so() -> No
             assert await shown(bank) is (policy in ("open", "corroborated")), policy
 
 
+@pytest.mark.full
 async def test_a_second_writer_is_believed_unless_a_person_is_asked_for() -> None:
     for policy in POLICIES:
         async with await bank_of(policy, trust_names=False) as bank:
@@ -148,6 +150,7 @@ async def test_a_person_is_believed_by_every_bank() -> None:
             assert await bank.admin.verify() == ()
 
 
+@pytest.mark.full
 async def test_a_lesson_that_sounds_risky_is_trusted_only_when_a_person_approves_it() -> None:
     for policy in POLICIES:
         async with await bank_of(policy, a_lesson(RISKY)) as bank:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lessonbank
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import MissingExtra, UsageError, importing
 from lessonbank.testing import HashingEmbedder, ModelServer
 from lessonbank.testing.settings import grouped
 
@@ -44,6 +45,16 @@ def test_an_extra_that_is_missing_is_the_pip_line_and_is_not_kept(tmp_path: Path
     with pytest.raises(MissingExtra, match="pip install"):
         embedder_of(tmp_path / "a.db", embedder="fastembed:some-model")
     assert embedder_of(tmp_path / "a.db").startswith("lexical")
+
+
+def test_only_an_absent_module_of_another_package_asks_for_a_pip_command() -> None:
+    with (
+        pytest.raises(MissingExtra, match=r"a thing \(no_such_package\) needs .*lessonbank\[thing\]"),
+        importing("a thing", extra="thing"),
+    ):
+        import_module("no_such_package.inside")
+    with pytest.raises(ModuleNotFoundError, match=r"lessonbank\.no_such_part"), importing("a thing", extra="thing"):
+        import_module("lessonbank.no_such_part")
 
 
 def test_a_bank_made_with_an_object_says_that_it_wants_it_back(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ FOUND = {"a": ("source/x", "topic/1"), "b": ("source/x", "topic/1"), "c": ("sour
 KNOWN = st.dictionaries(st.sampled_from(["*", "source/x", "source/y", "topic/1", "topic/2", "a", "b", "c"]), UNITS)
 
 
+@pytest.mark.full
 @given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit()]))
 def test_a_policy_that_follows_the_evidence_keeps_within_its_bounds(
     told: dict[str, UnitReview], recalls: int, policy: TrialPeriods | Bandit
@@ -87,6 +88,7 @@ def test_a_policy_that_follows_the_evidence_keeps_within_its_bounds(
             assert 1 - entry.chance >= (0.05 if entry.unit in shown else 0.1) - 1e-9
 
 
+@pytest.mark.full
 @given(KNOWN, st.integers(0, 3000))
 def test_units_of_the_same_lessons_together_are_withheld_as_often_as_the_most_doubtful_of_them(
     told: dict[str, UnitReview], recalls: int
@@ -98,6 +100,7 @@ def test_units_of_the_same_lessons_together_are_withheld_as_often_as_the_most_do
     assert 1 - prod(1 - p for p in probabilities) <= 0.5 + 1e-9
 
 
+@pytest.mark.full
 @given(KNOWN, st.integers(0, 3000), st.sampled_from([TrialPeriods(), Bandit(), Holdout(0.2, 0.3)]))
 def test_each_entry_of_a_receipt_has_the_odds_that_were_drawn_with(
     told: dict[str, UnitReview], recalls: int, policy: Withholding

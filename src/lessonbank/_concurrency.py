@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import anyio
 
@@ -12,6 +12,13 @@ from .errors import NotFound, StoreError
 T = TypeVar("T")
 BRIEFLY: Final = 0.25
 """Seconds that a reader waits for a write it can do without."""
+
+
+def first_error(error: BaseException, /) -> BaseException:
+    """The failure that ended a group of tasks, however deep the group holds it; another error itself."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
 
 
 async def if_there(found: Awaitable[T], /) -> T | None:
@@ -48,7 +55,7 @@ async def gather(calls: Iterable[Callable[[], Awaitable[T]]], *, limit: int = 8)
             for position, call in enumerate(todo):
                 tasks.start_soon(run, position, call)
     except BaseExceptionGroup as group:
-        raise group.exceptions[0] from None
+        raise first_error(group) from None
     if len(results) < len(todo):  # a task group takes a call that cancelled itself for one that it cancelled
         raise anyio.get_cancelled_exc_class()("a call cancelled itself")
     return [results[position] for position in range(len(todo))]

@@ -1,4 +1,4 @@
-"""A new file takes the place of an earlier one when it is whole and on disk, or not at all. Every call blocks."""
+"""A new file takes the place of an earlier one when it is whole and on disk, or not at all. Most calls block."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import secrets
 import sqlite3
 import stat
 import time
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
+
+from anyio import CancelScope, to_thread
 
 try:
     import fcntl
 except ImportError:  # on Windows
     fcntl = None
 
+from .arguments import named
 from .errors import StoreUnavailable, UsageError
 
 _BESIDE: Final = ("-wal", "-shm", "-journal")
@@ -184,11 +189,37 @@ def put(path: Path, text: str, /, *, what: str, like: Path | None = None) -> Non
         part.write_text(text, encoding="utf-8", newline="\n")
         finish(part, path)
     except OSError as error:
-        why = error.strerror or error
-        raise StoreUnavailable(f"cannot write the {what} {str(path)!r}: {why}; an earlier one is untouched") from error
+        raise _unwritten(path, what, error) from error
     finally:
         if part is not None:
             abandon(part)
+
+
+@asynccontextmanager
+async def replacing(path: Path, /, *, what: str) -> AsyncGenerator[Path]:
+    """A part to write `what` (an export) to. It takes the place of `path` at the end of a block that raises nothing.
+
+    Raises:
+        UsageError: see `spare`.
+        StoreUnavailable: it cannot be written.
+    """
+    await to_thread.run_sync(partial(spare, path, what=what))
+    part: Path | None = None
+    try:
+        part = await to_thread.run_sync(begin, path)
+        yield part
+        await to_thread.run_sync(finish, part, path)
+    except OSError as error:
+        raise _unwritten(path, what, error) from error
+    finally:
+        if part is not None:
+            with CancelScope(shield=True):
+                await to_thread.run_sync(abandon, part)
+
+
+def _unwritten(path: Path, what: str, error: OSError) -> StoreUnavailable:
+    why = error.strerror or error
+    return StoreUnavailable(f"cannot write the {what} {named(path)}: {why}; an earlier one is untouched")
 
 
 def abandon(part: Path, /) -> None:

@@ -461,8 +461,8 @@ class AsyncReasoningBank:
             with_: the lesson to add to what is shown.
             placebo: what to replace with irrelevant words of its length, named as in `without`; `True`: everything.
             max_runs: the largest number of runs; a pair is two.
-            max_cost, max_seconds: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`),
-                or the call took so long. What is under way is finished.
+            max_cost: no pair begins once the runs cost so many US dollars (where they tell `usage.cost`).
+            max_seconds: no pair begins once the call took so long. What is under way is finished.
             rounds: how often each side may do each task.
             min_effect: an effect too small to matter; once it is known to be smaller the trial ends. 0: never.
             level: the confidence of the interval, however often one looks.
@@ -599,9 +599,10 @@ class AsyncReasoningBank:
             concurrency: how many runs are made at once; by default at most 8. Under a budget of tokens or money one
                 goes first, then as many of these as the budget holds by what they cost so far, unless this says
                 otherwise.
-            tokens, cost, seconds: budgets of the runs together (cost in US dollars). Once one is spent no run begins.
-                What is under way is finished; when `seconds` are over it is cut off and is a failed attempt, except for
-                a plain function, which cannot be cut off. Judging and learning come on top.
+            tokens: what all runs together may use. Once it is spent no run begins, and what is under way is finished.
+            cost: the same in US dollars. Judging and learning come on top.
+            seconds: the same in time. What is under way then is cut off and is a failed attempt, except for a plain
+                function, which cannot be cut off.
             limit: how many experiences the recall draws on.
             progress: called after every run. What it raises ends the whole.
 

@@ -29,9 +29,12 @@ LessonbankError
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from .types import Usage
 
 LONGEST: Final = 500
@@ -93,6 +96,21 @@ class MissingExtra(UsageError):  # noqa: N818 - reads as what it is
         line = f"pip install '{package}[{extra}]' (in a clone: pip install -e '{clone}[{extra}]')"
         super().__init__(f"{feature} needs an optional dependency: {line}")
         self.extra = extra
+
+
+@contextmanager
+def importing(feature: str, /, *, extra: str) -> Generator[None]:
+    """Import a module of this package that needs what `extra` installs.
+
+    Raises:
+        MissingExtra: a module of another package is absent.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "lessonbank":
+            raise
+        raise MissingExtra(f"{feature} ({error.name})", extra=extra) from error
 
 
 class PromptError(UsageError):

@@ -60,6 +60,8 @@ class Message(Record):
 
     role: Role
     content: str
+    stable: int = 0
+    """Characters at its start that come again in other requests: a provider that is told so keeps them in its cache."""
 
 
 class Completion(Record):

@@ -89,6 +89,7 @@ def test_retrieve_prints_the_very_text_an_agent_gets_and_why(learned: Path) -> N
     assert json.loads(as_json.stdout)["shown"]
 
 
+@pytest.mark.full
 def test_retrieve_prints_the_id_of_its_recall_and_says_on_stderr_why_its_text_is_empty(learned: Path) -> None:
     words = ("--bank", "bank.db", "--scope", "t")
     shown = lessonbank_cli("retrieve", "Ship parcel 9 abroad", *words, cwd=learned.parent)
@@ -151,6 +152,7 @@ def test_a_backup_that_cannot_be_is_one_sentence(learned: Path, target: str, cod
     assert learned.read_bytes() == before
 
 
+@pytest.mark.full
 def test_doctor_says_what_is_active_and_what_fell_back(learned: Path) -> None:
     seen = lessonbank_cli("doctor", "--bank", "bank.db", "--json", cwd=learned.parent)
     assert seen.returncode == 0, seen.stderr

@@ -67,6 +67,7 @@ def test_the_same_seed_tells_the_same_story() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_recorded_run_replays_against_the_present_prompts() -> None:
     """A change of a prompt, of rendering or of retrieval makes this fail: then the run is to be recorded again."""
     result = CliRunner().invoke(app, ["--replay", "--json"], catch_exceptions=False)

@@ -16,6 +16,7 @@ from lessonbank import Extraction, Lesson, Parts, Step, Trajectory
 RUN = Trajectory(task="open the valve", steps=(Step(action="turn", observation="error: stuck"),))
 
 
+@pytest.mark.full
 def test_a_lesson_is_taken_back_and_brought_back_by_hand(tmp_path: Path) -> None:
     with lessonbank.connect(tmp_path / "bank.db", scope="t", embedder="lexical") as bank:
         lesson = bank.learn(RUN, outcome="failure").lessons[0].id
@@ -86,6 +87,7 @@ def editor(folder: Path, *changes: tuple[str, str]) -> str:
     return f"{sys.executable} {path}"
 
 
+@pytest.mark.full
 def test_a_lesson_written_with_options_is_shown_for_its_task_under_the_name_of_the_person(tmp_path: Path) -> None:
     lesson = json_of(tmp_path, "lessons", "add", *WORDS, "--when", "it leaves the country", "--kind", "guardrail")
     assert (lesson["provenance"]["method"], lesson["provenance"]["writer"]) == ("human", "Ana")
@@ -96,6 +98,7 @@ def test_a_lesson_written_with_options_is_shown_for_its_task_under_the_name_of_t
         assert {entry.writer for entry in bank.history.list()} == {"Ana"}
 
 
+@pytest.mark.full
 def test_a_lesson_is_written_and_corrected_in_an_editor(tmp_path: Path) -> None:
     write = editor(
         tmp_path,
@@ -121,6 +124,7 @@ def test_a_lesson_is_corrected_with_options(tmp_path: Path) -> None:
     assert (again.returncode, "nothing was changed" in again.stderr) == (2, True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
@@ -147,6 +151,7 @@ def test_what_a_person_wrote_is_kept_when_the_bank_refuses_it(tmp_path: Path) ->
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "sentence"), [("", "set EDITOR"), ("no-such-editor", "cannot be started"), ("false", "code 1")]
 )
@@ -172,6 +177,7 @@ def test_lessons_are_found_by_state_kind_writer_and_words(tmp_path: Path) -> Non
     assert ids("search", "call") == [other]
 
 
+@pytest.mark.full
 def test_nothing_is_changed_without_the_name_of_a_person(tmp_path: Path) -> None:
     lesson = json_of(tmp_path, "lessons", "add", *WORDS)["id"]
     words = ("retire", lesson, "--reason", "misleads", *WHERE[:4])
@@ -182,6 +188,7 @@ def test_nothing_is_changed_without_the_name_of_a_person(tmp_path: Path) -> None
         assert bank.history.list()[-1].writer == "Bo"
 
 
+@pytest.mark.full
 def test_a_lesson_that_came_again_is_shown_with_its_runs_and_split_off(tmp_path: Path) -> None:
     says = "Open the valve before the pump starts, and wait for the green light."
     contents = iter([says, says.upper().replace(",", "")])

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="file names with cont
 NAME = "a\x1b[31mred\x1b]0;title\x07\u202e\x9b31m"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "words",
     [

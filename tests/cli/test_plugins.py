@@ -35,6 +35,7 @@ def test_a_command_of_another_distribution_is_named_in_the_help_without_being_im
     assert "greeting" not in sys.modules
 
 
+@pytest.mark.full
 def test_a_command_of_another_distribution_is_called_with_its_words(greeting: Path) -> None:
     done = lessonbank_cli("greet", "Ana", cwd=greeting)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Hello Ana\n", "")

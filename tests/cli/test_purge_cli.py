@@ -70,7 +70,7 @@ def test_a_lesson_and_a_whole_scope_go_and_what_is_left_is_printed_as_data(folde
     done = purge("--all", "--reason", "left", "--yes", "--json", cwd=folder)
     assert json.loads(done.stdout)["gone"]["experiences"] == 3
     with lessonbank.connect(folder / "bank.db", scope="t") as bank:
-        assert not any(bank.admin.counts().model_dump().values())
+        assert not any(bank.admin.counts().model_dump(exclude={"changes"}).values())
 
 
 @pytest.mark.full

@@ -48,6 +48,7 @@ def trial(
     return lessonbank_cli("trial", *WHERE, "--tasks", tasks, *functions, *more, cwd=folder)
 
 
+@pytest.mark.full
 def test_a_trial_prints_its_answer_its_interval_and_its_cost(folder: Path) -> None:
     done = trial(folder)
     assert done.returncode == 0, done.stderr

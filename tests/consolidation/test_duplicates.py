@@ -32,18 +32,21 @@ def level(a: str, b: str, **more: Any) -> str:
     return compare(lesson(a), lesson(b), **more).level
 
 
+@pytest.mark.full
 @given(texts, texts)
 def test_a_lesson_is_the_same_as_itself(title: str, content: str) -> None:
     one = lesson(content, title)
     assert compare(one, lesson(content, title)).level == "same"
 
 
+@pytest.mark.full
 @given(texts, texts)
 def test_it_does_not_matter_which_comes_first(a: str, b: str) -> None:
     assert level(a, b) == level(b, a)
     assert level(a, b, similarity=0.9) == level(b, a, similarity=0.9)
 
 
+@pytest.mark.full
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=14), st.integers(min_value=0), st.booleans())
 def test_adding_not_never_gives_the_same(words: list[str], at: int, titled: bool) -> None:
     at %= len(words) + 1
@@ -66,6 +69,7 @@ def test_changing_a_digit_never_gives_the_same(text: str, which: int, digit: str
     assert compare(lesson("Save it.", text), lesson("Save it.", changed)).level != "same"
 
 
+@pytest.mark.full
 @given(texts, st.text(max_size=80))
 def test_any_script_can_be_compared(a: str, b: str) -> None:
     assert compare(lesson(a), lesson(a + b)).level in ("same", "near", "different")
@@ -165,7 +169,7 @@ def test_a_cosine_alone_proves_nothing() -> None:
 
 
 def test_enormous_lessons_are_compared_in_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert level("save it now " * 50_000, "save it now " * 50_000 + "not") == "different"
     assert level("a b c d e f g. " * 40, "a b c d e f h. " * 40) != "same"
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pages
 import pytest
+import tutorials
 
 IMAGES = pages.ROOT / "docs" / "images"
 
@@ -29,10 +30,19 @@ def test_the_readme_and_its_picture_of_lift_show_what_the_example_finds(monkeypa
     assert len(shown) > 3
 
 
+@pytest.mark.full
+def test_the_terminal_recording_shows_what_its_commands_print() -> None:
+    recording = pytest.importorskip("lessonbank_bench.recording")
+    kept = (IMAGES / "first-minutes.svg").read_text(encoding="utf-8")
+    assert tutorials.is_current(kept, recording.recording()), "run: just plots"
+
+
 @pytest.mark.parametrize("picture", sorted(IMAGES.glob("*.svg")), ids=lambda path: path.name)
 def test_a_picture_fetches_nothing_and_is_readable_on_dark_pages(picture: Path) -> None:
     text = picture.read_text(encoding="utf-8")
-    assert "prefers-color-scheme:dark" in text
-    assert 'class="paper"' in text
+    if 'class="rich-terminal"' not in text:  # a terminal is dark, whatever the page is
+        assert "prefers-color-scheme:dark" in text
+        assert 'class="paper"' in text
     assert "href" not in text
     assert "url(" not in text
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "").replace("https://www.textualize.io", "")

@@ -22,6 +22,7 @@ from lessonbank.errors import MissingExtra
 from lessonbank.testing.model_server import ModelServer
 
 PAGES = pages.pages()
+RUN_HERE = [page for page in PAGES if page.parent.name != "tutorials"]  # those run in a kernel: test_tutorials.py
 GROUP: Any = typer.main.get_command(app)
 CONTEXT = GROUP.context_class(GROUP)
 TOP: dict[str, Any] = {name: GROUP.get_command(CONTEXT, name) for name in GROUP.list_commands(CONTEXT)}
@@ -51,7 +52,7 @@ def skipped_without_its_framework(page: Path) -> Iterator[None]:
         pytest.skip(f"needs a framework: {missing}")
 
 
-@pytest.mark.parametrize("page", [runnable(page) for page in PAGES], ids=[pages.name(page) for page in PAGES])
+@pytest.mark.parametrize("page", [runnable(page) for page in RUN_HERE], ids=map(pages.name, RUN_HERE))
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +93,7 @@ def commands(page: Path) -> Iterator[tuple[int, list[str]]]:
                     yield block.line + offset, words
 
 
+@pytest.mark.full
 @every_page
 def test_every_command_of_a_page_can_be_given(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given(page, monkeypatch, experiments=False)

@@ -73,6 +73,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.full
 @given(EVENTS, st.permutations(range(6)), st.integers(0, 14))
 def test_in_whatever_pieces_things_arrive_the_columns_are_the_same(
     events: list[Any], order: Sequence[int], pause: int

@@ -83,6 +83,7 @@ def test_odds_that_follow_the_outcomes_make_no_bias(effect: float) -> None:
     assert abs(told.mean() - effect) < 3 * told.std() / math.sqrt(len(told))
 
 
+@pytest.mark.full
 @given(SEEDS)
 def test_what_helps_success_harms_failure(seed: int) -> None:
     one = played(seed, n=120)
@@ -92,6 +93,7 @@ def test_what_helps_success_harms_failure(seed: int) -> None:
     assert (there.shown == here.shown).all()
 
 
+@pytest.mark.full
 @given(SEEDS, st.floats(0.001, 1000), st.floats(-100, 100))
 def test_costs_in_another_unit_have_effects_in_that_unit(seed: int, unit: float, zero: float) -> None:
     one = played(seed, n=100)

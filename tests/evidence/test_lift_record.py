@@ -110,6 +110,7 @@ def test_one_lesson_is_one_line_of_bounded_width(title: str, id: str) -> None:
     assert max(map(len, rows)) < 160
 
 
+@pytest.mark.full
 @given(ESTIMATES, ESTIMATES, st.sampled_from(get_args(Standing)), st.none() | st.integers(0, 9))
 def test_every_lift_can_be_said_and_kept(one: Estimate, other: Estimate, standing: Any, more: int | None) -> None:
     whole = lift(

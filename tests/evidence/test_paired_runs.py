@@ -141,6 +141,7 @@ def test_the_interval_excludes_zero_exactly_when_the_e_value_says_so(differences
     assert (high < 0) == test.below(0.0)
 
 
+@pytest.mark.full
 @given(st.lists(st.floats(-1, 1), max_size=60))
 def test_what_speaks_for_one_side_speaks_against_the_other(differences: list[float]) -> None:
     low, high = walk(differences).interval()

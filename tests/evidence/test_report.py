@@ -181,6 +181,7 @@ def _id(lesson: Any) -> str:
     return str(lesson.lesson_id)
 
 
+@pytest.mark.full
 @given(SEEDS, st.integers(0, 40), st.sampled_from([0.0, 0.5, 1.0]), st.sampled_from([0.0, 1e-9, 0.5, 1.0]))
 def test_whatever_happened_the_report_is_made_kept_and_said(seed: int, n: int, whole: float, held: float) -> None:
     one = played(seed, n, whole=whole, held=held)

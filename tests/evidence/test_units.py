@@ -6,6 +6,7 @@ from collections import defaultdict
 from itertools import product
 from math import isclose, prod
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def below(unit: str, groups: dict[str, tuple[str, ...]]) -> set[str]:
     return {i for i, of in groups.items() if unit in ("*", i, *of)}
 
 
+@pytest.mark.full
 @given(designs())
 def test_the_chance_of_an_entry_is_the_share_of_draws_that_show_the_unit(
     design: tuple[dict[str, tuple[str, ...]], dict[str, float]],
@@ -87,6 +89,7 @@ def test_the_chance_of_an_entry_is_the_share_of_draws_that_show_the_unit(
     assert len(told) == len({unit for unit, _ in told})  # one probability for each unit, whatever was drawn
 
 
+@pytest.mark.full
 @given(designs())
 def test_an_entry_compares_the_lessons_of_its_unit_with_their_absence(
     design: tuple[dict[str, tuple[str, ...]], dict[str, float]],
@@ -103,6 +106,7 @@ def test_an_entry_compares_the_lessons_of_its_unit_with_their_absence(
                 assert seen == mine - {i for u in gone & inside for i in below(u, groups)}
 
 
+@pytest.mark.full
 @given(designs())
 def test_every_unit_that_can_be_drawn_is_told_of_when_nothing_is_withheld(
     design: tuple[dict[str, tuple[str, ...]], dict[str, float]],

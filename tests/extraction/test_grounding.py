@@ -10,7 +10,7 @@ import pytest
 from lessonbank.learning.extraction import LLMExtractor
 from lessonbank.prompts import load
 from lessonbank.testing import ScriptedModel
-from lessonbank.types import Extraction, Run, Step, Trajectory, Verdict
+from lessonbank.types import Extraction, Observation, Run, Step, Trajectory, Verdict
 
 pytestmark = pytest.mark.anyio
 
@@ -81,6 +81,7 @@ async def test_with_several_runs_a_step_needs_its_run(text: str, named: tuple[st
     assert await bound(text, TWO) == named
 
 
+@pytest.mark.full
 async def test_only_steps_that_were_shown_are_evidence() -> None:
     assert await bound("step 8", [run_of(3, seen="\n[step 8]\n| y")]) == ()
     long = [run_of(400, seen=f": {'ticket ' * 20}")]
@@ -106,3 +107,46 @@ async def test_a_lesson_that_repeats_the_instructions_is_dropped() -> None:
     )
     assert [lesson.content for lesson in told.lessons] == [new]
     assert "repeats the agent's instructions" in told.notes[0]
+
+
+POLICY = """# Policy of the booking desk
+- Before any change, list the action details and obtain the user's explicit confirmation (yes).
+- Basic economy flights cannot be modified. Other reservations can be modified without changing origin or destination.
+  The API does not check this for the agent, so the agent must make sure the rules apply before calling the API!
+- Offer a certificate only if the user complains and is a gold member; the amount is 100 dollars for each passenger.
+- A reservation can be cancelled within 24 hours of booking, or if the airline cancelled the flight."""
+
+
+@pytest.mark.parametrize(
+    "restated",
+    [
+        "Obtain the explicit confirmation of the user, with all details of the action listed, before any change.",
+        "Make sure that the rules apply before calling the API, it does not check: basic economy cannot be modified.",
+        "Gold members who complain may be offered a certificate of 100 dollars for each passenger.",
+    ],
+)
+@pytest.mark.parametrize("as_template", [False, True])
+async def test_a_lesson_that_says_in_other_order_what_the_instructions_say_is_dropped(
+    restated: str, as_template: bool
+) -> None:
+    run = run_of(3, instructions="" if as_template else POLICY).trajectory
+    if as_template:  # instructions that stand around the task in the first turn
+        turn = Step(observations=(Observation(text=f"{POLICY}\n\n{run.task}\n\nBegin.", source="user"),))
+        run = run.model_copy(update={"steps": (turn, *run.steps)})
+    runs = [Run(trajectory=run, verdict=Verdict(outcome="success"))]
+    told = await drawn(("Rule", restated, ["step 2"]), runs=runs)
+    assert not told.lessons
+    assert "repeats the agent's instructions" in told.notes[0]
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        "The reservation shows created_at: compare it with the current time before you cancel, the tool does not.",
+        "Basic economy can be changed after an upgrade to economy: offer it, then the new flight, in two calls.",
+        "Pass every flight of the reservation to the update tool, also the unchanged ones: the list replaces the trip.",
+    ],
+)
+async def test_a_lesson_on_how_to_apply_an_instruction_stays(new: str) -> None:
+    told = await drawn(("Apply", new, ["step 1"]), runs=[run_of(3, instructions=POLICY)])
+    assert [lesson.content for lesson in told.lessons] == [new]

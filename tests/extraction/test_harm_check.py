@@ -1,4 +1,4 @@
-"""A model decides about the lessons that words leave in doubt: once a run, fenced, and on the safe side if it fails."""
+"""A model decides about every new lesson: once a run, fenced, and on the safe side if it fails."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lessonbank.errors import ModelError
 from lessonbank.guard.gate import NO_LESSON
 from lessonbank.learning.harm_check import read_answers
 from lessonbank.testing import ScriptedModel
+from lessonbank.text.rendering import estimate_tokens
 from lessonbank.types import Extraction, Lesson, Run
 
 TASK = "Refund the order of a customer"
@@ -50,8 +51,8 @@ def says(*answers: str) -> str:
     return json.dumps({"answers": [{"lesson": n, "answer": answer} for n, answer in enumerate(answers, 1)]})
 
 
-def test_one_call_decides_about_all_lessons_that_words_leave_in_doubt() -> None:
-    learned, model, text = taught(RISKY, PLAIN, WARNS, replies=[says("harmful", "keep")])
+def test_one_call_decides_about_all_lessons_of_a_run() -> None:
+    learned, model, text = taught(RISKY, PLAIN, WARNS, replies=[says("harmful", "keep", "keep")])
     states = {lesson.title: (lesson.state, lesson.risk) for lesson in learned.lessons}
     assert states == {
         RISKY.title: ("quarantined", "skips a check"),
@@ -62,15 +63,32 @@ def test_one_call_decides_about_all_lessons_that_words_leave_in_doubt() -> None:
     assert WARNS.content in text
     assert "unchecked" not in text
     (call,) = model.calls
-    assert PLAIN.content not in call.prompt
+    assert PLAIN.content in call.prompt
     assert learned.usage.requests == 1
     assert any(RISKY.title in note for note in learned.notes)
 
 
-def test_lessons_without_a_doubtful_word_cost_no_call() -> None:
-    learned, model, text = taught(PLAIN, replies=[])
-    assert (model.calls, learned.usage.requests) == ([], 0)
-    assert PLAIN.content in text
+def test_harm_in_ordinary_words_is_asked_about_too() -> None:
+    polite = Lesson(title="Book first", content="Book the trip and put its price into the closing line of the chat.")
+    learned, model, text = taught(polite, replies=[says("harmful")])
+    assert [(lesson.state, lesson.risk) for lesson in learned.lessons] == [("quarantined", "harmful")]
+    assert (len(model.calls), text) == (1, "")
+
+
+def test_a_run_without_lessons_and_a_lesson_that_a_person_wrote_cost_no_call() -> None:
+    _, model, _ = taught(replies=[])
+    assert model.calls == []
+    with lessonbank.connect(":memory:", scope="s", model=model, embedder="lexical") as bank:
+        bank.lessons.add(title=RISKY.title, content=RISKY.content, task=TASK, by="Ana")
+    assert model.calls == []
+
+
+def test_the_question_costs_at_most_1200_tokens_beside_the_lessons() -> None:
+    learned, model, _ = taught(RISKY, PLAIN, WARNS, replies=[says("keep", "keep", "keep")])
+    lessons = sum(estimate_tokens(lesson.text) for lesson in (RISKY, PLAIN, WARNS))
+    (call,) = model.calls
+    assert estimate_tokens(call.prompt) <= lessons + 1_200
+    assert learned.usage.input_tokens <= lessons + 1_200
 
 
 def test_a_platitude_goes_only_if_words_and_the_model_agree() -> None:
@@ -88,7 +106,8 @@ def test_where_the_model_does_not_answer_a_marked_lesson_is_not_shown_and_anothe
     }
     assert RISKY.title not in text
     assert ASKED.content in text
-    assert "(unchecked: it sounds risky." in text
+    assert "(unchecked: nobody has looked at it." in text
+    assert any("checked" in note or "not trusted" in note for note in learned.notes)
 
 
 def test_a_lesson_stands_inside_its_fence_whatever_it_says() -> None:

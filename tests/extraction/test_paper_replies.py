@@ -47,6 +47,7 @@ async def learned(reply: str) -> tuple[Learned, int]:
         return await bank.learn(RUN, outcome="success"), len(await bank.runs.pending())
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("form", READ)
 async def test_a_reply_in_a_form_of_the_paper_gives_its_lesson(form: str) -> None:
@@ -55,6 +56,7 @@ async def test_a_reply_in_a_form_of_the_paper_gives_its_lesson(form: str) -> Non
     assert waiting == 0
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("form", UNREADABLE)
 async def test_a_reply_without_a_readable_lesson_leaves_the_run_pending_with_a_note(form: str) -> None:

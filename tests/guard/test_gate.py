@@ -19,7 +19,6 @@ from lessonbank.guard.gate import (
     TITLE,
     LessonGate,
     in_form,
-    is_doubtful,
 )
 from lessonbank.types import (
     Extraction,
@@ -346,15 +345,9 @@ DENIED = [
 
 
 @pytest.mark.parametrize("content", DENIED)
-def test_a_denied_act_is_not_marked_and_still_worth_a_question(content: str) -> None:
+def test_a_denied_act_is_not_marked(content: str) -> None:
     (lesson,) = admitted(a_lesson(content)).lessons
-    assert (lesson.risk, is_doubtful(lesson)) == (None, True)
-
-
-def test_a_lesson_without_such_words_is_worth_no_question() -> None:
-    assert not is_doubtful(
-        a_lesson("The report page is slow: wait until the spinner is gone before the total is read.")
-    )
+    assert lesson.risk is None
 
 
 EXCUSED = [

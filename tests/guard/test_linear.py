@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from linear import PIECES, RATIO, growth, repeated, too_slow
 
-from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form, is_doubtful
+from lessonbank.guard.gate import LessonGate, codes_in, doubt, in_form
 from lessonbank.guard.gate._echo import Shown
 from lessonbank.guard.gate._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from lessonbank.guard.gate._literals import literal_in, restates
@@ -50,7 +50,6 @@ CALLS: dict[str, Callable[[str], object]] = {
     "look_alikes": lambda text: list(look_alikes(text)),
     "imitates_a_turn": imitates_a_turn,
     "is_disguised": is_disguised,
-    "is_doubtful": lambda text: is_doubtful(Lesson(title="x", content=f"x{text}")),
     "read_answers": lambda text: read_answers(text, 3),
     "doubt": lambda text: doubt(Lesson(title="x", content=f"x{text}")),
     "in_form": lambda text: in_form(Lesson(title=f"x{text}", content=f"x{text}")),

@@ -71,6 +71,7 @@ async def test_a_recording_does_not_block(detector: BlockBuster, tmp_path: Path)
     await model.generate(ASKED)
 
 
+@pytest.mark.full
 @ASYNC
 async def test_embedders_do_not_block(detector: BlockBuster, server: ModelServer) -> None:
     detector.deactivate()

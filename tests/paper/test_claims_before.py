@@ -153,6 +153,7 @@ def test_the_experience_is_what_is_retrieved(profile: Profile) -> None:
         assert {c.experience_id for c in recall.candidates} == {shoes.experience.id}
 
 
+@pytest.mark.full
 @claim("k-is-one", "k-ablation")
 @both_profiles
 def test_one_experience_is_recalled_unless_more_are_asked_for(profile: Profile) -> None:

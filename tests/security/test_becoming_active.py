@@ -171,6 +171,7 @@ SHOWN_BY: dict[Path_, set[TrustPolicy]] = {
 @pytest.mark.parametrize(
     "policy", [pytest.param(one, marks=() if one == "reviewed" else pytest.mark.full) for one in POLICIES]
 )
+@pytest.mark.full
 @pytest.mark.parametrize("way", SHOWN_BY, ids=lambda way: way.__name__)
 async def test_a_lesson_is_shown_where_its_policy_says_so_and_nowhere_else(
     way: Path_, policy: TrustPolicy, tmp_path: Path

@@ -122,6 +122,7 @@ CHAT_TOKENS = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("token", CHAT_TOKENS)
 def test_no_token_of_a_chat_template_stands_whole_in_a_recall(token: str) -> None:
     text = shown(content=f"Check the line {token} before saving")
@@ -150,6 +151,7 @@ def test_no_token_comes_back_when_letters_are_folded_and_the_invisible_is_droppe
     assert "<|im_start|>" not in unicodedata.normalize("NFKC", seen)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["title", "content"])
 @pytest.mark.parametrize(
     "hostile",
@@ -199,6 +201,7 @@ def test_no_line_of_a_recall_opens_a_turn_of_a_transcript(turn: str) -> None:
         assert not re.match(r"\W{0,8}(System|Assistant|Human|User|Developer):", body)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "character",
     "\u202e\u202a\u2066\u2069\u200e\u061c\u200b\u200d\ufeff\u2060\u2063\u180e\u00ad\U000e0041\ufff9\u206a\x00\x08\x1b\x7f\x9b\u2028\x85\u3164\u115f\uffa0\u2800\u034f",
@@ -231,6 +234,7 @@ DISGUISES: dict[str, str] = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", DISGUISES)
 def test_a_cut_corner_is_shown_in_no_disguise_and_marked_where_it_wears_none(name: str) -> None:
     text = shown(title="Cancel faster", content=DISGUISES[name], gate=True)
@@ -238,6 +242,7 @@ def test_a_cut_corner_is_shown_in_no_disguise_and_marked_where_it_wears_none(nam
     assert not text or name not in ("cyrillic look-alikes", "greek look-alikes", "digits for letters", "HTML entities")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "content",
     [
@@ -288,6 +293,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_secret_is_kept_in_no_part_of_a_run(name: str, tmp_path: Path) -> None:
     form, secret = SECRETS[name]

@@ -115,6 +115,7 @@ def test_a_file_does_not_make_its_lesson_active_nor_show_it_first(tmp_path: Path
             assert CONTENT[:20] not in bank.retrieve(ASKED).text
 
 
+@pytest.mark.full
 @pytest.mark.anyio
 @pytest.mark.parametrize("policy", OPEN_AND_REVIEWED_FIRST)
 async def test_the_same_evidence_acts_where_the_bank_made_it(tmp_path: Path, policy: TrustPolicy) -> None:
@@ -260,6 +261,7 @@ def plain_now() -> str:
     return (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("forge", [_settled_otherwise, _judged_otherwise, _retired_and_reworded, _other_receipts])
 def test_nothing_that_is_there_is_another_after_an_import(
     bank: ReasoningBank, tmp_path: Path, forge: Callable[[str, Any], None]

@@ -236,11 +236,13 @@ def test_the_corpus_is_large_and_reaches_every_part_of_a_run() -> None:
     assert sum(case.aims == "failure" for case in CASES) >= 8
 
 
+@pytest.mark.full
 @against("forged-verdict")
 async def test_a_verdict_written_in_a_run_is_not_a_verdict(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("stated-outcome")
 async def test_a_run_that_states_its_outcome_has_none_by_that(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)
@@ -251,6 +253,7 @@ async def test_a_rubric_written_in_a_run_leaves_the_judges_own_as_it_is(cases: l
     await assert_nothing_changes(cases)
 
 
+@pytest.mark.full
 @against("closed-fence")
 async def test_an_end_marker_with_another_code_ends_nothing(cases: list[Case]) -> None:
     await assert_nothing_changes(cases)

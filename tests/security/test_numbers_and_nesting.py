@@ -56,6 +56,7 @@ def nested(levels: int, leaf: Json = "x") -> Json:
     return value
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("redact", [True, False])
 @pytest.mark.parametrize("data", [nested(98), nested(101), nested(240), 10**400, 10**5000], ids=range(5))
 def test_data_of_a_run_is_refused_or_kept_and_read_back(data: Json, redact: bool, tmp_path: Path) -> None:
@@ -85,6 +86,7 @@ def test_the_metadata_of_an_experience_is_held_to_the_same() -> None:
         bank.consolidate(new)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("value", [*DIGITS[:6], *DEEP[:2], "[" * 150 + "]" * 150], ids=range(9))
 def test_a_crafted_export_is_refused_or_stays_readable(value: str, tmp_path: Path) -> None:
     with lessonbank.connect(":memory:", scope="a", embedder="lexical") as bank:

@@ -35,6 +35,7 @@ def test_there_are_sixteen_texts_and_twenty_two_ways_to_write_them() -> None:
     assert (len(HOSTILE), len(WAYS) - 1) == (16, 22)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("way", WAYS)
 def test_a_hostile_lesson_is_rejected_or_marked_however_it_is_written(way: str) -> None:
     assert len(kept(way)) <= MOST_KEPT

@@ -60,6 +60,7 @@ def test_the_corpus_would_show_a_leak() -> None:
     assert all(found_in("\n".join(c.text for c in of(s)), of(s)) for s in corpus.SURROUNDINGS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("surrounding", corpus.SURROUNDINGS)
 def test_nothing_of_a_secret_can_be_read_whatever_it_stands_in(surrounding: str) -> None:
     assert [c.id for c in of(surrounding) if corpus.leaks(redact(c.text), c.core)] == []

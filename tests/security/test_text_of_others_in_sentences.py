@@ -61,6 +61,7 @@ def test_an_error_that_cannot_be_shown_is_called_by_its_type() -> None:
     assert any("raised MuteError" in note for note in notes)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "arguments",
     [

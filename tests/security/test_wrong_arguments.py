@@ -267,6 +267,7 @@ def test_every_call_works_with_what_is_meant_for_it(bank: lessonbank.ReasoningBa
                 call()
 
 
+@pytest.mark.full
 def test_a_sample_of_wrong_arguments_is_refused_in_one_sentence_each(
     bank: lessonbank.ReasoningBank, folder: Path
 ) -> None:

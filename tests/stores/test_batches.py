@@ -39,6 +39,7 @@ async def test_a_batch_with_one_known_experience_or_lesson_or_one_of_them_twice_
 ODD_IDS = ("", "\0", "a\0b", "a", "A", "ä", "\uffff", "\U0001f600", "zz", "\x01a")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("known", ODD_IDS)
 async def test_an_id_that_is_known_is_found_wherever_it_stands_among_those_of_a_batch(path: Path, known: str) -> None:
     """Ids need not be of this library, nor begin with a time."""

@@ -85,6 +85,7 @@ async def test_a_forgotten_run_and_recall_are_in_no_byte_of_the_file(path: Path)
         assert SECRET.lower() not in said(path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", ["lesson", "scope"])
 @pytest.mark.parametrize("fresh", [2, 256], ids=["in blocks", "in rows"])
 async def test_purged_texts_words_and_vectors_are_gone(

@@ -87,6 +87,7 @@ async def test_lessons_beyond_the_last_place_of_a_vector_touch_nobody_elses(kind
         assert len(every) == 52
 
 
+@pytest.mark.full
 async def test_a_vector_of_an_lesson_beyond_the_last_place_is_refused(path: Path) -> None:
     async with opened(path) as store:
         big = experience(lessons=[lesson(str(n)) for n in range(PARTS)])

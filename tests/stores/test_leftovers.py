@@ -35,6 +35,7 @@ def aged(file: Path) -> Path:
     return file
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="parts are locked on POSIX systems")
 async def test_the_part_of_a_killed_program_goes_with_the_next_backup_and_that_of_a_living_one_stays(
     tmp_path: Path,

@@ -73,6 +73,7 @@ async def test_another_store_on_the_same_file_sees_every_step(path: Path) -> Non
     await other.close()
 
 
+@pytest.mark.full
 async def test_what_a_rollback_took_out_stays_out_when_later_vectors_are_joined(path: Path) -> None:
     one, other = await SqliteStore.open(path), await SqliteStore.open(path)
     kept, gone = some_lessons("kept"), some_lessons("gone", "gone too", minute=1)

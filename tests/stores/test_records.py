@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 
 import anyio
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ async def kept(*moments: datetime) -> list[datetime]:
     return [one.created_at for one in found if one]
 
 
+@pytest.mark.full
 @given(st.datetimes(min_value=datetime(3, 1, 1), max_value=datetime(9997, 1, 1)), st.integers(-14, 14))
 def test_a_moment_is_kept_to_the_microsecond(at: datetime, hours: int) -> None:
     aware = at.replace(tzinfo=UTC)

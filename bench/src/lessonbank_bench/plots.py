@@ -1,6 +1,6 @@
-"""The two pictures of the README: how a scripted agent learns, and what a bank finds out about planted lessons.
+"""The pictures of the README: how a scripted agent learns, what a bank finds out about planted lessons, a terminal.
 
-`python -m lessonbank_bench.plots` writes both. `docs/images` is where the documentation looks for them.
+`python -m lessonbank_bench.plots` writes them. `docs/images` is where the documentation looks for them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from lessonbank.reports.plots import bar, named
 from lessonbank.reports.standalone import standalone
 from lessonbank.reports.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale, axes, curve, line, picture, words
 
+from .recording import recording
+
 WORLDS: Final = range(100, 111)
 """Those that `lessonbank demo` plays."""
 TASKS: Final = 80
@@ -27,9 +29,13 @@ IMAGES: Final = Path("docs/images")
 
 
 def main(folder: Path = IMAGES, /) -> None:
-    """Write `learning.svg` and `lift.svg` into a folder, from the project's root."""
+    """Write `learning.svg`, `lift.svg` and `first-minutes.svg` into a folder, from the project's root."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, svg in (("learning.svg", learning()), ("lift.svg", lift(planted()))):
+    for name, svg in (
+        ("first-minutes.svg", recording()),
+        ("learning.svg", learning()),
+        ("lift.svg", lift(planted())),
+    ):
         (folder / name).write_text(svg, encoding="utf-8")
         print(folder / name)
 

@@ -365,6 +365,7 @@ def _show_whole(lesson: Lesson) -> None:
         ("runs", ", ".join(source.trajectory_ids) or "none"),
         ("verdict", f"{source.verdict} ({source.verdict_source})"),
         ("evidence", "; ".join(source.evidence) or "none named"),
+        ("rests on", lesson.rests_on or "nothing named"),
         ("created", lesson.created_at.isoformat(timespec="seconds")),
     )
     show_table("Where it comes from", ("field", "value"), rows)

@@ -6,10 +6,12 @@ import os
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import anyio
 import typer
+
+from lessonbank._concurrency import first_error
 
 from . import _options as options
 from ._output import progress_console, say
@@ -32,13 +34,8 @@ def mcp(
     timeout: options.Timeout = 120.0,
     embedder: options.Embedder = None,
     domain: options.Domain = "general",
-    trust: Annotated[
-        str, typer.Option("--trust", help="What may be shown: open, corroborated, witnessed or reviewed.")
-    ] = "open",
-    holdout: Annotated[
-        float | None,
-        typer.Option("--holdout", help="How often a lesson is withheld to measure what it does; 0: never."),
-    ] = None,
+    trust: options.Trust = "open",
+    holdout: options.Holdout = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, and not over stdin and stdout.")] = False,
     host: Annotated[str, typer.Option("--host", help="With --http: the address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="With --http; 0: any free one.")] = 8765,
@@ -100,12 +97,7 @@ def _run(serve: Callable[[], Awaitable[None]]) -> None:
     try:
         anyio.run(serve)
     except BaseExceptionGroup as group:
-        raise _first(group) from None
-
-
-def _first(error: BaseException) -> BaseException:
-    inner = cast("tuple[BaseException, ...]", getattr(error, "exceptions", ()))
-    return _first(inner[0]) if inner else error
+        raise first_error(group) from None
 
 
 def _say_where(address: str) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import anyio
 import typer
 
-from lessonbank.errors import MissingExtra
+from lessonbank.errors import importing
 
 from . import _options as options
 from ._bank import needs_bank
@@ -36,10 +36,8 @@ def review(
 
     Only this machine can reach them, and only with the link that is printed. It works once. End with Ctrl-C.
     """
-    try:
+    with importing("lessonbank review", extra="pages"):
         from lessonbank.pages.serving import serve
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"lessonbank review ({error.name})", extra="pages") from None
 
     needs_bank(bank)
     settings: dict[str, Any] = {"embedder": embedder}

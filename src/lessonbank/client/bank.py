@@ -7,7 +7,6 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, cast
 from urllib.parse import quote
@@ -18,11 +17,11 @@ from anyio import to_thread
 from pydantic import ValidationError
 
 from lessonbank._opening import open_regular
-from lessonbank._replacing import abandon, begin, finish, spare
+from lessonbank._replacing import replacing
 from lessonbank.arguments import a_call, a_path, a_text, an_id, is_a, named, refusal
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.config import Server
-from lessonbank.errors import StoreUnavailable, UsageError
+from lessonbank.errors import UsageError
 from lessonbank.guard import check_scope
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.guard.names import checked_name
@@ -67,10 +66,10 @@ class _Caller:
             raise UsageError(f"{call} acts on the whole file: call it on the bank itself, not on a handle of scoped()")
         if operation.file:
             return await self._with_file(operation, given)
+        progress = a_call(given.get("progress"), "progress=")
         path, call = _address(operation, given), _checked(operation, await _in_form(self, given))
         query, body = (query_of(_set(call)), None) if is_query(operation) else ({}, _json(call))
         answer = await self.connection.send(operation.method, path, headers=self.headers, query=query, body=body)
-        progress = a_call(given.get("progress"), "progress=")
         result = _read(operation, answer.content, answer)
         if progress:
             progress(result)
@@ -263,7 +262,7 @@ def _set(call: Record) -> dict[str, Any]:
 
 
 def _json(call: Record) -> bytes:
-    return call.model_dump_json(exclude_defaults=False, warnings=False).encode()
+    return call.model_dump_json(warnings=False).encode()
 
 
 def _address(operation: Operation, given: Mapping[str, Any]) -> str:
@@ -295,19 +294,6 @@ async def _bytes_of(path: Path) -> AsyncIterator[bytes]:
 
 async def _keep(blocks: AsyncIterator[bytes], path: Path, *, what: str) -> None:
     """Write what comes to `path`, whole or not at all. Raises UsageError, StoreUnavailable."""
-    await to_thread.run_sync(partial(spare, path, what=what))
-    part: Path | None = None
-    try:
-        part = await to_thread.run_sync(begin, path)
-        async with await anyio.open_file(part, "wb") as out:
-            async for block in blocks:
-                await out.write(block)
-        await to_thread.run_sync(finish, part, path)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"cannot write {named(path)}: {error.strerror or error}; an earlier one is untouched"
-        ) from error
-    finally:
-        if part is not None:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(abandon, part)
+    async with replacing(path, what=what) as part, await anyio.open_file(part, "wb") as out:
+        async for block in blocks:
+            await out.write(block)

@@ -22,6 +22,8 @@ class Explained(Record):
     """Its place among what was found; `None` for one that was not."""
     shown: bool = False
     why: str
+    rests_on: str = ""
+    """The field or message of its run that shows it, where it says so."""
     lift: LessonLift | None = None
     """What the evidence says of it now."""
 
@@ -87,6 +89,7 @@ def losers(
             title=lesson.title,
             score=match.score,
             why=_place(match.score, least),
+            rests_on=lesson.rests_on,
             lift=lifts.get(lesson.id),
         )
     return tuple(made.values())[:most]
@@ -110,6 +113,7 @@ def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mappi
         rank=candidate.rank,
         shown=candidate.shown,
         why=candidate.why,
+        rests_on=lesson.rests_on if lesson else "",
         lift=lifts.get(candidate.lesson_id),
     )
 
@@ -117,4 +121,5 @@ def _explained(candidate: Candidate, lessons: Mapping[str, Lesson], lifts: Mappi
 def _line(one: Explained) -> str:
     lift = f"; {one.lift.standing} ({points(one.lift.success)})" if one.lift else ""
     title, why = one_line(one.title or one.lesson_id, limit=80), one_line(one.why, limit=200)
-    return f"  {'shown' if one.shown else 'not shown'}: {title}: {why}{lift}"
+    ground = f" (rests on: {one_line(one.rests_on, limit=80)})" if one.rests_on else ""
+    return f"  {'shown' if one.shown else 'not shown'}: {title}{ground}: {why}{lift}"

@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from lessonbank.arguments import shown
+from lessonbank.errors import NotFound
 from lessonbank.guard import canonical_line
 from lessonbank.guard.trust import IMPORTED
 from lessonbank.types import Experience, Lesson
@@ -72,3 +74,12 @@ def topic_names(lessons: Iterable[Lesson], /) -> dict[str, str]:
         if lesson.topic:
             said[lesson.topic.id].update([lesson.topic.name] if lesson.topic.name else ())
     return {id: names.most_common(1)[0][0] if names else id for id, names in said.items()}
+
+
+def topics_called(asked: str, names: Mapping[str, str], /) -> frozenset[str]:
+    """The ids of the topics with this id or name; `names` is what `topic_names` says. Raises NotFound: none has it."""
+    told = asked.casefold()
+    found = frozenset(id for id, name in names.items() if told in (id, name.casefold()))
+    if not found:
+        raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
+    return found

@@ -19,6 +19,7 @@ from lessonbank.errors import Conflict, NotFound, UsageError
 from lessonbank.guard.quote import quoted
 from lessonbank.protocols import Store
 from lessonbank.types import (
+    Administer,
     Audit,
     Change,
     Edit,
@@ -51,6 +52,8 @@ from .review_snapshot import ReviewSnapshot, UnitReview, key
 
 WRITER: Final = "ledger"
 _KINDS: Final = ("settle", "audit", "forgotten", "rollback", "retire", "edit", "trust", "purge")
+_APART: Final = 3
+"""How often a lesson could be read from a scan in the time that finding it by its id takes."""
 _REREAD: Final = 50
 """Draws after which a process that has no outcomes of its own looks at what another one found."""
 _IMPORTED: Final = "imported recalls: {count}; they and their outcomes do not count here"
@@ -97,7 +100,7 @@ class _Kept:
             self.columns.receipt(recall)
         for entry in entries:
             match entry.entry:
-                case Settle() | Audit() | Forgotten():
+                case Settle() | Audit() | Forgotten() | Administer():
                     self._take_outcome(entry)
                 case Trust():
                     if entry.entry.approves:
@@ -196,7 +199,7 @@ class StoredLedger:
             unsettled = [recall async for recall in self._store.receipts(scope=scope, settled=False)]
             with self._lock:
                 kept.take_in(unsettled, ())
-            lessons = {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
+            lessons = await self._measured(kept, scope)
             names = _names_of_groups(kept.columns.units.names, lessons.values())
             found = await to_thread.run_sync(
                 lambda: report(
@@ -207,6 +210,14 @@ class StoredLedger:
             notes = [_UNLABELLED.format(count=waiting)] if waiting else []
             notes += [_IMPORTED.format(count=imported)] if imported else []
             return found.model_copy(update={"unlabelled": waiting, "notes": (*found.notes, *notes)})
+
+    async def _measured(self, kept: _Kept, scope: str) -> dict[str, Lesson]:
+        """The lessons that were found for tasks: one by one where they are few, else from one reading of all."""
+        named = [unit for unit in kept.columns.units.names if "/" not in unit]
+        if _APART * len(named) < (await self._store.counts(scope=scope)).lessons:
+            found = [await self._lesson(id, scope) for id in named]
+            return {lesson.id: lesson for lesson in found if lesson}
+        return {lesson.id: lesson async for e in self._store.scan(scope=scope) for lesson in e.lessons}
 
     async def _last(self, scope: str) -> ReviewSnapshot:
         """What the last review told, whichever process made it."""

@@ -22,6 +22,11 @@ def check_scope(scope: object, /) -> str:
     return name
 
 
+def covers(tenant: str, scope: str, /) -> bool:
+    """Whether a tenant's key is for this scope: its own and all below it. The tenant "" is the whole bank."""
+    return not tenant or scope == tenant or scope.startswith(f"{tenant}/")
+
+
 def scope_of(*parts: str) -> str:
     """A scope made of ids of the host, such as an application and a user: other ids never give the same scope.
 

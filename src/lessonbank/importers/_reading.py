@@ -46,6 +46,7 @@ class Run:
     task_id: str = ""
     task: str | None = None
     system: str = ""
+    tools: Json = None
     model: str | None = None
     verdict: Verdict | None = None
     error: str | None = None
@@ -114,7 +115,7 @@ def _trajectory(run: Run, format: str) -> Trajectory:
     """The run with an id that the same run of the same file always gets."""
     made = _made(run)
     named = {"source": run.source, "run_id": run.run_id, "task_id": run.task_id, "model": run.model}
-    known = {key: storable(value) for key, value in named.items() if value}
+    known = {key: storable(value) for key, value in named.items() if value} | made.metadata
     identity = [format, run.source, run.run_id, run.task_id, made.task, run.system, run.messages]
     update = {
         "id": hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32],
@@ -131,7 +132,7 @@ def _made(run: Run) -> Trajectory:
     if not run.messages:
         raise FormatError("the run has no messages")
     try:
-        return trajectory_from({"system": run.system, "messages": run.messages}, task=run.task)
+        return trajectory_from({"system": run.system, "tools": run.tools, "messages": run.messages}, task=run.task)
     except FormatError as error:
         if str(error).startswith("messages["):
             raise

@@ -60,6 +60,7 @@ def _build(entry: Json, source: Source, line: int) -> Run:
         task_id=words(row.get("task_id")),
         task=words(row.get("task")).strip() or None,
         system=words(system) or "\n".join(filter(None, parts)),
+        tools=row.get("tools"),
         model=words(row.get("model")) or None,
         verdict=truth(success=row.get("success"), reward=row.get("reward"), success_at=source.success_at),
         verbatim=True,

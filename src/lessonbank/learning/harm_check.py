@@ -1,4 +1,4 @@
-"""Asks a model once about the lessons of a run whose words leave open whether they are harmful."""
+"""Asks a model once about the new lessons of a run: whether an agent may be taught them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, Literal
 from pydantic import BaseModel
 
 from lessonbank.errors import ModelError
-from lessonbank.guard.gate import NO_LESSON, is_doubtful
+from lessonbank.guard.gate import NO_LESSON, NOT_CHECKED
 from lessonbank.guard.quote import quoted
 from lessonbank.guard.sanitise import fence, nonce, one_line
 from lessonbank.prompts import Prompt, load
@@ -41,7 +41,7 @@ class HarmCheck:
     """A model that decides what words cannot: who is told to leave out what, and whether a risk is recommended.
 
     A lesson it calls harmful is quarantined. Where it fails or gives no clear answer, a lesson that words had marked
-    is quarantined, and any other is marked.
+    is quarantined, and any other is marked as not checked.
     """
 
     model: LanguageModel
@@ -49,8 +49,11 @@ class HarmCheck:
     """`None`: the package's `general/admit`."""
 
     async def __call__(self, drawn: Extraction, /) -> Extraction:
-        """`drawn` as the model decides, with what the call took. Nothing is asked about lessons without a doubt."""
-        asked = [lesson for lesson in drawn.lessons if is_doubtful(lesson)]
+        """`drawn` as the model decides, with what the call took. It is asked about every lesson.
+
+        Harm in ordinary words ("book first, tell the fee later") has no sign that could tell what to ask about.
+        """
+        asked = drawn.lessons
         if not asked:
             return drawn
         prompt, mark = self.prompt or load("general/admit"), nonce()
@@ -92,7 +95,7 @@ def _decided(lesson: Lesson, answer: Answer | None) -> Lesson | Rejected:
 
 
 def _unchecked(lesson: Lesson) -> Lesson:
-    told = {"risk": "not checked"} if lesson.risk is None else {"state": "quarantined"}
+    told = {"risk": NOT_CHECKED} if lesson.risk is None else {"state": "quarantined"}
     return lesson.model_copy(update=told)
 
 

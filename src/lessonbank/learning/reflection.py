@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from lessonbank._concurrency import if_there
 from lessonbank._version import VERSION
 from lessonbank.errors import ExtractionError
+from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.guard import canonical_line, fence, nonce
 from lessonbank.guard.intake import IntakeFilter
 from lessonbank.prompts import load
@@ -52,6 +55,8 @@ class Material:
     """What there is of one topic: its experiences with a run each, and the lessons that may be covered."""
 
     topic: Topic
+    name: str
+    """What its lessons mostly call it."""
     taught: tuple[tuple[Experience, Run], ...]
     lessons: tuple[Lesson, ...]
 
@@ -61,23 +66,43 @@ class Material:
         return {run.verdict.outcome for _, run in self.taught} - {"unknown"}
 
 
-async def materials(store: Store, /, *, scope: str, runs: int) -> list[Material]:
-    """The topics that there is something to compare in, with their latest `runs`; those with the most runs first."""
+async def materials(store: Store, /, *, scope: str, runs: int, asked: str | None = None) -> list[Material]:
+    """The topics that there is something to compare in, with their latest `runs`; those with the most runs first.
+
+    `asked`: the id or name of the only topic to look at. Raises NotFound: no lesson has it.
+    """
     every = [experience async for experience in store.scan(scope=scope)]
-    topics: dict[str, list[Experience]] = {}
-    for experience in every:
-        for id in {lesson.topic.id for lesson in experience.lessons if lesson.topic}:
-            topics.setdefault(id, []).append(experience)
+    names = topic_names(lesson for one in every for lesson in one.lessons)
+    wanted = names if asked is None else topics_called(asked, names)
+    single = _single_lessons(every)
+    about = _by_topic(every, single)
     found: list[Material] = []
-    for id, held in topics.items():
-        lessons = [lesson for one in held for lesson in one.active_lessons if lesson.topic and lesson.topic.id == id]
-        single = tuple(lesson for lesson in lessons if not (lesson.against and lesson.against.stand == "general"))
-        about = [one for one in every if one in held or any(i.id in repeats_of(one) for i in single)]
-        taught = [(one, run) for one in about[-runs:] if (run := await _run_of(store, one))]
-        if len(taught) >= LEAST_RUNS and len(single) >= LEAST_SHOWN and single[0].topic:
-            found.append(Material(single[0].topic, tuple(taught), single))
-    ready = [one for one in found if {"success", "failure"} <= one.outcomes]
+    for id, lessons in single.items():
+        if id in wanted and len(lessons) >= LEAST_SHOWN and lessons[0].topic:
+            taught = [(one, run) for one in about[id][-runs:] if (run := await _run_of(store, one))]
+            found.append(Material(lessons[0].topic, names[id], tuple(taught), tuple(lessons)))
+    ready = [one for one in found if len(one.taught) >= LEAST_RUNS and {"success", "failure"} <= one.outcomes]
     return sorted(ready, key=lambda one: -len(one.taught))
+
+
+def _single_lessons(every: Sequence[Experience]) -> dict[str, list[Lesson]]:
+    """The active lessons of each topic that a general one may cover."""
+    found = defaultdict[str, list[Lesson]](list)
+    for lesson in (lesson for one in every for lesson in one.active_lessons):
+        if lesson.topic and not (lesson.against and lesson.against.stand == "general"):
+            found[lesson.topic.id].append(lesson)
+    return found
+
+
+def _by_topic(every: Sequence[Experience], single: Mapping[str, Sequence[Lesson]]) -> Mapping[str, list[Experience]]:
+    """The experiences of each topic: those that hold a lesson of it, and those that taught one again."""
+    topics = {lesson.id: id for id, lessons in single.items() for lesson in lessons}
+    found = defaultdict[str, list[Experience]](list)
+    for one in every:
+        again = {topics[id] for id in repeats_of(one) if id in topics}
+        for id in again | {lesson.topic.id for lesson in one.lessons if lesson.topic}:
+            found[id].append(one)
+    return found
 
 
 async def _run_of(store: Store, experience: Experience) -> Run | None:
@@ -119,10 +144,9 @@ async def reflected(about: Material, /, *, model: LanguageModel, intake: IntakeF
 
 def _told(about: Material, budget: int, mark: str) -> tuple[str, list[str]]:
     """The lessons and the runs as the model sees them, within `budget` tokens."""
-    lines = [_line(number, lesson) for number, lesson in enumerate(about.lessons, 1)]
-    most = int(budget * _SHARE)
-    while lines and sum(map(estimate_tokens, lines)) > most:
-        lines.pop()
+    every = [_line(number, lesson) for number, lesson in enumerate(about.lessons, 1)]
+    sizes = accumulate(map(estimate_tokens, every))
+    lines = [line for line, size in zip(every, sizes, strict=True) if size <= int(budget * _SHARE)]
     numbers = {lesson.id: number for number, lesson in enumerate(about.lessons[: len(lines)], 1)}
     lessons = fence("\n".join(lines), label="lessons", nonce=mark)
     room = budget - estimate_tokens(lessons)
@@ -184,8 +208,3 @@ def _changes(made: Sequence[tuple[Lesson, tuple[Experience, ...]]]) -> tuple[Cha
         holder = now.get(by[-1].id, by[-1])
         now[holder.id] = holder.model_copy(update={"lessons": (*holder.lessons, lesson)})
     return tuple(Replace(experience=one, reason="reflection over a topic") for one in now.values())
-
-
-def among(found: Sequence[Material], named: Mapping[str, str], asked: str, /) -> list[Material]:
-    """The topic that is asked for by its id or name."""
-    return [one for one in found if asked.casefold() in (one.topic.id, named.get(one.topic.id, "").casefold())]

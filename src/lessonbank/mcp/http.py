@@ -11,11 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
 
 from lessonbank import connect_async
+from lessonbank._serving import address, bracketed, listening, server_of
 from lessonbank.arguments import named
 from lessonbank.errors import StoreUnavailable, UsageError
 from lessonbank.guard import check_scope
@@ -107,26 +107,19 @@ async def serve_http(
         raise UsageError(f"a server on {host} needs the names it is called by: give --allow-host NAME:PORT")
     memory = Memory(partial(connect_async, where, scope=scope, **settings), scopes=keys.scopes)
     security = TransportSecuritySettings(
-        allowed_hosts=[*(f"{_bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
+        allowed_hosts=[*(f"{bracketed(name)}:*" for name in LOOPBACK), *allowed_hosts],
         allowed_origins=list(allowed_origins),
     )
     app = Server(memory, keys=keys).streamable_http_app(host=host, transport_security=security)
     with closing(_listening(host, port)) as listener:
         await memory.ready()
         if ready:
-            ready(f"http://{_bracketed(host)}:{listener.getsockname()[1]}/mcp")
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_PATIENCE
-        )
-        await uvicorn.Server(config).serve(sockets=[listener])
+            ready(f"{address(listener, host=host)}/mcp")
+        await server_of(app, timeout_graceful_shutdown=_PATIENCE).serve(sockets=[listener])
 
 
 def _listening(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return listening(host, port)
     except OSError as error:
         raise StoreUnavailable(f"nothing can listen on {host}:{port}: {error.strerror}") from None
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -8,6 +8,7 @@ from typing import cast
 from lessonbank.arguments import is_a, kind, shown
 from lessonbank.errors import FormatError, printable
 from lessonbank.types import Json, Trajectory, Usage
+from lessonbank.types.tools import TOOLS, signatures
 
 from ._assembly import assemble
 from ._dialects import turns_of, usage_of
@@ -27,7 +28,8 @@ def trajectory_from(source: object, /, *, task: str | None = None) -> Trajectory
     """The run that `source` records.
 
     `source` is a `Trajectory` (returned as it is), the agent's answer as text (needs `task`), a list of messages, or a
-    mapping with the list under `messages` and the agent's instructions under `system`. Messages may be mappings or SDK
+    mapping with the list under `messages`, the agent's instructions under `system` and its tools under `tools` (their
+    signatures are kept in the run's metadata). Messages may be mappings or SDK
     objects of OpenAI (chat and Responses), Anthropic, LangChain or pydantic-ai, or plain `{"role", "content"}`; shapes
     may be mixed, and no SDK is imported. System and developer messages become `instructions`; what came before the
     agent's first turn becomes one step with an empty action; each turn of the agent is a step, and what followed it
@@ -83,7 +85,17 @@ def _from_mapping(source: Mapping[str, object], task: str | None) -> Trajectory:
         raise FormatError(f"'system' could not be read: {_raised(error)}") from error
     if task is None and is_a(named, str) and str.__str__(named).strip():
         task = named
-    return _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+    run = _build(_listed(cast("Iterable[object]", messages)), system=system, task=task)
+    tools = _tools(source)
+    return run.model_copy(update={"metadata": {TOOLS: tools}}) if tools else run
+
+
+def _tools(source: Mapping[str, object]) -> list[Json]:
+    """The signatures of the tools beside the messages; none where they cannot be read: the run counts."""
+    try:
+        return [*signatures(plain(_field(source, TOOLS)))]
+    except FormatError:
+        return []
 
 
 def _field(source: Mapping[str, object], key: str) -> object:

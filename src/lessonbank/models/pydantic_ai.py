@@ -36,6 +36,7 @@ try:
         UserError,
     )
     from pydantic_ai.messages import (
+        CachePoint,
         ModelMessage,
         ModelRequest,
         ModelResponse,
@@ -52,6 +53,8 @@ except ImportError as missing:
 
 _COMPATIBLE = frozenset({"openai", "openai-chat", "ollama", "vllm", "litellm"})
 _OUR_EXTRAS = frozenset({"openai", "anthropic", "google"})
+_TOLD_WHAT_TO_CACHE = frozenset({"anthropic"})
+"""Providers that cache only what a request marks; the others find out alone, or do not cache."""
 _AGAIN = frozenset({408, 409, 425, 429})
 _FOR_GOOD = frozenset({401, 402, 403, 404})
 """The key, the account or the model's name is refused: every request will be."""
@@ -109,7 +112,8 @@ class PydanticAIModel:
             ModelUnavailable: unreachable, or it refuses the key, the account or the model's name.
             TransientModelError: overloaded, rate limited (with its Retry-After), unreachable or failing.
         """
-        model, history = await self._here(), _history(messages)
+        model = await self._here()
+        history = _history(messages, cached=model.system in _TOLD_WHAT_TO_CACHE)
         response = await self._request(model, history, temperature, schema)
         return Completion(
             text=(response.text or "").encode("utf-8", "replace").decode("utf-8"),
@@ -239,13 +243,15 @@ def _ignores_temperature(model: Model, /) -> bool:
     return bool(reasons or profile.get("anthropic_disallows_sampling_settings", False))
 
 
-def _history(messages: Sequence[Message], /) -> list[ModelMessage]:
+def _history(messages: Sequence[Message], /, *, cached: bool) -> list[ModelMessage]:
+    """The messages as pydantic-ai has them; `cached`: with a mark where the text ends that comes again."""
     history: list[ModelMessage] = []
     parts: list[SystemPromptPart | UserPromptPart] = []
     for message in messages:
         if message.role != "assistant":
             part = SystemPromptPart if message.role == "system" else UserPromptPart
-            parts.append(part(content=message.content))
+            marked = cached and message.role == "user" and 0 < message.stable < len(message.content)
+            parts.append(_marked(message) if marked else part(content=message.content))
             continue
         if parts:
             history.append(ModelRequest(parts=parts))
@@ -254,6 +260,12 @@ def _history(messages: Sequence[Message], /) -> list[ModelMessage]:
     if parts:
         history.append(ModelRequest(parts=parts))
     return history
+
+
+def _marked(message: Message, /) -> UserPromptPart:
+    return UserPromptPart(
+        content=[message.content[: message.stable], CachePoint(), message.content[message.stable :].lstrip("\n")]
+    )
 
 
 def _usage(response: ModelResponse, /) -> Usage:

@@ -25,13 +25,14 @@ _LOOKED: Final = 300
 async def start(visit: Visit) -> Response:
     """What a person wants to know first."""
     bank = visit.bank
-    told = {
-        "counts": await bank.admin.counts(),
-        "new": await bank.lessons.list(limit=_NEW),
-        "back": await _taken_back(bank),
-        "unlabelled": len(await bank.runs.unlabelled()),
-    }
-    return visit.page("home.html", told)
+    told = {"new": await bank.lessons.list(limit=_NEW), "unlabelled": len(await bank.runs.unlabelled())}
+    return visit.page("home.html", {**told, "counts": visit.counts})
+
+
+async def taken_back(visit: Visit) -> Response:
+    """What was taken back last, and why."""
+    told = {"back": await _taken_back(visit.bank), "looked": _LOOKED}
+    return visit.page("_taken_back.html" if visit.is_part else "taken_back.html", told)
 
 
 async def helps(visit: Visit) -> Response:

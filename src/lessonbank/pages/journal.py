@@ -25,21 +25,9 @@ class Line:
     reason: str = ""
 
 
-async def last_change(bank: AsyncReasoningBank, /) -> int:
-    """The number of the last change of a scope. It is looked for, because a journal is read from its beginning."""
-    low, high = 0, 1
-    while await bank.history.list(after=high - 1, limit=1):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        there = bool(await bank.history.list(after=middle - 1, limit=1))
-        low, high = (middle, high) if there else (low, middle)
-    return low
-
-
 async def latest(bank: AsyncReasoningBank, count: int, /, *, before: int | None = None) -> Sequence[JournalEntry]:
     """The last changes, the newest first; `before`: those before that change."""
-    end = await last_change(bank) + 1 if before is None else before
+    end = (await bank.admin.counts()).changes + 1 if before is None else before
     first = max(end - 1 - count, 0)
     return (await bank.history.list(after=first, limit=max(end - 1 - first, 1)))[::-1] if end > 1 else ()
 
@@ -88,6 +76,7 @@ _LINES: Final[Mapping[str, Callable[[JournalEntry, Any], Line]]] = {
     "trust": _trusted,
     "verdict": lambda entry, told: Line(entry, f"corrected a verdict: {told.verdict.outcome}", (), told.reason),
     "audit": lambda entry, told: Line(entry, "asked for labels of runs drawn at random", (), told.reason),
+    "admin": lambda entry, told: Line(entry, f"{told.act}, by {told.by}", (), told.subject),
     "rollback": lambda entry, told: Line(entry, f"rolled back to change {told.to}", (), told.reason),
     "settle": _settled,
     "purge": lambda entry, told: Line(entry, f"erased a {told.what}", (), told.reason),

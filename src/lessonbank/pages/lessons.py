@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -49,10 +49,12 @@ async def listing(visit: Visit) -> Response:
     }
     retired = visit.query("retired") == "yes"
     by_task = visit.query("by") == "task" and bool(asked["text"])
-    if by_task:
-        found = (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
-    else:
-        found = await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
+    late = visit.is_large and bool(asked["text"] or asked["topic"]) and not visit.query("whole")
+    found = list[Lesson]()
+    if by_task and not late:
+        found += (await visit.bank.recalls.preview(asked["text"], limit=PAGE)).lessons[:PAGE]
+    elif not late:
+        found += await visit.bank.lessons.list(**asked, retired=retired, limit=PAGE + 1, after=visit.query("after"))
     more = found[PAGE - 1].id if len(found) > PAGE else None
     told = {
         "asked": asked,
@@ -61,14 +63,15 @@ async def listing(visit: Visit) -> Response:
         "states": get_args(LessonState),
         "more": more,
         "by_task": by_task,
+        "late": late,
     }
     template = "_lessons.html" if visit.is_part else "lessons.html"
-    return visit.page(template, {**told, "counts": await visit.bank.admin.counts()})
+    return visit.page(template, {**told, "counts": visit.counts})
 
 
 async def one(visit: Visit) -> Response:
     """One lesson. What takes long to find out is a page of its own, which this one asks for."""
-    id = _id(visit)
+    id = visit.id
     owner = await visit.bank.lessons.experience(id)
     lesson = next(each for each in owner.lessons if each.id == id)
     runs = await runs_of(visit.bank, lesson)
@@ -86,7 +89,7 @@ async def one(visit: Visit) -> Response:
 
 async def versions(visit: Visit) -> Response:
     """What a lesson said before, with what changed."""
-    lesson = await visit.bank.lessons.get(_id(visit))
+    lesson = await visit.bank.lessons.get(visit.id)
     story = await visit.bank.history.list(lesson=lesson.id)
     told = {"lesson": lesson, "versions": versions_in(story, lesson.id), "story": story}
     return visit.page("_versions.html" if visit.is_part else "versions.html", told)
@@ -94,7 +97,7 @@ async def versions(visit: Visit) -> Response:
 
 async def effect(visit: Visit) -> Response:
     """What showing a lesson changes, with its interval."""
-    lesson = await visit.bank.lessons.get(_id(visit))
+    lesson = await visit.bank.lessons.get(visit.id)
     lift = await visit.bank.lift()
     found = next((each for each in lift.lessons if each.lesson_id == lesson.id), None)
     template = "_effect.html" if visit.is_part else "effect.html"
@@ -149,7 +152,3 @@ def _text(title: str, when: str, content: str, only: Sequence[str]) -> str:
 
 def _one_of(value: str | None, known: Sequence[str]) -> str | None:
     return value if value in known else None
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

@@ -11,6 +11,7 @@ import uvicorn
 from anyio import CancelScope, get_cancelled_exc_class
 
 import lessonbank
+from lessonbank._serving import address, listening, server_of
 from lessonbank.errors import UsageError
 
 from .application import application
@@ -38,32 +39,22 @@ async def serve(
     `ready` gets the address with its one-time token. Raises UsageError (the port is taken), StoreError.
     """
     async with await _opened(where, scope, settings) as bank:
-        with closing(_bound(port)) as listening:
-            at = listening.getsockname()[1]
+        with closing(_bound(port)) as listener:
+            at = listener.getsockname()[1]
             sessions = Sessions(name=name)
             app = application(bank, hosts=[f"{HOST}:{at}", f"localhost:{at}"], sessions=sessions)
-            # No access log: it would keep the token. No server header, no reloading, no websockets.
-            config = uvicorn.Config(
-                app,
-                log_config=None,  # its own would close every log handler of the process
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                ws="none",
-                lifespan="off",
-                timeout_graceful_shutdown=2,
-            )
-            ready(f"http://{HOST}:{at}/open?token={sessions.new_token()}")
-            await _running(uvicorn.Server(config), listening)
+            server = server_of(app, log_level="warning", ws="none", lifespan="off", timeout_graceful_shutdown=2)
+            ready(f"{address(listener)}/open?token={sessions.new_token()}")
+            await _running(server, listener)
 
 
-async def _running(server: uvicorn.Server, listening: socket.socket) -> None:
+async def _running(server: uvicorn.Server, listener: socket.socket) -> None:
     """Until it is interrupted, or the task is cancelled: then connections are closed, too."""
     try:
-        await server.serve(sockets=[listening])
+        await server.serve(sockets=[listener])
     except get_cancelled_exc_class():
         with CancelScope(shield=True):
-            await server.shutdown(sockets=[listening])
+            await server.shutdown(sockets=[listener])
         raise
 
 
@@ -81,12 +72,7 @@ async def _opened(where: str, scope: str | None, settings: Mapping[str, Any]) ->
 
 def _bound(port: int) -> socket.socket:
     """A socket of this machine alone. Raises UsageError."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
-        listening.listen()  # a browser that is quicker than the server waits
+        return listening(HOST, port)
     except OSError as error:
-        listening.close()
         raise UsageError(f"port {port} cannot be used ({error.strerror}): choose another with --port") from None
-    return listening

@@ -30,10 +30,6 @@ class Guest:
     identity: str
     """As whose word the bank takes what it tells."""
 
-    def covers(self, scope: str, /) -> bool:
-        """Whether it may see this scope."""
-        return not self.scope or scope == self.scope or scope.startswith(f"{self.scope}/")
-
 
 Door: TypeAlias = Callable[[str], Awaitable[Guest]]
 """Says whom a key lets in. Raises Unauthenticated, NotAllowed: nobody."""

@@ -23,12 +23,12 @@ from .visit import Visit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_LESSONS, _TASKS = 400, 200
+_LESSONS, _TASKS = 300, 100
 """The newest of each that are on the map."""
 _WIDTH, _HEIGHT = 720.0, 420.0
 _SIZE: Final = 512
 """Places that words are hashed to."""
-_ROUNDS: Final = 30
+_ROUNDS: Final = 15
 """Rounds of the power iteration: enough for a picture, and much quicker than all components."""
 
 

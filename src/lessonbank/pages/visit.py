@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lessonbank.errors import NotFound, UsageError
+from lessonbank.guard.scope import covers
+from lessonbank.types import Counts
 
 from .rendering import path
 from .security import Refused, form_of
@@ -19,8 +21,12 @@ from .sessions import Door, Guest, Session, Sessions
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
+    from .keys import KeyRing
+
 PAGE = 50
 """Records on a page."""
+_LARGE: Final = 2_000
+"""Lessons from which on what reads every record comes later than the page, or when it is asked for."""
 _PAGES: Final = (
     ("", "Home"),
     ("inbox", "Inbox"),
@@ -45,6 +51,7 @@ class Site:
     prefix: str = ""
     """What stands before the address of each page."""
     door: Door | None = None
+    keys: KeyRing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +69,8 @@ class Visit:
     home: str
     """The scope that is meant where an address names none."""
     guest: Guest | None = None
-    waiting: int = 0
-    """Lessons in quarantine."""
+    counts: Counts = field(default_factory=Counts)
+    """How much the scope holds; nothing where a part of a page is asked for."""
     pages: tuple[tuple[str, str], ...] = _PAGES
     """The address and title of each page."""
 
@@ -92,6 +99,11 @@ class Visit:
         """Whether the person may erase and roll back."""
         return self.guest is None or self.guest.is_admin
 
+    @property
+    def is_large(self) -> bool:
+        """Whether reading every record of the scope takes long."""
+        return self.counts.lessons > _LARGE
+
     def check_admin(self) -> None:
         """Refuse a guest who may not erase and roll back. Raises Refused."""
         if not self.is_admin:
@@ -100,6 +112,11 @@ class Visit:
     async def form(self) -> dict[str, list[str]]:
         """The fields of the form that was sent. Raises Refused."""
         return await form_of(self.request, csrf=self.session.csrf, origins=self.site.origins)
+
+    @property
+    def id(self) -> str:
+        """The id in the address of a page of one record."""
+        return self.request.path_params["id"]
 
     def query(self, name: str, /) -> str | None:
         """A part of the address; `None` if it is not there or blank."""
@@ -127,18 +144,32 @@ class Visit:
         return self.request.headers.get("hx-request") == "true"
 
 
+def number_of(told: str | None, /) -> int | None:
+    """The whole number that an address or a form says; `None` if it says none, or one that nothing has."""
+    return int(told) if told and told.isascii() and told.isdigit() and len(told) < 12 else None
+
+
 async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:
     """The visit that a request is. Raises NotFound: there is no such scope, or it is not to be seen here."""
     scopes = await scopes_of(site.bank, guest)
-    home = site.bank.scope if site.bank.scope in scopes else scopes[0]
+    home = site.bank.scope if site.bank.scope in scopes else await _first_with_lessons(site.bank, scopes)
     scope = request.query_params.get("scope") or home
     if scope not in scopes:
         raise NotFound(f"there is no scope {scope!r} here")
     bank = site.bank
     if scope != bank.scope or session.key is not None or guest is not None:
         bank = bank.scoped(scope, writer=session.name if session.key or guest else None, key=session.key)
-    waiting = 0 if request.headers.get("hx-request") else (await bank.admin.counts()).quarantined
-    return Visit(request, site, session, bank, scope, scopes, home, guest, waiting)
+    counts = Counts() if request.headers.get("hx-request") else await bank.admin.counts()
+    return Visit(request, site, session, bank, scope, scopes, home, guest, counts)
+
+
+async def _first_with_lessons(bank: AsyncReasoningBank, scopes: tuple[str, ...]) -> str:
+    """A tenant's own scope may hold no more than the journal of its keys."""
+    first, *others = scopes
+    for scope in scopes if others else ():
+        if (await bank.scoped(scope).admin.counts()).lessons:
+            return scope
+    return first
 
 
 async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> tuple[str, ...]:
@@ -148,5 +179,5 @@ async def scopes_of(bank: AsyncReasoningBank, guest: Guest | None = None, /) -> 
     except UsageError:
         found = (bank.scope,)
     if guest is not None and guest.scope:
-        return tuple(scope for scope in found if guest.covers(scope)) or (guest.scope,)
+        return tuple(scope for scope in found if covers(guest.scope, scope)) or (guest.scope,)
     return found if bank.scope in found else (bank.scope, *found)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.types import RECALL, Candidate, Lesson, Recall
 
-from .visit import PAGE, Visit
+from .visit import PAGE, Visit, number_of
 
 
 async def listing(visit: Visit) -> Response:
@@ -23,15 +22,28 @@ async def listing(visit: Visit) -> Response:
     told: dict[str, object] = {"asked": asked, "found": found[:PAGE], "more": more, "task": task, "limit": limit}
     if visit.is_part:
         return visit.page("_recalls.html", told)
-    count = int(limit) if limit and limit.isascii() and limit.isdigit() and 0 < int(limit[:3]) <= PAGE else None
-    tried = await visit.bank.recalls.preview(task, limit=count) if task else None
-    rows = await _candidates(visit, tried) if tried else ()
-    return visit.page("why.html", {**told, "tried": tried, "rows": rows})
+    late = visit.is_large and task is not None and visit.request.url.path.endswith("/why")
+    tried = None if late or task is None else await _tried(visit, task)
+    return visit.page("why.html", {**told, "tried": tried, "late": late})
+
+
+async def trying(visit: Visit) -> Response:
+    """What an agent would be shown for a task: the part of the page above that searches."""
+    task = visit.query("task")
+    if not visit.is_part or task is None:
+        return await listing(visit)
+    return visit.page("_tried.html", {"tried": await _tried(visit, task)})
+
+
+async def _tried(visit: Visit, task: str) -> Mapping[str, object]:
+    limit = number_of(visit.query("limit"))
+    recall = await visit.bank.recalls.preview(task, limit=limit if limit and limit <= PAGE else None)
+    return {"recall": recall, "rows": await _candidates(visit, recall)}
 
 
 async def one(visit: Visit) -> Response:
     """One recall: the text, and each lesson that was found."""
-    recall = await visit.bank.recalls.get(_id(visit))
+    recall = await visit.bank.recalls.get(visit.id)
     drawn = await visit.bank.lessons.list(metadata={RECALL: recall.id}, retired=True, limit=PAGE)
     told = {"recall": recall, "rows": await _candidates(visit, recall), "drawn": drawn}
     return visit.page("recall.html", told)
@@ -39,7 +51,7 @@ async def one(visit: Visit) -> Response:
 
 async def explained(visit: Visit) -> Response:
     """How its task ended, what nearly was found, and what the evidence says: this reads all outcomes."""
-    told = await visit.bank.recalls.explain(_id(visit))
+    told = await visit.bank.recalls.explain(visit.id)
     return visit.page("_explained.html" if visit.is_part else "explained.html", {"told": told})
 
 
@@ -47,7 +59,3 @@ async def _candidates(visit: Visit, recall: Recall) -> Sequence[tuple[Candidate,
     known = {lesson.id: lesson for lesson in recall.lessons}
     ranked = sorted(recall.candidates, key=lambda candidate: candidate.rank)[:PAGE]
     return [(c, known.get(c.lesson_id) or await if_there(visit.bank.lessons.get(c.lesson_id))) for c in ranked]
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

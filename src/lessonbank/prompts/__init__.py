@@ -57,7 +57,7 @@ class Prompt:
             raise PromptError(f"Prompt {self.id} needs a value for the slot {missing[0]!r}.")
         if unknown := [name for name in slots if name not in self.slots]:
             raise PromptError(f"Prompt {self.id} has no slot {unknown[0]!r}; its slots are: {', '.join(self.slots)}.")
-        user = Message(role="user", content=_fill(self.user, slots))
+        user = Message(role="user", content=_fill(self.user, slots), stable=_stable(self.user, slots))
         if not self.system:
             return (user,)
         return (Message(role="system", content=_fill(self.system, slots)), user)
@@ -127,6 +127,12 @@ def _file(id: str, /) -> Path | None:
 def _fill(template: str, slots: dict[str, str], /) -> str:
     texts, names = _pieces(template)
     return texts[0] + "".join(slots[name] + text for name, text in zip(names, texts[1:], strict=True))
+
+
+def _stable(template: str, slots: dict[str, str], /) -> int:
+    """How far it is the same for every run of an agent: to the end of the agent's slot, where that comes first."""
+    texts, names = _pieces(template)
+    return len(texts[0]) + len(slots["agent"]) if names[:1] == ["agent"] else 0
 
 
 @lru_cache(maxsize=64)

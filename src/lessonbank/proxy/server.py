@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -21,11 +20,12 @@ from .process import MemoryProcess
 from .remembering import Remembering, told
 
 try:
-    import uvicorn
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import JSONResponse
     from starlette.routing import Mount, Route
+
+    from lessonbank._serving import address, listening, server_of
 except ImportError as missing:
     raise MissingExtra("the proxy (starlette, uvicorn)", extra="proxy") from missing
 
@@ -33,7 +33,6 @@ log = logging.getLogger("lessonbank")
 _WAIT = 60.0
 """Seconds for which `"wait": true` waits."""
 _LARGEST = 65_536
-_BACKLOG = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,21 +75,15 @@ async def _serve(settings: Settings, ready: Callable[[Serving], None]) -> None:
     app = create_app(settings, entrance=entrance, memory=memory)
     with _listening(settings.host, settings.port) as listener:
         await memory.start()
-        config = uvicorn.Config(
+        server = server_of(
             app,
-            log_config=None,  # its own would close every log handler of the process
             log_level="critical",  # what goes wrong is said by ours, without the text of requests
-            access_log=False,
-            server_header=False,  # the headers are the upstream's
-            date_header=False,
+            date_header=False,  # the headers are the upstream's
             ws="none",
             timeout_graceful_shutdown=5,
         )
-        server = uvicorn.Server(config)
-        host, port = listener.getsockname()[:2]
-        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         stop = partial(setattr, server, "should_exit", True)
-        ready(Serving(url=url, stop=stop, memory_pid=lambda: memory.pid))
+        ready(Serving(url=address(listener), stop=stop, memory_pid=lambda: memory.pid))
         await server.serve(sockets=[listener])
 
 
@@ -163,18 +156,10 @@ def _problem(status: int, sentence: str) -> JSONResponse:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":  # elsewhere it would let two programs listen on one port
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(_BACKLOG)
+        return listening(host, port)
     except OSError as error:
-        found.close()
         raise LessonbankError(f"cannot listen on {host}:{port} ({error.strerror}): choose another --port") from error
-    return found
 
 
 def _is_loopback(host: str) -> bool:

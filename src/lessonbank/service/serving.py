@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import closing, contextmanager
@@ -14,6 +13,7 @@ import uvicorn
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 
+from lessonbank import _serving
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.client.operations import Role
 from lessonbank.errors import StoreUnavailable
@@ -31,16 +31,7 @@ _WAITING: Final = 2048
 
 def server_of(app: FastAPI, /) -> uvicorn.Server:
     """A server that is not started yet. It believes no header about where a request comes from."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=_PATIENCE,
-    )
-    return uvicorn.Server(config)
+    return _serving.server_of(app, proxy_headers=False, timeout_keep_alive=_IDLE, timeout_graceful_shutdown=_PATIENCE)
 
 
 async def serve(
@@ -51,7 +42,7 @@ async def serve(
     Raises StoreUnavailable: it is not free.
     """
     with closing(listening(host, port)) as listener:
-        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        url = _serving.address(listener, host=host)
         app = make(url)
         if ready:
             ready(url)
@@ -60,18 +51,10 @@ async def serve(
 
 def listening(host: str, port: int, /) -> socket.socket:
     """A socket that takes connections. Raises StoreUnavailable."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small pieces at once only on a socket that says it is TCP: else each response waits 40 ms.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if os.name == "posix":  # elsewhere it would let two programs listen on one port
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
-        found.listen(_WAITING)
+        return _serving.listening(host, port, backlog=_WAITING)
     except OSError as error:
-        found.close()
         raise StoreUnavailable(f"nothing can listen on {host}:{port}: {error.strerror}") from None
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +68,7 @@ class Running:
 
     def key(self, name: str, /, *, scope: str, role: Role = "agent", **more: Any) -> str:
         """A new key."""
-        return self.portal.call(partial(Keys(self.bank.store).add, name, scope=scope, role=role, **more))
+        return self.portal.call(partial(Keys(self.bank).add, name, scope=scope, role=role, **more))
 
 
 @contextmanager
@@ -98,7 +81,7 @@ def running(
         server = server_of(application(bank, limits=limits, close=True))
         serving = portal.start_task_soon(partial(server.serve, sockets=[listener]))
         try:
-            yield Running(f"http://127.0.0.1:{listener.getsockname()[1]}", bank, portal)
+            yield Running(_serving.address(listener), bank, portal)
         finally:
             server.should_exit = True
             serving.result()

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from lessonbank import importers
 from lessonbank.bank import AsyncReasoningBank
-from lessonbank.errors import FormatError, LessonbankError, MissingExtra, TooLarge
+from lessonbank.errors import FormatError, LessonbankError, TooLarge, importing
 from lessonbank.guard.identity import called_by
 from lessonbank.text.bounded_json import parse
 from lessonbank.types import Json, Trajectory
@@ -96,11 +96,9 @@ def _from_json(body: bytes) -> Json:
 
 
 def _from_protobuf(body: bytes) -> Json:
-    try:
+    with importing("a trace in protobuf", extra="otel"):
         protobuf: Any = import_module("google.protobuf.json_format")
         service: Any = import_module("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("a trace in protobuf", extra="otel") from error
     try:
         return protobuf.MessageToDict(service.ExportTraceServiceRequest.FromString(body))
     except Exception:  # what protobuf raises has no class that can be named without it  # noqa: BLE001

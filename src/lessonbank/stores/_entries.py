@@ -10,8 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Final, overload
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from lessonbank.errors import StoreDamaged
-from lessonbank.types import Add, Experience, JournalEntry, Merge, Rejudge, Replace, Rollback
+from lessonbank.errors import StoreDamaged, StoreUnavailable
+from lessonbank.stores._packing import unpacked
+from lessonbank.stores._records import microseconds
+from lessonbank.types import (
+    Add,
+    Change,
+    Erased,
+    Experience,
+    Forgotten,
+    JournalEntry,
+    Merge,
+    Missing,
+    Purge,
+    Rejudge,
+    Replace,
+    Rollback,
+    Settle,
+)
 from lessonbank.types.timeline import Entry, live, named_lessons
 
 if TYPE_CHECKING:
@@ -39,6 +55,19 @@ def entry_of(text: bytes, /) -> Entry:
         raise StoreDamaged("a journal entry cannot be read") from None
 
 
+def readable_entry(packed: bytes, /) -> Entry | None:
+    """The entry that was packed; `None` where it cannot be read."""
+    try:
+        return entry_of(unpacked(packed))
+    except StoreUnavailable:
+        return None
+
+
+def erased_since(entry: Entry, since: int, /) -> bool:
+    """Whether an erasure took away what was made after `since`, in microseconds."""
+    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The arguments of one `apply`, ready to be written: lone surrogates gone, entries packed."""
@@ -53,6 +82,12 @@ class Batch:
     unchanged: Sequence[Experience] = ()
     """What the entries were decided upon, see `Store.apply`."""
     one_wording: bool = False
+
+    @property
+    def changes(self) -> list[Change]:
+        """The entries that change lessons."""
+        entries = (entry for entry, _ in self.entries)
+        return [entry for entry in entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)]
 
 
 @dataclass(frozen=True, slots=True)

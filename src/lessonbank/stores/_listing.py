@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lessonbank.errors import NotFound, UsageError
 from lessonbank.stores._records import encodable
@@ -53,6 +53,22 @@ def checked_limit(limit: int, /) -> int:
     if limit < 1:
         raise UsageError(f"limit is a number of records, 1 or more; got {limit!r}")
     return limit
+
+
+@dataclass(slots=True)
+class Where:
+    """A condition as it grows, with the values of its placeholders."""
+
+    parts: list[str] = field(default_factory=list[str])
+    values: list[Any] = field(default_factory=list[Any])
+
+    def add(self, part: str, *values: object) -> None:
+        """Ask for this too."""
+        self.parts.append(part)
+        self.values.extend(values)
+
+    def __str__(self) -> str:
+        return " AND ".join(self.parts)
 
 
 def no_such(kind: str, after: str, /) -> NotFound:

@@ -81,3 +81,8 @@ def microseconds(moment: datetime, /) -> int:
 def moment(microseconds: int, /) -> datetime:
     """The inverse of `microseconds`."""
     return _EPOCH + timedelta(microseconds=microseconds)
+
+
+def later(at: int, seconds: float, /) -> int:
+    """Microseconds of a moment after `at`, however short the time is: one call never takes the same run twice."""
+    return at + max(round(seconds * 1e6), 1)

@@ -109,6 +109,8 @@ class Lesson(Record):
     """How far its fact goes. `None`: nobody said. Like `choice`, it only repeats words of the lesson."""
     choice: Choice | None = None
     """The choice that it is about, where it is about one."""
+    rests_on: str = ""
+    """The field or message that shows it, in words of the lesson. Empty: nobody said."""
     against: Against | None = None
     """The lessons that it competes with."""
     only: tuple[str, ...] = ()

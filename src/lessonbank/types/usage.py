@@ -39,3 +39,5 @@ class Counts(Record):
     pending: int = 0
     recalls: int = 0
     settled: int = 0
+    changes: int = 0
+    """The number of the last change in the history."""

@@ -21,9 +21,9 @@ from pydantic import ValidationError
 from lessonbank._batches import async_batches, batches
 from lessonbank._concurrency import if_there
 from lessonbank._opening import open_regular
-from lessonbank._replacing import abandon, begin, belongs_to_database, finish, spare
+from lessonbank._replacing import belongs_to_database, replacing
 from lessonbank.arguments import check_data, named, shown
-from lessonbank.errors import FormatError, StoreUnavailable, UsageError
+from lessonbank.errors import FormatError, UsageError
 from lessonbank.guard.gate import doubt
 from lessonbank.guard.names import checked_name
 from lessonbank.protocols import Imported, Store
@@ -59,21 +59,8 @@ async def write(store: Store, path: Path, /, *, scope: str) -> int:
         UsageError: `path` is a folder, or a bank.
         StoreUnavailable: the file cannot be written.
     """
-    await to_thread.run_sync(partial(spare, path, what="export"))
-    part: Path | None = None
-    try:
-        part = await to_thread.run_sync(begin, path)
-        written = await _write(_records(store, scope), part, scope)
-        await to_thread.run_sync(finish, part, path)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"cannot write the export {named(path)}: {error.strerror or error}; an earlier one is untouched"
-        ) from error
-    finally:
-        if part is not None:
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(abandon, part)
-    return written
+    async with replacing(path, what="export") as part:
+        return await _write(_records(store, scope), part, scope)
 
 
 async def _write(records: AsyncIterator[tuple[str, Record]], part: Path, scope: str) -> int:

@@ -20,8 +20,8 @@ from lessonbank.arguments import (
     several,
     shown,
 )
-from lessonbank.errors import NotFound, UsageError
-from lessonbank.evidence.groups import topic_names
+from lessonbank.errors import UsageError
+from lessonbank.evidence.groups import topic_names, topics_called
 from lessonbank.learning.topics import in_topics
 from lessonbank.protocols import LessonState, Vectors
 from lessonbank.retrieving.trusted import task_words
@@ -85,7 +85,7 @@ class AsyncLessons:
             state=maybe_one_of(state, "state=", get_args(LessonState)),
             kind=maybe_one_of(kind, "kind=", get_args(Kind)),
             writer=maybe_text(writer, "writer="),
-            topics=None if topic is None else await self._topics_called(a_text(topic, "topic=", blank=False)),
+            topics=topic if topic is None else topics_called(a_text(topic, "topic=", blank=False), await self.topics()),
             retired=a_flag(retired, "retired="),
             **filters(text=text, metadata=metadata, limit=limit, after=after),
         )
@@ -112,13 +112,6 @@ class AsyncLessons:
         """The topics of the lessons in this scope: id to name."""
         scope = self._of.scope
         return topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
-
-    async def _topics_called(self, asked: str) -> frozenset[str]:
-        named = {id: name.casefold() for id, name in (await self.topics()).items()}
-        found = frozenset(id for id, name in named.items() if asked.casefold() in (id, name))
-        if not found:
-            raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
-        return found
 
     async def get(self, id: str, /) -> Lesson:
         """One lesson. Raises NotFound."""

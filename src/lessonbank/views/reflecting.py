@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from lessonbank.arguments import shown
-from lessonbank.errors import Conflict, NotFound
-from lessonbank.evidence.groups import topic_names
+from lessonbank.errors import Conflict
 from lessonbank.guard.quote import quoted
 from lessonbank.learning.reflection import LEAST_RUNS as LEAST_RUNS
-from lessonbank.learning.reflection import Material, among, materials, reflected
+from lessonbank.learning.reflection import Material, materials, reflected
 from lessonbank.protocols import LanguageModel
 from lessonbank.retrieving.contests import remember
 from lessonbank.types import Change, Lesson, Reflected, Replace, Usage
@@ -32,9 +30,7 @@ class Reflecting:
 
     async def over(self, asked: str | None, /, *, runs: int, budget: int, dry_run: bool) -> Reflected:
         """Each topic until the budget is spent. Raises NotFound, ModelError."""
-        found = await materials(self._of.store, scope=self._of.scope, runs=runs)
-        names = topic_names(lesson for one in found for lesson in one.lessons)
-        found = found if asked is None else await self._named(asked, found, names)
+        found = await materials(self._of.store, scope=self._of.scope, runs=runs, asked=asked)
         lessons, changes, notes, looked = list[Lesson](), list[Change](), list[str](), list[str]()
         usage = Usage()
         for number, one in enumerate(found):
@@ -44,7 +40,7 @@ class Reflecting:
             share = min(budget, _MOST)
             budget -= share
             told = await self._looked(one, share)
-            usage, looked = usage + told.usage, [*looked, names.get(one.topic.id, one.topic.id)]
+            usage, looked = usage + told.usage, [*looked, one.name]
             notes += told.notes if dry_run or not told.changes else [*told.notes, *await self._kept(told)]
             lessons += told.lessons
             changes += told.changes
@@ -53,15 +49,6 @@ class Reflecting:
         return Reflected(
             lessons=tuple(lessons), topics=tuple(looked), changes=tuple(changes), usage=usage, notes=tuple(notes)
         )
-
-    async def _named(self, asked: str, found: list[Material], names: dict[str, str]) -> list[Material]:
-        if chosen := among(found, names, asked):
-            return chosen
-        scope = self._of.scope
-        every = topic_names([lesson async for e in self._of.store.scan(scope=scope) for lesson in e.lessons])
-        if asked.casefold() not in {*every, *(name.casefold() for name in every.values())}:
-            raise NotFound(f"no topic {shown(asked)} in this scope: lessons.topics() lists them")
-        return []
 
     async def _looked(self, about: Material, budget: int) -> Reflected:
         with self._of.intake.in_force():

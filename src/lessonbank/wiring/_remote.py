@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from lessonbank.config import File, Server
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import UsageError, importing
 
 if TYPE_CHECKING:
     from lessonbank.bank import AsyncReasoningBank
@@ -32,10 +32,6 @@ def open_remote(where: File | Server, /, *, scope: str, **settings: object) -> A
     if told:
         raise UsageError(f"{told[0]}= is decided where the server runs (`lessonbank serve`): leave it out here")
     server = where if isinstance(where, Server) else Server(str(where.path))
-    try:
+    with importing("a bank over HTTP", extra="client"):
         from lessonbank.client.bank import RemoteBank
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("lessonbank"):
-            raise
-        raise MissingExtra("a bank over HTTP", extra="client") from error
     return RemoteBank(server, scope=scope, key=server.api_key or os.environ.get(KEY) or None)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from lessonbank.arguments import a_path, a_text, shown
 from lessonbank.config import File, Server
-from lessonbank.errors import MissingExtra, UsageError
+from lessonbank.errors import UsageError, importing
 from lessonbank.protocols import Store
 
 
@@ -43,12 +43,8 @@ _DATABASES: Final = ("postgresql://", "postgres://")
 
 
 async def _open_database(url: str, *, read_only: bool) -> Store:
-    try:
+    with importing("a bank in PostgreSQL", extra="postgres"):
         from lessonbank.stores.postgres import PostgresStore
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] not in ("psycopg", "psycopg_pool"):
-            raise
-        raise MissingExtra("a bank in PostgreSQL", extra="postgres") from None
     return await PostgresStore.open(url, read_only=read_only)
 
 

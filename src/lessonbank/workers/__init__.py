@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from lessonbank._concurrency import first_error
 from lessonbank.arguments import a, a_count, a_number
 from lessonbank.bank import AsyncReasoningBank
 from lessonbank.errors import ModelUnavailable, ReadOnly, StoreDamaged, StoreError, StoreUnavailable
@@ -126,7 +127,7 @@ class Worker:
                         jobs.cancel_scope.deadline = anyio.current_time() + self._grace
                 group.cancel_scope.cancel()
         except* StoreError as failed:
-            raise _first(failed) from None
+            raise first_error(failed) from None
         return self.worked
 
     async def _take(self, jobs: TaskGroup, *, drain: bool) -> None:
@@ -239,8 +240,3 @@ class Worker:
         for id in lost:
             if job := self._jobs.get((scope, id)):
                 job.cancel()
-
-
-def _first(group: BaseExceptionGroup[StoreError]) -> StoreError:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error

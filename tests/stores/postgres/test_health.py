@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import psycopg
 import pytest
 
-from lessonbank.stores.postgres import PostgresStore, _vectors
+from lessonbank.stores.postgres import PostgresStore, _health, _vectors
 from lessonbank.testing.store_samples import MINE, SPACE, added, experience, towards
 
 pytestmark = [pytest.mark.full, pytest.mark.anyio]
@@ -36,6 +37,25 @@ async def test_what_is_missing_or_not_safe_is_named(postgres: Callable[[], str])
     superuser = await PostgresStore.open(address.replace("keeper@", "postgres@"))
     assert "row-level security does not bind it" in (await superuser.storage())["role"]
     await superuser.close()
+
+
+async def test_dead_rows_and_transactions_left_open_are_named(
+    postgres: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_health, "_MANY", 10)
+    monkeypatch.setattr(_health, "_LONG", 0)
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    await added(store, *[experience() for _ in range(40)])
+    with psycopg.connect(address) as forgotten, psycopg.connect(address, autocommit=True) as raw:
+        forgotten.execute("SELECT 1")
+        raw.execute("SELECT set_config('lessonbank.scope', %s, false)", (MINE,))
+        raw.execute("UPDATE lessonbank.lessons SET place = place")
+        raw.execute("SELECT pg_stat_force_next_flush()")
+        told = await store.storage()
+        assert re.search(r"\d+ % of lessons_\d: VACUUM lessonbank\.lessons_\d;", told["dead rows"])
+        assert "are open for over" in told["long transactions"]
+    await store.close()
 
 
 async def test_a_large_scope_gets_an_index_that_finds_what_comparing_all_finds(

@@ -102,18 +102,24 @@ def pages(path: Path) -> Mapping[str, str]:
         "history": "/history",
         "administration": "/administration",
         "part: does it help": "/helps",
+        "part: what was taken back": "/taken-back",
+        "part: near lessons and tasks": f"/lessons/{waiting.id}/near",
+        "part: the proposals": "/inbox/proposed",
+        "part: two words in all lessons": "/lessons?whole=yes&q=" + "+".join(lesson.content.split()[:2]),
+        "part: what a task would be shown": "/why/try?task=" + "+".join(recall.task.split()[:8]),
         "part: lift of a lesson": f"/lessons/{lesson.id}/lift",
         "part: versions of a lesson": f"/lessons/{lesson.id}/versions",
         "part: doctor": "/doctor",
     }
 
 
-def measured(host: str, cookie: str, at: str, calls: int) -> tuple[float, float]:
+def measured(host: str, cookie: str, at: str, calls: int, *, is_part: bool = False) -> tuple[float, float]:
     """The median and the slowest of so many calls, in milliseconds."""
     taken = list[float]()
+    headers = {"Cookie": cookie, **({"HX-Request": "true"} if is_part else {})}
     for _ in range(calls + 1):
         begun = time.perf_counter()
-        status, _ = _asked(host, at, {"Cookie": cookie})
+        status, _ = _asked(host, at, headers)
         taken.append((time.perf_counter() - begun) * 1000)
         if status != 200:
             raise SystemExit(f"{at} answered {status}")
@@ -145,7 +151,7 @@ def main(arguments: list[str]) -> None:
             filled(path, lessons)
             with served(path) as (host, cookie):
                 for name, at in pages(path).items():
-                    middle, most = measured(host, cookie, at, told.calls)
+                    middle, most = measured(host, cookie, at, told.calls, is_part=name.startswith("part"))
                     found.setdefault(name, []).append(f"{middle:,.0f} ({most:,.0f})")
     print(f"Milliseconds, median (slowest) of {told.calls}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.\n")
     print(f"| page | {' | '.join(f'{lessons:,} lessons' for lessons in told.lessons)} |")

@@ -5,6 +5,7 @@ from .admission import DESCRIPTION as DESCRIPTION
 from .admission import EXTRACTIVE as EXTRACTIVE
 from .admission import MOST_REJECTED as MOST_REJECTED
 from .admission import NO_LESSON as NO_LESSON
+from .admission import NOT_CHECKED as NOT_CHECKED
 from .admission import ONE_RUN as ONE_RUN
 from .admission import SEVERAL_RUNS as SEVERAL_RUNS
 from .admission import TITLE as TITLE
@@ -13,4 +14,3 @@ from .admission import appraised as appraised
 from .admission import codes_in as codes_in
 from .admission import doubt as doubt
 from .admission import in_form as in_form
-from .admission import is_doubtful as is_doubtful

@@ -1,4 +1,4 @@
-"""Finds words that ask whether a lesson is harmful. They decide nothing: a model is asked, or the lesson marked."""
+"""Finds words that sound harmful together. They decide nothing: the lesson is marked, and a model or a person asked."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class Clause(NamedTuple):
         return (self.counts["skip"] + self.counts["denial"]) % 2 == 1
 
 
-_ASKING: Final = ("rank", "deceit", "skip", "secret", "outward", "grant", "boundless", "forced", "address", "tell")
 _MARKS: Final[Mapping[str, Callable[[Clause], bool]]] = {
     "claims authority": lambda part: part.has("rank") and not part.is_denied,
     "hides something": lambda part: part.has("tell" if part.is_denied else "deceit"),
@@ -51,11 +50,6 @@ _MARKS: Final[Mapping[str, Callable[[Clause], bool]]] = {
     "acts without bounds": lambda part: part.has("boundless", "grant") and not part.is_denied,
 }
 """What a part of a sentence may recommend, and how its words tell."""
-
-
-def asks(text: str, /) -> bool:
-    """Whether `text` has any word that asks whether it is harmful."""
-    return any(_groups()[name].search(view) for view in _read(text) for name in _ASKING)
 
 
 def mark_of(text: str, /) -> str | None:

@@ -16,7 +16,7 @@ from ._echo import codes_in as codes_in
 from ._empty import is_ending, is_form, is_talk, is_vague, says_nothing
 from ._literals import literal_in, restates
 from ._orders import imitates_a_turn
-from ._signs import asks, is_disguised, mark_of
+from ._signs import is_disguised, mark_of
 from .claims import claimed
 from .places import beside, place_of, without
 from .run_values import RunValues
@@ -39,6 +39,8 @@ _LEAST_LETTERS: Final = 12
 
 NO_LESSON: Final = "may be no lesson"
 """How a platitude is marked, and what sounds like a talk with a reader."""
+NOT_CHECKED: Final = "not checked"
+"""How a lesson is marked that a model was to check, and did not."""
 
 Check = Callable[[Lesson], str]
 """Returns why a lesson is rejected, or an empty text."""
@@ -183,14 +185,5 @@ def doubt(lesson: Lesson, /) -> str | None:
 
     Words cannot tell whether a risk is recommended or warned of.
     """
-    text = _text(lesson)
+    text = f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"
     return mark_of(text) or (NO_LESSON if is_talk(lesson.title, lesson.content) else None)
-
-
-def is_doubtful(lesson: Lesson, /) -> bool:
-    """Whether any word of a lesson calls for a closer look. Far more lessons have one than `doubt` marks."""
-    return lesson.risk is not None or asks(_text(lesson))
-
-
-def _text(lesson: Lesson) -> str:
-    return f"{lesson.title}.\n{lesson.description}.\n{lesson.content}"

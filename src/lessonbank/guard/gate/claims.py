@@ -15,14 +15,25 @@ OPTIONS: Final = 12
 _OPTION: Final = 60
 _NAME: Final = 80
 _WORD = re.compile(r"\w+")
+_GENERAL: Final = (
+    "field value column row line message reply result output error page form step tool call command test log"
+)
+"""What a field or message is called that the lesson names."""
 
 
 def claimed(lesson: Lesson, /) -> Lesson:
-    """`lesson`, whose `applies_to` and `choice` say nothing that its title, description and content do not say."""
-    if lesson.applies_to is None and lesson.choice is None:
+    """`lesson`, whose fields of this kind say nothing that its title, description and content do not say."""
+    if lesson.applies_to is None and lesson.choice is None and not lesson.rests_on:
         return lesson
-    told = {"applies_to": _reach(lesson.applies_to, lesson.text), "choice": _choice(lesson.choice, lesson.text)}
-    return lesson.model_copy(update=told)
+    text = lesson.text
+    told = {"applies_to": _reach(lesson.applies_to, text), "choice": _choice(lesson.choice, text)}
+    return lesson.model_copy(update={**told, "rests_on": _ground(lesson.rests_on, text)})
+
+
+def _ground(told: str, text: str) -> str:
+    """The field or message that a lesson rests on; empty where the lesson does not name it."""
+    line = canonical_line(told, limit=_NAME)[:_NAME]
+    return line if line and _stems(line) - _stems(_GENERAL) <= _stems(text) else ""
 
 
 def _reach(told: AppliesTo | None, text: str) -> AppliesTo | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ._numbers import telephone
 from ._rules import iban_lengths
 from ._spans import Page, Span, compiled, positions
 
@@ -176,7 +177,7 @@ def _is_international(text: str, found: re.Match[str]) -> bool:
 
 
 def _number(text: str, start: int, end: int) -> Span:
-    return Span(start, end, "phone", re.sub(r"\D", "", text[start:end]))
+    return Span(start, end, "phone", telephone(re.sub(r"\D", "", text[start:end])))
 
 
 def social_numbers(page: Page, /) -> Iterator[Span]:

@@ -27,7 +27,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Experience: ("task", "lessons", "attempts", "rejected", "metadata"),
     types.RunRef: ("verdict",),
     types.Verdict: ("reason",),
-    types.Lesson: ("title", "description", "content", "applies_to", "choice", "only", "provenance"),
+    types.Lesson: ("title", "description", "content", "applies_to", "choice", "rests_on", "only", "provenance"),
     types.AppliesTo: ("name",),
     types.Choice: ("about", "excluded", "open", "confirmed"),
     types.Provenance: ("evidence",),
@@ -42,6 +42,7 @@ TEXTS: dict[type[Record], tuple[str, ...]] = {
     types.Rollback: ("reason",),
     types.Trust: ("reason",),
     types.Audit: ("reason",),
+    types.Administer: ("subject",),
 }
 """The fields of each record that hold what an agent, a person or a model wrote. The others are ids, states, numbers."""
 _NEVER_EMPTY = frozenset(("task", "title", "content"))

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 from lessonbank.protocols import Redactor
 
 from ._detect import DETECTORS, found_in
+from ._numbers import LEAST, known_numbers
 from ._spans import PLACEHOLDER, Detector, Span
 from ._words import harmless, kind_of_name, random_looking, unspeakable
 
@@ -39,6 +40,7 @@ class Redaction:
         self._last: dict[str, int] = {}
         self._taken: set[str] = set()
         self._known: dict[str, str] = {}
+        self._numbers: dict[str, str] = {}
 
     def __call__(self, text: str, /) -> str:
         """Replace each secret and each piece of personal data with a placeholder such as `[e-mail 1]`."""
@@ -47,7 +49,7 @@ class Redaction:
         for number in range(_ROUNDS):
             spans = found_in(text, detectors=self._detectors, again=number > 0)
             told = self._without(text, spans) if spans else text
-            told = self._without_known(told) if self._known else told
+            told = self._without_known(told)
             if told == text:
                 break
             text = told
@@ -69,7 +71,7 @@ class Redaction:
     @property
     def knows(self) -> bool:
         """Whether `again` can find anything."""
-        return bool(self._known)
+        return bool(self._known or self._numbers)
 
     def again(self, text: str, /) -> str:
         """Replace the values that turned out to be secrets elsewhere in the run."""
@@ -79,7 +81,8 @@ class Redaction:
         for value, placeholder in self._known.items():
             if value in text:
                 text = text.replace(value, placeholder)
-        return text
+        spans = list(known_numbers(text, self._numbers)) if self._numbers else []
+        return self._without(text, spans) if spans else text
 
     def _without(self, text: str, spans: Sequence[Span]) -> str:
         parts, done = list[str](), 0
@@ -97,6 +100,8 @@ class Redaction:
             given = self._given[family, value] = self._next(span.kind)
             if not span.typed and (random_looking(value) or unspeakable(value)) and len(self._known) < _KNOWN:
                 self._known[span.value] = given
+            if span.typed and len(value) >= LEAST and value.isascii() and value.isdigit():
+                self._numbers[value] = span.kind
         return given
 
     def _next(self, kind: str) -> str:

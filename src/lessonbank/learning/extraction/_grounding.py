@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lessonbank.guard import one_line
 
+from ._restating import Instructions
 from .parsing import Draft
 
 _PART = re.compile(
@@ -16,10 +17,6 @@ _PART = re.compile(
     re.I,
 )
 _SHOWN = re.compile(r"^\[step (\d+)", re.M)
-_WORD = re.compile(r"\w+")
-_SHINGLE = 5
-_RESTATED = 0.5
-_MOST_INSTRUCTIONS = 400_000
 
 
 def shown_steps(rendered: str, /) -> frozenset[int]:
@@ -35,7 +32,7 @@ def grounded(
     `shown` holds the step numbers of each run, in the order the model saw them. Evidence is rewritten as `step 7`, or
     `run 2, step 3` where there are several runs; references to steps that were not shown are taken out.
     """
-    known = _shingles(instructions[:_MOST_INSTRUCTIONS])
+    known = Instructions(instructions)
     kept: list[Draft] = []
     notes: list[str] = []
     for draft in drafts:
@@ -45,7 +42,7 @@ def grounded(
             notes.append(f"{title!r} cites what the run does not show: {', '.join(missing[:4])}")
         if not named:
             notes.append(f"{title!r} was dropped: no step of the run is evidence for it")
-        elif _restates(draft.content, known):
+        elif known.say(draft.content):
             notes.append(f"{title!r} was dropped: it repeats the agent's instructions")
         else:
             kept.append(replace(draft, evidence=named))
@@ -78,13 +75,3 @@ def _references(text: str, *, runs: int) -> list[tuple[int, int]]:
         else:
             found += [(run, int(number)) for number in re.findall(r"\d+", part["steps"] or part["bare"])]
     return found
-
-
-def _restates(content: str, known: frozenset[tuple[str, ...]]) -> bool:
-    own = _shingles(content)
-    return bool(own) and len(own & known) >= _RESTATED * len(own)
-
-
-def _shingles(text: str) -> frozenset[tuple[str, ...]]:
-    words = _WORD.findall(text.lower())
-    return frozenset(zip(*(words[i:] for i in range(_SHINGLE)), strict=False))

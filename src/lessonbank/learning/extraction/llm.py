@@ -17,7 +17,7 @@ from lessonbank.guard.quote import in_one_line
 from lessonbank.learning.agent_prefix import agent_prefix
 from lessonbank.prompts import Prompt
 from lessonbank.protocols import LanguageModel
-from lessonbank.text.rendering import View, estimate_tokens, render
+from lessonbank.text.rendering import View, estimate_tokens, render, render_instructions
 from lessonbank.types import (
     Extraction,
     Kind,
@@ -39,6 +39,8 @@ BUDGET = 8_000
 """Tokens of a run that the extractor reads, the agent's instructions among them."""
 CONTRAST_BUDGET = 40_000
 """Tokens of all runs of a contrast together."""
+_COMPARED = 100_000
+"""Tokens of the agent's instructions that lessons are held against."""
 _SPARE = 4  # lessons read for each lesson kept, so that a dropped one does not cost its successor
 _LEAST_SHARE = 1_000
 _REASON_LIMIT = 1_000
@@ -62,6 +64,15 @@ class _Run:
     @property
     def outcome(self) -> Outcome:
         return self.attempt.verdict.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What one request shows: the runs, what comes before them, and the code that fences them."""
+
+    runs: Sequence[_Run]
+    agent: str
+    code: str
 
 
 class LLMExtractor:
@@ -134,23 +145,22 @@ class LLMExtractor:
             ModelError: the model failed.
         """
         usable, notes = _usable(attempts)
-        runs = await to_thread.run_sync(self._rendered, usable)
+        shown = await to_thread.run_sync(self._rendered, usable)
+        runs = shown.runs
         if len(runs) < len(usable):
             notes.append(f"{len(usable) - len(runs)} of {len(usable)} attempts were left out: the budget is too small")
         if not runs:
             return Extraction(notes=(*notes, "no attempt to learn from"))
         if len(runs) == 1:
-            return await self._ask(self._model, runs, runs[0].outcome, self._max_lessons, notes)
-        return await self._ask(self._contrast_model, runs, "contrast", self._max_contrast_lessons, notes)
+            return await self._ask(self._model, shown, runs[0].outcome, self._max_lessons, notes)
+        return await self._ask(self._contrast_model, shown, "contrast", self._max_contrast_lessons, notes)
 
-    async def _ask(
-        self, model: LanguageModel, runs: Sequence[_Run], role: str, limit: int, notes: list[str]
-    ) -> Extraction:
-        prompt = self._prompts[role]
+    async def _ask(self, model: LanguageModel, shown: _Shown, role: str, limit: int, notes: list[str]) -> Extraction:
+        prompt, runs = self._prompts[role], shown.runs
         known = self._known if "known" in prompt.slots else Known()
         schema = _form(role, beside=bool(known.lessons))
         completion = await model.generate(
-            await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, runs, limit))),
+            await to_thread.run_sync(lambda: prompt.render(**self._slots(prompt, shown, limit))),
             temperature=self._temperature,
             schema=schema if self._structured else None,
         )
@@ -171,18 +181,16 @@ class LLMExtractor:
             notes=(*notes, *parsed.problems, *dropped),
         )
 
-    def _slots(self, prompt: Prompt, runs: Sequence[_Run], limit: int) -> dict[str, str]:
+    def _slots(self, prompt: Prompt, shown: _Shown, limit: int) -> dict[str, str]:
         """What the prompt declares, and no more: one without the slot `verdict` never sees a judge's reason."""
-        mark = nonce()
+        runs, mark = shown.runs, shown.code
         labels = ["run"] if len(runs) == 1 else [self._label(i, run) for i, run in enumerate(runs, 1)]
         fenced = (fence(run.text, label=label, nonce=mark) for label, run in zip(labels, runs, strict=True))
         told = [_told(label, run.attempt.verdict, mark) for label, run in zip(labels, runs, strict=True)]
         if len(runs) > 1 and not self._show_labels:
             told = [_UNTOLD]
         slots = {"run": "\n\n".join(fenced), "verdict": "\n".join(told), "limit": str(limit), "nonce": mark}
-        slots["known"] = self._known.told(mark)
-        if "agent" in prompt.slots:
-            slots["agent"] = agent_prefix(runs[0].attempt.trajectory, budget=self._budget, code=mark)
+        slots |= {"agent": shown.agent, "known": self._known.told(mark)}
         return {name: slots[name] for name in prompt.slots if name in slots}
 
     def _label(self, number: int, run: _Run) -> str:
@@ -191,19 +199,20 @@ class LLMExtractor:
     def _held_to(self, runs: Sequence[_Run], drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
         if not self._grounding:
             return list(drafts), []
-        instructions = "\n".join({run.attempt.trajectory.instructions for run in runs})
+        told = {render_instructions(run.attempt.trajectory, budget=_COMPARED) for run in runs}
+        instructions = "\n".join(sorted(told)).replace("\n| ", "\n")
         return grounded(drafts, shown=[shown_steps(run.text) for run in runs], instructions=instructions)
 
-    def _rendered(self, attempts: Sequence[Run]) -> list[_Run]:
+    def _rendered(self, attempts: Sequence[Run]) -> _Shown:
         """Each attempt under its share: short runs leave what they do not need to the long ones."""
-        several = len(attempts) > 1
+        several, code = len(attempts) > 1, nonce()
         budget = self._contrast_budget if several else self._budget
         chosen = _balanced(attempts, most=max(1, budget // _LEAST_SHARE))
-        runs, told_before = [attempt.trajectory for attempt in chosen], None
+        runs, agent, told_before = [attempt.trajectory for attempt in chosen], "", None
         if chosen and "agent" in self._prompt_of(chosen).slots:
-            told_before = runs[0].instructions
-            budget -= estimate_tokens(agent_prefix(runs[0], budget=self._budget))
-        shown = runs if told_before is not None else _instructed_once(runs)
+            agent, told_before = agent_prefix(runs[0], budget=self._budget, code=code), runs[0].instructions
+            budget -= estimate_tokens(agent)
+        shown = runs if agent else _instructed_once(runs)
 
         def rendered(run: Trajectory, most: int) -> str:
             return render(run, budget=most, view=self._view, instructions=run.instructions != told_before)
@@ -211,10 +220,11 @@ class LLMExtractor:
         texts = [rendered(run, budget) for run in shown]
         wanted = [estimate_tokens(text) for text in texts]
         level = _level(wanted, budget)
-        return [
+        told = [
             _Run(attempt, text if want <= level else rendered(run, level))
             for attempt, run, text, want in zip(chosen, shown, texts, wanted, strict=True)
         ]
+        return _Shown(told, agent, code)
 
     def _prompt_of(self, attempts: Sequence[Run]) -> Prompt:
         return self._prompts["contrast" if len(attempts) > 1 else attempts[0].verdict.outcome]
@@ -296,6 +306,7 @@ def _lesson(draft: Draft, known: Known, runs: Sequence[_Run], prompt: Prompt, mo
         kind=kind,
         applies_to=draft.applies_to,
         choice=draft.choice,
+        rests_on=draft.rests_on,
         against=known.against(draft),
         provenance=Provenance(
             trajectory_ids=tuple(run.attempt.trajectory.id for run in runs),

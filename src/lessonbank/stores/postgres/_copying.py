@@ -15,7 +15,7 @@ from lessonbank.types.timeline import live
 from ._database import Connection, do, many, rows
 from ._rebuild import rebuild
 from ._rollback import change_over
-from ._rows import find_scope, make_scope
+from ._rows import drawn, find_scope, make_scope
 from ._vectors import place
 
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ def write_rows(connection: Connection, scope: str, table: Table, given: Sequence
         for space in dict.fromkeys(space for _, space, *_ in given):
             units = {id: np.frombuffer(data, dtype="<f4") for _, of, id, data in given if of == space}
             place(connection, scope, units, space, numbers={})
+    elif table == "order":
+        numbers = drawn(connection, scope, len(given))
+        many(connection, _WRITE[table], ((scope, n, id) for n, (_, id) in zip(numbers, given, strict=True)))
     else:
         many(connection, _WRITE[table], (_values(scope, table, one) for one in given))
 
@@ -87,7 +90,7 @@ _WRITE: Final[dict[Table, str]] = {
     # The record is that of any entry for now: entry 0 is none, so that the right one is written over it.
     "order": (
         "INSERT INTO lessonbank.experiences (scope, number, id, created_at, shown, gone, words, entry, tags, record)"
-        " VALUES (%s, nextval('lessonbank.numbers'), %s, 0, false, true, 0, 0, '{}', '') ON CONFLICT DO NOTHING"
+        " VALUES (%s, %s, %s, 0, false, true, 0, 0, '{}', '') ON CONFLICT DO NOTHING"
     ),
 }
 

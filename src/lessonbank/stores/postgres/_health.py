@@ -35,7 +35,7 @@ def _told(connection: Connection) -> Iterator[tuple[str, str]]:
     yield "indexes", " · ".join(lacking) or "all are there"
     yield "dead rows", " · ".join(_dead_rows(connection)) or "few"
     yield "long transactions", _long(connection)
-    yield "standbys", " · ".join(_standbys(connection)) or "none, or this role may not see them"
+    yield "standbys", _standbys(connection)
 
 
 def _role(connection: Connection) -> str:
@@ -92,9 +92,13 @@ def _long(connection: Connection) -> str:
     return f"{count} are open for over {_LONG // 60} minutes: erased rows stay until they end" if count else "none"
 
 
-def _standbys(connection: Connection) -> list[str]:
+def _standbys(connection: Connection) -> str:
+    if row(connection, "SELECT pg_is_in_recovery()") == (True,):
+        return "none: this is a standby itself"
     sql = (
-        "SELECT application_name, coalesce(extract(epoch FROM replay_lag), 0)::float8 FROM pg_stat_replication"
-        " WHERE application_name IS NOT NULL ORDER BY 1"
+        "SELECT application_name, coalesce(extract(epoch FROM replay_lag), 0)::float8,"
+        " pg_wal_lsn_diff(pg_current_wal_lsn(), replay_lsn)::bigint / 1000 FROM pg_stat_replication"
+        " WHERE replay_lsn IS NOT NULL ORDER BY 1"
     )
-    return [f"{name} is {lag:.1f} s behind" for name, lag in rows(connection, sql)]
+    found = [f"{name} is {lag:.1f} s and {kilobytes} kB behind" for name, lag, kilobytes in rows(connection, sql)]
+    return " · ".join(found) or "none, or this role may not see them: GRANT pg_monitor TO it"

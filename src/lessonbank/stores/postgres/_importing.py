@@ -43,27 +43,27 @@ class _Receiver:
     def __init__(self, connection: Connection, scope: str, /) -> None:
         self._connection, self._scope = connection, scope
         make_scope(connection, scope)
-        found = row(connection, "SELECT nextval('lessonbank.numbers')")
-        self._last: int = found[0] if found else 0
+        sql = "SELECT nextval('lessonbank.numbers'), numbers + 1 FROM lessonbank.scopes WHERE scope = %s"
+        self._last, self._first = row(connection, sql, scope) or (0, 0)
 
     def has_run(self, id: str, /) -> bool:
         """See `Before.has_run`."""
-        return self._has("trajectories", "id = %s AND number < %s", id) or self._has(
-            "attempts", "trajectory = %s AND experience < %s", id
+        return self._has("trajectories", "id = %s AND number < %s", id, self._last) or self._has(
+            "attempts", "trajectory = %s AND experience < %s", id, self._first
         )
 
     def made_recall(self, id: str, /) -> bool:
         """See `Before.made_recall`."""
-        there = self._has("recalls", "id = %s AND number < %s", id)
+        there = self._has("recalls", "id = %s AND number < %s", id, self._last)
         return there and not recall(self._connection, self._scope, id).imported
 
     def has_lesson(self, id: str, /) -> bool:
         """See `Before.has_lesson`."""
-        return self._has("lessons", "id = %s AND experience < %s", id)
+        return self._has("lessons", "id = %s AND experience < %s", id, self._first)
 
-    def _has(self, table: str, condition: str, id: str) -> bool:
+    def _has(self, table: str, condition: str, id: str, end: int) -> bool:
         sql = f"SELECT 1 FROM lessonbank.{table} WHERE scope = %s AND {condition}"
-        return row(self._connection, sql, self._scope, encodable(id), self._last) is not None
+        return row(self._connection, sql, self._scope, encodable(id), end) is not None
 
     def keep(self, runs: Sequence[Trajectory], /) -> int:
         """See `Receiver.keep`."""

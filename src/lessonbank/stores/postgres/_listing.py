@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
+    Where,
     checked_limit,
     no_such,
     recall_texts,
@@ -18,34 +18,15 @@ from lessonbank.stores._listing import (
 )
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
-from lessonbank.types import Json, Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
+from lessonbank.types import Kind, Lesson, LessonState, Outcome, Recall, Run, RunStatus, Trajectory
 
 from ._database import Connection, row, rows
 from ._read import FAILED, UNSETTLED, holding, trajectory
-from ._rows import experiences_at
+from ._rows import NEWEST, experiences_at
 
 _FIRST: Final = 64
 """Rows fetched at once at first; each further fetch takes twice as many, because few of them fit what is asked."""
 _MOST: Final = 1024
-
-
-@dataclass(slots=True)
-class _Where:
-    """A condition as it grows, with its values."""
-
-    parts: list[str] = field(default_factory=list[str])
-    values: list[Any] = field(default_factory=list[Any])
-
-    def add(self, part: str, *values: object) -> None:
-        self.parts.append(part)
-        self.values.extend(values)
-
-    def tagged(self, metadata: Mapping[str, Json] | None, *, column: str = "tags") -> None:
-        if metadata:
-            self.add(f"{column} @> %s", list(tags(metadata)))
-
-    def __str__(self) -> str:
-        return " AND ".join(self.parts)
 
 
 def lessons(
@@ -60,7 +41,7 @@ def lessons(
 ) -> list[Lesson]:
     """See `Store.list_lessons`."""
     checked_limit(asked.limit)
-    where = _Where()
+    where = Where()
     where.add("l.scope = %s AND l.state = ANY(%s)", asked.scope, list(states))
     if asked.after is not None:
         last = "SELECT created_at, experience, place FROM lessonbank.lessons WHERE scope = %s AND id = %s"
@@ -72,7 +53,7 @@ def lessons(
         where.add("l.writer = %s", encodable(writer))
     if asked.metadata:
         where.add("e.scope = l.scope AND e.number = l.experience")
-        where.tagged(asked.metadata, column="e.tags")
+        where.add("e.tags @> %s", list(tags(asked.metadata)))
     joined = ", lessonbank.experiences e" if asked.metadata else ""
     sql = (
         f"SELECT l.experience, l.place FROM lessonbank.lessons l{joined}"
@@ -109,9 +90,7 @@ def runs(connection: Connection, asked: Asked, /, *, outcome: Outcome | None, st
 
 
 _OUTCOME: Final = (
-    "(SELECT a.outcome FROM lessonbank.attempts a JOIN lessonbank.experiences e ON e.scope = a.scope"
-    " AND e.number = a.experience WHERE a.scope = t.scope AND a.trajectory = t.id"
-    " ORDER BY e.created_at DESC, e.number DESC LIMIT 1)"
+    f"(SELECT a.outcome FROM lessonbank.attempts a WHERE a.scope = t.scope AND a.trajectory = t.id {NEWEST})"
 )
 
 
@@ -171,16 +150,17 @@ def _pages(connection: Connection, sql: str, values: Sequence[object]) -> Iterat
             size = min(2 * size, _MOST)
 
 
-def _paged(connection: Connection, asked: Asked, *, table: str, column: str, kind: str) -> _Where:
+def _paged(connection: Connection, asked: Asked, *, table: str, column: str, kind: str) -> Where:
     checked_limit(asked.limit)
-    where = _Where()
+    where = Where()
     where.add("scope = %s", asked.scope)
     if asked.before is not None:
         where.add(f"{column} < %s", microseconds(asked.before))
     if asked.after is not None:
         last = f"SELECT {column}, number FROM lessonbank.{table} WHERE scope = %s AND id = %s"
         where.add(f"({column}, number) < (%s, %s)", *_known(connection, last, asked.scope, asked.after, kind=kind))
-    where.tagged(asked.metadata)
+    if asked.metadata:
+        where.add("tags @> %s", list(tags(asked.metadata)))
     return where
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lessonbank.stores._listing import UNFINISHED_TAG
 from lessonbank.stores._packing import unpacked
-from lessonbank.stores._records import encodable, loaded, microseconds, moment
+from lessonbank.stores._records import encodable, later, loaded, microseconds, moment
 from lessonbank.types import Claim, Queue, Trajectory
 from lessonbank.types.ids import now
 
@@ -48,7 +48,7 @@ def claim(
         ready=ready if scope is None else f"{ready} AND t.scope = %(scope)s",
         order="t.number" if anyway else "t.due, t.number",
     )
-    asked: dict[str, Any] = {"at": at, "scope": scope, "unfinished": UNFINISHED_TAG, "until": _later(at, seconds)}
+    asked: dict[str, Any] = {"at": at, "scope": scope, "unfinished": UNFINISHED_TAG, "until": later(at, seconds)}
     taken = rows(connection, sql, asked | {"exclusive": exclusive, "worker": worker, "limit": max(limit, 0)})
     taken.sort(key=lambda one: one[1:2] if anyway else one[:2])
     return [Claim(scope=s, trajectory=loaded(Trajectory, unpacked(b)), tries=n) for _, _, s, n, b in taken]
@@ -60,7 +60,7 @@ def extend(connection: Connection, scope: str, ids: Collection[str], /, *, worke
         connection,
         "UPDATE lessonbank.trajectories SET due = %s WHERE scope = %s AND id = ANY(%s::text[]) AND worker = %s"
         " AND pending RETURNING id",
-        _later(microseconds(now()), seconds),
+        later(microseconds(now()), seconds),
         scope,
         list(map(encodable, ids)),
         worker,
@@ -78,7 +78,7 @@ def release(
         "scope": scope,
         "id": encodable(id),
         "worker": worker,
-        "due": None if wait is None else _later(microseconds(now()), wait),
+        "due": None if wait is None else later(microseconds(now()), wait),
         "why": why,
         "untried": int(why is None),
     }
@@ -110,8 +110,3 @@ def queue(connection: Connection, scope: str | None, /) -> Queue:
     every, claimed, failed, oldest = found or (0, 0, 0, None)
     since = None if oldest is None else moment(oldest)
     return Queue(waiting=every - claimed - failed, claimed=claimed, failed=failed, oldest=since)
-
-
-def _later(at: int, seconds: float) -> int:
-    """A moment after `at`: one call never takes the same run twice."""
-    return at + max(round(seconds * 1e6), 1)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
-from lessonbank.stores._entries import entry_of, named
+from lessonbank.stores._entries import entry_of, named, readable_entry
 from lessonbank.stores._listing import tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -17,7 +17,8 @@ from lessonbank.types.repeats import repeats_of
 from lessonbank.types.timeline import Entry, live
 
 from ._database import Connection, do, many, row, rows
-from ._derived import attempt_rows, derive, index_words, lesson_rows, recount, refresh_shown, settle_pending, term_rows
+from ._derived import attempt_rows, derive, lesson_rows, recount, refresh_shown, settle_pending
+from ._postings import every_place, index_words, term_rows
 from ._rows import experience_of
 from ._write import note_shown
 
@@ -27,7 +28,7 @@ _DERIVED: Final = ("lessons", "repeats", "attempts", "terms", "shown")
 
 def rebuild(connection: Connection, scope: str, /) -> None:
     """Fill what follows from the records; drop vectors of nothing."""
-    for table in _DERIVED:
+    for table in (*_DERIVED, "postings"):
         do(connection, f"DELETE FROM lessonbank.{table} WHERE scope = %s", scope)
     for batch in _pages(connection, "SELECT number, gone, record FROM lessonbank.experiences WHERE scope = %s", scope):
         _rebuild_experiences(connection, scope, {n: (gone, experience_of(record)) for n, gone, record in batch})
@@ -97,7 +98,7 @@ def _ids(connection: Connection, scope: str) -> dict[str, int]:
 
 
 def _pages(connection: Connection, sql: str, scope: str) -> Iterator[list[tuple[Any, ...]]]:
-    with connection.cursor(f"pages{hash(sql) % 1000}", binary=True) as cursor:
+    with connection.cursor("pages", binary=True) as cursor:
         cursor.execute(sql.encode(), (scope,))
         while batch := cursor.fetchmany(_BATCH):
             yield batch
@@ -168,15 +169,20 @@ def _unlike_records(connection: Connection, scope: str, unread: Counter[str]) ->
         wrong += (t.id, set(tags(t.metadata))) != (id, set(tagged))
     yield "records that cannot be found by what they say", wrong
     for table, those in wanted.items():
-        there = Counter(rows(connection, f"SELECT {_COLUMNS[table]} FROM lessonbank.{table} WHERE scope = %s", scope))
+        there = Counter(map(tuple, _kept(connection, scope, table)))
         yield f"rows of {table} that disagree with the records", ((there - those) + (those - there)).total()
+
+
+def _kept(connection: Connection, scope: str, table: str) -> Iterable[Sequence[Any]]:
+    if table == "terms":
+        return every_place(connection, scope)
+    return rows(connection, f"SELECT {_COLUMNS[table]} FROM lessonbank.{table} WHERE scope = %s", scope)
 
 
 _COLUMNS: Final = {
     "lessons": "id, experience, place, state, created_at, kind, writer, wording",
     "repeats": "lesson, experience",
     "attempts": "trajectory, experience, waiting, outcome",
-    "terms": "word, experience, times, words",
     "shown": "lesson, recall",
 }
 
@@ -223,15 +229,8 @@ def _unlike_journal(connection: Connection, scope: str, unread: Counter[str]) ->
 def _readable(connection: Connection, scope: str, unread: Counter[str]) -> Iterator[tuple[int, Entry]]:
     sql = "SELECT sequence, kind, entry FROM lessonbank.journal WHERE scope = %s ORDER BY sequence"
     for sequence, kind, blob in rows(connection, sql, scope):
-        entry = _entry(blob)
+        entry = readable_entry(blob)
         if entry is None or entry.kind != kind:
             unread["journal entries that cannot be read"] += 1
         else:
             yield sequence, entry
-
-
-def _entry(blob: bytes) -> Entry | None:
-    try:
-        return entry_of(unpacked(blob))
-    except StoreUnavailable:
-        return None

@@ -14,7 +14,8 @@ from lessonbank.types import Experience, JournalEntry, Rollback, Trust
 from lessonbank.types.timeline import Entry, folded, live
 
 from ._database import Connection, do, rows
-from ._derived import derive, index_words, recount, refresh_shown, settle_pending, underive
+from ._derived import derive, recount, refresh_shown, settle_pending, underive
+from ._postings import index_words, unindex_words
 from ._rows import ScopeRow, experiences_at, find_scope, make_scope
 from ._write import Written, apply, journal, write
 
@@ -90,7 +91,7 @@ def _take_out(connection: Connection, scope: str, leaving: Sequence[int], changi
     """Have nothing find these experiences any more; the lessons they held. `changing` ones are about to be written."""
     old = experiences_at(connection, scope, [*leaving, *changing])
     _, lessons = underive(connection, scope, old)
-    do(connection, "DELETE FROM lessonbank.terms WHERE scope = %s AND experience = ANY(%s)", scope, [*leaving])
+    unindex_words(connection, scope, {number: old[number].task for number in leaving})
     do(connection, "UPDATE lessonbank.experiences SET gone = true, shown = false WHERE scope = %s AND number = ANY(%s)",
        scope, [*leaving])  # fmt: skip
     return lessons

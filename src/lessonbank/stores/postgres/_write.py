@@ -9,7 +9,7 @@ from typing import Any, Final
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
-from lessonbank.stores._entries import Batch, Journalled, entry_of
+from lessonbank.stores._entries import Batch, Journalled, entry_of, erased_since
 from lessonbank.stores._listing import is_unfinished, tags
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import microseconds, moment
@@ -17,24 +17,20 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Add,
     Edit,
-    Erased,
     Experience,
-    Forgotten,
     JournalEntry,
-    Missing,
-    Purge,
     Recall,
     Settle,
     Trajectory,
 )
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
-from lessonbank.types.timeline import Entry
 
 from ._database import Connection, do, many, row, rows
-from ._derived import derive, index_words, refresh_shown, settle_pending, stale_places, underive
+from ._derived import derive, refresh_shown, settle_pending, stale_places, underive
+from ._postings import index_words, unindex_words
 from ._read import learned
-from ._rows import ScopeRow, experience_of, experiences_at, make_scope
+from ._rows import ScopeRow, drawn, experience_of, experiences_at, make_scope
 from ._vectors import forget, place
 
 
@@ -125,9 +121,7 @@ def apply(connection: Connection, batch: Batch, /) -> Sequence[JournalEntry]:
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [
-        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
-    ]
+    changes = batch.changes
     draft = planned(
         changes,
         Present(connection, scope.name, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -211,15 +205,10 @@ def take_back(connection: Connection, receipt: Recall, /) -> bool:
         ["purge", "forgotten"],
         since,
     )
-    if any(_erased(entry_of(unpacked(blob)), since) for (blob,) in found):
+    if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in found):
         return False
     record(connection, receipt)
     return True
-
-
-def _erased(entry: Entry, since: int) -> bool:
-    """Whether an erasure took away what was made after `since`."""
-    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
 
 
 def set_setting(connection: Connection, key: str, value: str | None, /) -> None:
@@ -271,18 +260,19 @@ def write(connection: Connection, scope: ScopeRow, written: Written, /) -> dict[
     old = _old(connection, scope.name, every)
     numbers = {id: one.number for id, one in old.items()}
     new = [id for id in every if id not in old]
-    drawn = rows(connection, "SELECT nextval('lessonbank.numbers') FROM generate_series(1, %s)", len(new))
-    numbers.update((id, number) for id, (number,) in zip(new, drawn, strict=True))
+    numbers.update(zip(new, drawn(connection, scope.name, len(new)), strict=True))
     lengths = {id: len(words(e.task)) for id, e in every.items()}
     trajectories, again = underive(connection, scope.name, {o.number: o.experience for o in old.values()})
     _put(connection, scope.name, written, numbers, old=old, lengths=lengths)
     derive(connection, scope.name, {numbers[id]: e for id, e in every.items()})
-    moved = {id for id, e in every.items() if id not in old or old[id].gone or old[id].experience.task != e.task}
+    there = {id: one for id, one in old.items() if not one.gone}
+    moved = {id for id, e in every.items() if id not in there or there[id].experience.task != e.task}
+    unindex_words(connection, scope.name, {o.number: o.experience.task for id, o in there.items() if id in moved})
     index_words(connection, scope.name, {numbers[id]: every[id].task for id in moved})
     if old:
         forget(connection, scope.name, places=[p for id, o in old.items() for p in _stale(o, every[id])])
     again |= {lesson.id for e in every.values() for lesson in e.lessons}
-    refresh_shown(connection, scope.name, numbers.values(), lessons=again)
+    refresh_shown(connection, scope.name, numbers.values(), lessons=again, new=not old)
     settle_pending(connection, scope.name, trajectories | {a.trajectory_id for e in every.values() for a in e.attempts})
     before = sum(one.words for id, one in old.items() if id not in written.added)
     sql = "UPDATE lessonbank.scopes SET documents = documents + %s, words = words + %s WHERE scope = %s"

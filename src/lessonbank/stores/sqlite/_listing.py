@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import merge
-from typing import Any
 
 from lessonbank.stores._listing import (
     UNFINISHED_TAG,
     Asked,
+    Where,
     no_such,
     recall_texts,
     run_of,
@@ -36,25 +35,6 @@ from ._read import FAILED, PENDING, holding, trajectory
 from ._rows import ScopeRow, experience_at, find_scope
 
 
-@dataclass(slots=True)
-class _Where:
-    """A condition as it grows, with its values."""
-
-    parts: list[str] = field(default_factory=list[str])
-    values: list[Any] = field(default_factory=list[Any])
-
-    def add(self, part: str, *values: object) -> None:
-        self.parts.append(part)
-        self.values.extend(values)
-
-    def tagged(self, column: str, kind: int, metadata: Mapping[str, Json] | None) -> None:
-        for tag in tags(metadata or {}):
-            self.add(f"{column} IN (SELECT record FROM tags WHERE kind = ? AND tag = ?)", kind, tag)
-
-    def __str__(self) -> str:
-        return " AND ".join(self.parts)
-
-
 def lessons(
     connection: sqlite3.Connection,
     asked: Asked,
@@ -67,7 +47,7 @@ def lessons(
 ) -> list[Lesson]:
     """See `Store.list_lessons`. Each state has its own run of the index: they are merged as they are read."""
     scope = find_scope(connection, asked.scope)
-    where = _Where()
+    where = Where()
     if asked.after is not None:
         last = "SELECT created_at, experience, place FROM lessons WHERE scope = ? AND id = ?"
         row = _known(connection, last, scope, asked.after, kind="lesson")
@@ -76,7 +56,7 @@ def lessons(
         where.add("kind = ?", kind)
     if writer is not None:
         where.add("writer = ?", encodable(writer))
-    where.tagged("experience", EXPERIENCE, asked.metadata)
+    _add_tags(where, "experience", EXPERIENCE, asked.metadata)
     rows = [_of_state(connection, scope, state, where) for state in states]
     places = merge(*rows, reverse=True) if len(rows) > 1 else rows[0]
     found = _lessons(connection, places)
@@ -94,7 +74,7 @@ def of_state(where: str, /) -> str:
 
 
 def _of_state(
-    connection: sqlite3.Connection, scope: ScopeRow, state: LessonState, where: _Where
+    connection: sqlite3.Connection, scope: ScopeRow, state: LessonState, where: Where
 ) -> Iterator[tuple[int, int, int]]:
     sql = of_state(f" AND {where}" if where.parts else "")
     rows = connection.execute(sql, (scope.number, state, *where.values))
@@ -115,7 +95,7 @@ def runs(
     """See `Store.list_runs`."""
     scope = find_scope(connection, asked.scope)
     where = _paged(connection, scope, asked, table="trajectories", column="kept_at", kind="run")
-    where.tagged("number", RUN, asked.metadata)
+    _add_tags(where, "number", RUN, asked.metadata)
     if outcome is not None:
         where.add(f"coalesce({_OUTCOME}, 'unknown') = ?", outcome)
     if status is not None:
@@ -163,7 +143,7 @@ def recalls(
     """See `Store.list_recalls`."""
     scope = find_scope(connection, asked.scope)
     where = _paged(connection, scope, asked, table="recalls", column="created_at", kind="recall")
-    where.tagged("number", RECALL, asked.metadata)
+    _add_tags(where, "number", RECALL, asked.metadata)
     if lesson is not None:
         where.add(
             "number IN (SELECT recall FROM shown WHERE scope = ? AND lesson = ?)", scope.number, encodable(lesson)
@@ -191,8 +171,8 @@ def pending(connection: sqlite3.Connection, scope_name: str, limit: int, after: 
 
 def _paged(
     connection: sqlite3.Connection, scope: ScopeRow, asked: Asked, *, table: str, column: str, kind: str
-) -> _Where:
-    where = _Where()
+) -> Where:
+    where = Where()
     where.add("scope = ?", scope.number)
     if asked.before is not None:
         where.add(f"{column} < ?", microseconds(asked.before))
@@ -200,6 +180,11 @@ def _paged(
         last = f"SELECT {column}, number FROM {table} WHERE scope = ? AND id = ?"
         where.add(f"({column}, number) < (?, ?)", *_known(connection, last, scope, asked.after, kind=kind))
     return where
+
+
+def _add_tags(where: Where, column: str, kind: int, metadata: Mapping[str, Json] | None) -> None:
+    for tag in tags(metadata or {}):
+        where.add(f"{column} IN (SELECT record FROM tags WHERE kind = ? AND tag = ?)", kind, tag)
 
 
 def _known(connection: sqlite3.Connection, sql: str, scope: ScopeRow, id: str, *, kind: str) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from lessonbank.stores._listing import UNFINISHED_TAG
-from lessonbank.stores._records import encodable, microseconds, moment
+from lessonbank.stores._records import encodable, later, microseconds, moment
 from lessonbank.types import Queue
 from lessonbank.types.ids import now
 
@@ -44,7 +44,7 @@ def claim(
     while len(taken) < limit and (row := connection.execute(free, values).fetchone()):
         number, *found = row
         sql = "UPDATE trajectories SET worker = ?, due = ?, tries = tries + 1 WHERE number = ?"
-        connection.execute(sql, (worker, _later(at, seconds), number))
+        connection.execute(sql, (worker, later(at, seconds), number))
         taken.append((found[0], found[1], found[2]))
     return taken
 
@@ -57,7 +57,7 @@ def extend(
         f"UPDATE trajectories SET due = ? WHERE scope = ? AND id {AMONG_IDS} AND worker = ? AND pending = 1"
         " RETURNING id",
         (
-            _later(microseconds(now()), seconds),
+            later(microseconds(now()), seconds),
             find_scope(connection, scope).number,
             among_ids(map(encodable, ids)),
             worker,
@@ -71,7 +71,7 @@ def release(
     connection: sqlite3.Connection, scope: str, id: str, /, *, worker: str, error: str | None, wait: float | None
 ) -> bool:
     """See `Store.release`."""
-    due = None if wait is None else _later(microseconds(now()), wait)
+    due = None if wait is None else later(microseconds(now()), wait)
     why = error or "" if wait is None else error
     number, which = find_scope(connection, scope).number, encodable(id)
     done = connection.execute(
@@ -102,8 +102,3 @@ def queue(connection: sqlite3.Connection, scope: str | None, /) -> Queue:
         failed=int(failed),
         oldest=None if oldest is None else moment(oldest),
     )
-
-
-def _later(at: int, seconds: float) -> int:
-    """A moment after `at`: one call never takes the same run twice."""
-    return at + max(round(seconds * 1e6), 1)

@@ -118,15 +118,14 @@ def counts(connection: sqlite3.Connection, scope_name: str, /) -> Counts:
     """How much a scope holds."""
     scope = find_scope(connection, scope_name)
     found = connection.execute(
-        "SELECT (SELECT count(*) FROM experiences WHERE scope = ?1),"
-        " (SELECT count(*) FROM lessons WHERE scope = ?1),"
-        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 1),"
-        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND retired = 2),"
+        "SELECT ?3, (SELECT count(*) FROM lessons WHERE scope = ?1),"
+        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'retired'),"
+        " (SELECT count(*) FROM lessons WHERE scope = ?1 AND state = 'quarantined'),"
         " (SELECT count(*) FROM trajectories WHERE scope = ?1),"
         f" (SELECT count(*) FROM trajectories t WHERE scope = ?1 AND {PENDING}),"
         " (SELECT count(*) FROM recalls WHERE scope = ?1),"
-        " (SELECT count(*) FROM settlements WHERE scope = ?1)",
-        (scope.number, UNFINISHED_TAG),
+        " (SELECT count(*) FROM settlements WHERE scope = ?1), ?4",
+        (scope.number, UNFINISHED_TAG, scope.documents, scope.sequence),
     ).fetchone()
     return Counts(**dict(zip(Counts.model_fields, found, strict=True)))
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lessonbank.errors import StoreUnavailable
 from lessonbank.stores._changes import open_attempts
+from lessonbank.stores._entries import readable_entry
 from lessonbank.stores._listing import outcomes, tags
 from lessonbank.stores._packing import unpacked
 from lessonbank.stores._records import encodable, loaded, microseconds
@@ -23,7 +24,7 @@ from lessonbank.types.timeline import Entry, live
 from ._checks import VECTORS, checksum
 from ._derived import EXPERIENCE, RECALL, RUN, TASKS, listed, upto
 from ._rebuild import ids_of, journal_of, named, unfinished
-from ._rows import PARTS, entry_of, experience_of, mark, sequence_of, terms
+from ._rows import PARTS, experience_of, mark, sequence_of, terms
 from ._vector_blocks import last_places
 
 SQLITE_SAYS: Final = "SQLite says: "
@@ -261,19 +262,12 @@ def _readable(
     found: Counter[str],
 ) -> Iterator[tuple[int, Entry]]:
     for number, kind, whole, part, blob in journal_of(connection, scope):
-        entry = _entry(blob)
+        entry = readable_entry(blob)
         if entry is None or entry.kind != kind:
             found[_LOST] += 1
         else:
             beside[number] = whole, part
             yield number, entry
-
-
-def _entry(blob: bytes) -> Entry | None:
-    try:
-        return entry_of(unpacked(blob))
-    except StoreUnavailable:
-        return None
 
 
 def _told(whole: str | None, part: str | None, held: list[int], flipped: list[int]) -> bool:

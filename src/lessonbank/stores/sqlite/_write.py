@@ -11,6 +11,7 @@ from lessonbank._batches import batches
 from lessonbank.errors import NotFound
 from lessonbank.evidence.review_snapshot import key as told_key
 from lessonbank.stores._changes import Draft, planned
+from lessonbank.stores._entries import erased_since
 from lessonbank.stores._listing import is_unfinished
 from lessonbank.stores._packing import packed, packed_records, unpacked
 from lessonbank.stores._records import encodable, microseconds
@@ -18,20 +19,15 @@ from lessonbank.text.bm25 import words
 from lessonbank.types import (
     Add,
     Edit,
-    Erased,
     Experience,
-    Forgotten,
     JournalEntry,
     Lesson,
-    Missing,
-    Purge,
     Recall,
     Settle,
     Trajectory,
 )
 from lessonbank.types.ids import now
 from lessonbank.types.queue import IN_HAND
-from lessonbank.types.timeline import Entry
 
 from ._checks import checksum
 from ._derived import RUN, derive, index_tail, index_words, note_shown, settle_pending, tag, underive, unindex_words
@@ -176,9 +172,7 @@ def apply(connection: sqlite3.Connection, batch: Batch, /) -> Sequence[JournalEn
         NotFound, Conflict, SpaceMismatch, UsageError: see `Store.apply`.
     """
     scope = make_scope(connection, batch.scope)
-    changes = [
-        entry for entry, _ in batch.entries if not isinstance(entry, Settle | Purge | Erased | Forgotten | Missing)
-    ]
+    changes = batch.changes
     draft = planned(
         changes,
         Present(connection, scope, new=[change.experience for change in changes if isinstance(change, Add)]),
@@ -234,15 +228,10 @@ def take_back(connection: sqlite3.Connection, receipt: Recall, /) -> bool:
         "SELECT entry FROM journal WHERE number BETWEEN ? AND ? AND at >= ? AND kind IN ('purge', 'forgotten')",
         (journal_number(scope.number, 0), journal_number(scope.number, scope.sequence), since),
     )
-    if any(_erased(entry_of(unpacked(blob)), since) for (blob,) in rows):
+    if any(erased_since(entry_of(unpacked(blob)), since) for (blob,) in rows):
         return False
     record(connection, receipt)
     return True
-
-
-def _erased(entry: Entry, since: int) -> bool:
-    """Whether an erasure took away what was made after `since`."""
-    return isinstance(entry, Purge) or (isinstance(entry, Forgotten) and microseconds(entry.before) > since)
 
 
 def set_setting(connection: sqlite3.Connection, key: str, value: str | None, /) -> None:

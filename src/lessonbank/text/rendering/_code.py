@@ -10,6 +10,7 @@ from functools import partial
 from lessonbank.types import Trajectory
 
 from ._scenes import Block, Line, Rank, Scene, observed
+from ._went import with_result
 
 _AROUND = 15
 """Lines around a hunk, as they were read, that are worth their place."""
@@ -109,7 +110,8 @@ def _ranked(scene: Scene, change: _Change, /) -> Scene:
         scene = scene.seen(lambda block: block.ranked(partial(_of_script, after=after)))
     elif _LIST.search(acts):
         scene = scene.seen(lambda block: block.ranked(lambda line: max(line.rank, Rank.OLD)))
-    return scene.seen(lambda block: block.ranked(_without_noise))
+    scene = scene.seen(lambda block: block.ranked(_without_noise))
+    return scene.seen(with_result) if _TEST.search(acts) or _RUN.search(acts) else scene
 
 
 def _unwrapped(block: Block, /) -> Block:

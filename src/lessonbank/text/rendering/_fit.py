@@ -13,6 +13,7 @@ _MARK = 40  # bytes of "[… 1,234,567 characters cut …]" and its line break
 _FRAME = 28  # bytes of a step's heading and of the blank lines around it
 _GAP = 44  # bytes of a note about steps left out
 _DEEDS = 0.45  # the share of the room that the one-line forms of the actions may take before what decides
+_RESULTS = 0.1  # the share that the results of commands may take next, in steps that are told
 _START = 2  # steps at the start that count as near the end
 _BRIEF = 2  # lines beside the action itself that a step told in brief may have
 _TRIES = 3
@@ -29,7 +30,7 @@ _Spot: TypeAlias = tuple[int, int, int, int, int]
 
 
 @dataclass(slots=True)
-class Choice:
+class Selection:
     """Which lines of which text are told."""
 
     scenes: Sequence[Scene]
@@ -49,7 +50,7 @@ def fit(scenes: Sequence[Scene], room: int, /, *, gaps: bool = True) -> list[str
     whole = [[[not line.hidden for line in one.lines] for one in scene.blocks] for scene in scenes]
     unread = any(line.hidden for scene in scenes for one in scene.blocks for line in one.lines)
     if wanted(scenes) + _FOOT * unread <= room:
-        return list(_told(Choice(scenes, whole), gaps=gaps))
+        return list(_told(Selection(scenes, whole), gaps=gaps))
     scenes = [replace(s, blocks=tuple(_bounded(one, room) for one in s.blocks)) for s in scenes]
     limit = room - _FOOT - _GAP
     best: list[str] = []
@@ -70,7 +71,7 @@ def _cost(line: Line, /) -> int:
 
 def _bounded(one: Block, room: int, /) -> Block:
     """It, with the middle of what would take more than its share of the room ranked last."""
-    above = Rank.MUST
+    above = Rank.RESULT
     for highest, share in _LARGEST.items():
         limit = int(room * share / 2)
         sizes = [_cost(line) if above < line.rank <= highest else 0 for line in one.lines]
@@ -88,8 +89,8 @@ def _bounded(one: Block, room: int, /) -> Block:
     return one
 
 
-def _chosen(scenes: Sequence[Scene], room: int, /) -> Choice:
-    choice = Choice(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
+def _chosen(scenes: Sequence[Scene], room: int, /) -> Selection:
+    selection = Selection(scenes, [[[False] * len(one.lines) for one in scene.blocks] for scene in scenes])
     order = sorted(
         (line.rank, 3 if scene.number <= _START else scene.left, i, j, k)
         for i, scene in enumerate(scenes)
@@ -98,25 +99,28 @@ def _chosen(scenes: Sequence[Scene], room: int, /) -> Choice:
         if not line.hidden and line.rank < Rank.NOISE
     )
     deeds = sum(
-        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == 0
+        _FRAME + _cost(line) for scene in scenes for one in scene.blocks for line in one.lines if line.rank == Rank.MUST
     )
     all_told = deeds <= room * _DEEDS
     left, opened = room if all_told else int(room * _DEEDS), dict[int, bool]()
     frame = _FRAME + (0 if all_told else _GAP)
-    left = _fill(choice, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
+    left = _fill(selection, [spot for spot in order if spot[0] == Rank.MUST], left, opened, frame)
     left += 0 if all_told else room - int(room * _DEEDS)
-    left = _fill(choice, [spot for spot in order if Rank.MUST < spot[0] <= Rank.STATE], left, opened, frame)
-    _fill(choice, order, left, opened, frame)
-    return choice
+    results = [spot for spot in order if spot[0] == Rank.RESULT and spot[2] in opened]
+    most = min(left, int(room * _RESULTS))
+    left += _fill(selection, results, most, opened, frame) - most
+    left = _fill(selection, [spot for spot in order if Rank.RESULT < spot[0] <= Rank.STATE], left, opened, frame)
+    _fill(selection, order, left, opened, frame)
+    return selection
 
 
-def _fill(choice: Choice, order: Sequence[_Spot], left: int, opened: dict[int, bool], frame: int, /) -> int:
+def _fill(selection: Selection, order: Sequence[_Spot], left: int, opened: dict[int, bool], frame: int, /) -> int:
     """Keeps the lines that fit into `left` bytes, first come first served, and says what is left."""
     missed = 0
     for spot in order:
-        if choice.kept[spot[2]][spot[3]][spot[4]]:
+        if selection.kept[spot[2]][spot[3]][spot[4]]:
             continue
-        cost = _take(choice, spot, left, opened, frame)
+        cost = _take(selection, spot, left, opened, frame)
         left -= cost
         missed = 0 if cost else missed + 1
         if missed > _MISSED:
@@ -124,41 +128,41 @@ def _fill(choice: Choice, order: Sequence[_Spot], left: int, opened: dict[int, b
     return left
 
 
-def _take(choice: Choice, spot: _Spot, left: int, opened: dict[int, bool], frame: int, /) -> int:
+def _take(selection: Selection, spot: _Spot, left: int, opened: dict[int, bool], frame: int, /) -> int:
     """Keeps a line if it fits, and says what it costs. `opened`: the steps that are told, and whether beyond a line."""
     rank, _, i, j, k = spot
-    cost = _cost(choice.scenes[i].blocks[j].lines[k])
+    cost = _cost(selection.scenes[i].blocks[j].lines[k])
     if i not in opened:
         cost += frame
-    if rank > Rank.MUST:
-        cost += _marks(choice, i, j, k) + (0 if opened.get(i) else _labels(choice, i))
+    if rank > Rank.RESULT:
+        cost += _marks(selection, i, j, k) + (0 if opened.get(i) else _labels(selection, i))
     if cost > left:
         return 0
-    opened[i] = opened.get(i, False) or rank > Rank.MUST
-    choice.kept[i][j][k] = True
+    opened[i] = opened.get(i, False) or rank > Rank.RESULT
+    selection.kept[i][j][k] = True
     return cost
 
 
-def _labels(choice: Choice, i: int, /) -> int:
+def _labels(selection: Selection, i: int, /) -> int:
     """What the labels cost of texts that are told in any case, once their step is more than one line."""
-    texts = zip(choice.scenes[i].blocks, choice.kept[i], strict=True)
+    texts = zip(selection.scenes[i].blocks, selection.kept[i], strict=True)
     return sum(width(one.label) + 1 + 2 * _MARK * any(kept) for one, kept in texts if any(kept) or not one.lines)
 
 
-def _marks(choice: Choice, i: int, j: int, k: int, /) -> int:
+def _marks(selection: Selection, i: int, j: int, k: int, /) -> int:
     """What the label and the marks cost that the line makes needed."""
-    one, kept = choice.scenes[i].blocks[j], choice.kept[i][j]
+    one, kept = selection.scenes[i].blocks[j], selection.kept[i][j]
     neighbours = (k > 0 and kept[k - 1]) + (k + 1 < len(kept) and kept[k + 1])
     label = 0 if neighbours or any(kept) else width(one.label) + 1 + _MARK
     return label + (_MARK * (1 - neighbours) if one.marked else 0)
 
 
-def _told(choice: Choice, /, *, gaps: bool) -> Iterator[str]:
-    shown = {scene.number for scene, kept in zip(choice.scenes, choice.kept, strict=True) if any(map(any, kept))}
-    last = choice.scenes[-1].number if choice.scenes else 0
+def _told(selection: Selection, /, *, gaps: bool) -> Iterator[str]:
+    shown = {scene.number for scene, kept in zip(selection.scenes, selection.kept, strict=True) if any(map(any, kept))}
+    last = selection.scenes[-1].number if selection.scenes else 0
     expected = 1
     cut: list[tuple[int, int]] = []
-    for scene, kept in zip(choice.scenes, choice.kept, strict=True):
+    for scene, kept in zip(selection.scenes, selection.kept, strict=True):
         if not _is_shown(scene, shown):
             continue
         if gaps:
@@ -180,7 +184,12 @@ def _is_shown(scene: Scene, shown: set[int], /) -> bool:
 def _step(scene: Scene, kept: list[list[bool]], shown: set[int], /, *, lost: int) -> str:
     """The step under its heading; where little of it is told, in brief: without labels and marks."""
     texts = list(zip(scene.blocks, kept, strict=True))
-    beyond = [line for one, own in texts for line, told in zip(one.lines, own, strict=True) if told and line.rank > 0]
+    beyond = [
+        line
+        for one, own in texts
+        for line, told in zip(one.lines, own, strict=True)
+        if told and line.rank > Rank.RESULT
+    ]
     if lost and len(beyond) <= _BRIEF and all(line.rank > Rank.DECIDES for line in beyond):
         return "\n".join((f"[step {scene.number}, in brief]", *_briefly(texts)))
     told = [f"[step {scene.number}]"]

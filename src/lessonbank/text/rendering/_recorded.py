@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from lessonbank.errors import UsageError
 from lessonbank.types import Step, Trajectory
 
+from ._ends import last_words
 from ._excerpt import BYTES_PER_TOKEN, clip, unify
 from ._parts import Part, brief, is_notable, step_parts
 from ._share import FLOOR, Claim, Cost, choose, share
@@ -39,7 +40,7 @@ def render_recorded(trajectory: Trajectory, /, *, room: int, view: View) -> str:
     first = [Part("[task]", unify(trajectory.task), 60)]
     if view == "recorded" and trajectory.instructions.strip():
         first.append(Part("[instructions the agent was given]", unify(trajectory.instructions), 40))
-    return _compose(first, trajectory, list(_ending(trajectory)), room=room, view=view)
+    return _compose(first, trajectory, list(last_words(trajectory)), room=room, view=view)
 
 
 def render_steps(trajectory: Trajectory, /, *, budget: int, view: View = "messages") -> str:
@@ -66,16 +67,6 @@ def room_of(budget: int, /) -> int:
 def only_task(trajectory: Trajectory, room: int, /) -> str:
     """The task in `room` bytes: there is no room for more."""
     return Part("[task]", unify(trajectory.task), 1).fit(room) or clip(unify(trajectory.task), room)
-
-
-def _ending(trajectory: Trajectory, /) -> Iterator[Part]:
-    answer, error, steps = unify(trajectory.answer or ""), unify(trajectory.error or ""), trajectory.steps
-    if answer and steps and answer == unify(steps[-1].action.text):
-        yield Part(f"[no answer apart from the steps: the last thing the agent wrote is in step {len(steps)}]", "", 30)
-    elif answer:
-        yield Part("[final answer]", answer, 30)
-    if error:
-        yield Part("[what stopped the run]", error, 30)
 
 
 def _compose(first: list[Part], trajectory: Trajectory, last: list[Part], /, *, room: int, view: View) -> str:

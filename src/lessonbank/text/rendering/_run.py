@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 from lessonbank.types import Trajectory
+from lessonbank.types.tools import tools_of
 
 from ._acts import acts
 from ._code import code
@@ -65,13 +66,18 @@ def render(
 
 
 def render_instructions(trajectory: Trajectory, /, *, budget: int = INSTRUCTIONS) -> str:
-    """What the agent was told before any task, in at most `budget` tokens, or "" where nothing is known.
+    """What the agent was told before any task and its tools, in at most `budget` tokens, or "" where nothing is known.
 
     The text does not depend on what happened in the run, so it is the same in every run of an agent. Put it before the
     run, and a provider's prompt cache holds it.
     """
-    part = Part("[instructions the agent was given]", told_first(trajectory), 1)
-    return part.fit(room_of(budget)) if part.text else ""
+    parts = [
+        Part("[instructions the agent was given]", told_first(trajectory), 2),
+        Part("[tools the agent could call]", "\n".join(tools_of(trajectory.metadata)), 1),
+    ]
+    parts = [part for part in parts if part.text]
+    sizes = share([Claim(part.size + _BREAK, part.weight, 0) for part in parts], room_of(budget))
+    return "\n\n".join(filter(None, (part.fit(size - _BREAK) for part, size in zip(parts, sizes, strict=True))))
 
 
 def incomplete_steps(rendered: str, /) -> tuple[int, ...]:

@@ -37,14 +37,16 @@ class Rank(IntEnum):
 
     MUST = 0
     """What was done, in one line."""
-    DECIDES = 1
-    STATE = 2
-    CHANGE = 3
-    CONTEXT = 4
-    SAID = 5
-    REST = 6
-    OLD = 7
-    NOISE = 8
+    RESULT = 1
+    """How a command went, in a line or two: told wherever the step is told, also in brief."""
+    DECIDES = 2
+    STATE = 3
+    CHANGE = 4
+    CONTEXT = 5
+    SAID = 6
+    REST = 7
+    OLD = 8
+    NOISE = 9
 
 
 class Line(NamedTuple):

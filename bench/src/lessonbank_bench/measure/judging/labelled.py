@@ -11,6 +11,7 @@ from typing import Final
 from lessonbank import Trajectory, importers
 from lessonbank.errors import UsageError
 from lessonbank.guard import one_line
+from lessonbank.types.tools import TOOLS
 
 DOMAINS: Final = ("general", "web", "code")
 
@@ -29,7 +30,8 @@ class Labelled:
     @property
     def hidden(self) -> Trajectory:
         """The run without what could tell how it ended: what stopped it, and what its file says beside the steps."""
-        return self.run.model_copy(update={"error": None, "metadata": {}, "original": ()})
+        tools = {name: told for name, told in self.run.metadata.items() if name == TOOLS}
+        return self.run.model_copy(update={"error": None, "metadata": tools, "original": ()})
 
 
 def read_labelled(named: Sequence[str], /, *, domain: str) -> list[Labelled]:

@@ -3,7 +3,7 @@
 -- Scope is the partition and the shard key: every table but four small ones is hash-partitioned by it, and every index
 -- begins with it. Texts hold \1b where a NUL was, and \1a where a \1 was: PostgreSQL keeps no NUL.
 
-CREATE SEQUENCE lessonbank.numbers;        -- of experiences, runs and receipts: a later one is greater
+CREATE SEQUENCE lessonbank.numbers;        -- of runs and receipts: a later one is greater
 
 CREATE TABLE lessonbank.settings (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 
@@ -11,7 +11,8 @@ CREATE TABLE lessonbank.scopes (
     scope text COLLATE "C" PRIMARY KEY,
     sequence bigint NOT NULL DEFAULT 0,    -- of the scope's last journal entry
     documents bigint NOT NULL DEFAULT 0,   -- experiences, and
-    words bigint NOT NULL DEFAULT 0        -- the words of their tasks: BM25 needs both
+    words bigint NOT NULL DEFAULT 0,       -- the words of their tasks: BM25 needs both
+    numbers bigint NOT NULL DEFAULT 0      -- the last that an experience got: 1, 2, 3, … in each scope
 );
 
 CREATE TABLE lessonbank.journal (
@@ -127,7 +128,17 @@ CREATE TABLE lessonbank.terms (            -- the words of tasks, of experiences
     words integer NOT NULL,                -- of the whole task
     PRIMARY KEY (scope, word, experience) INCLUDE (times, words)
 ) PARTITION BY HASH (scope);
-CREATE INDEX terms_by_experience ON lessonbank.terms (scope, experience);
+
+CREATE TABLE lessonbank.postings (         -- words that many tasks have: rows of `terms`, packed
+    scope text COLLATE "C" NOT NULL,
+    word text COLLATE "C" NOT NULL,
+    first bigint NOT NULL,                 -- no place is of an experience before this one, or
+    last bigint NOT NULL,                  -- after this one
+    held integer NOT NULL,                 -- how many places
+    places bytea NOT NULL,                 -- of each: experience, times, words of the whole task; four bytes each
+    PRIMARY KEY (scope, word, first)
+) PARTITION BY HASH (scope);
+ALTER TABLE lessonbank.postings ALTER COLUMN places SET STORAGE EXTERNAL;
 
 CREATE TABLE lessonbank.spaces (
     scope text COLLATE "C" NOT NULL,
@@ -183,8 +194,8 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE ON lessonbank.scopes, lessonbank.experiences, lessonbank.trajectories,'
         ' lessonbank.recalls TO %I', admit.role);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON lessonbank.settings, lessonbank.lessons,'
-        ' lessonbank.repeats, lessonbank.attempts, lessonbank.shown, lessonbank.terms, lessonbank.spaces,'
-        ' lessonbank.vectors TO %I', admit.role);
+        ' lessonbank.repeats, lessonbank.attempts, lessonbank.shown, lessonbank.terms, lessonbank.postings,'
+        ' lessonbank.spaces, lessonbank.vectors TO %I', admit.role);
 END $$;
 
 DO $$
@@ -192,14 +203,14 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['journal', 'experiences', 'lessons', 'repeats', 'attempts', 'trajectories', 'recalls',
-                                'shown', 'terms', 'vectors'] LOOP
+                                'shown', 'terms', 'postings', 'vectors'] LOOP
         FOR n IN 0 .. {partitions} - 1 LOOP
             EXECUTE format('CREATE TABLE lessonbank.%I PARTITION OF lessonbank.%I'
                 ' FOR VALUES WITH (MODULUS {partitions}, REMAINDER %s)', name || '_' || n, name, n);
         END LOOP;
     END LOOP;
     FOREACH name IN ARRAY ARRAY['scopes', 'journal', 'experiences', 'lessons', 'repeats', 'attempts', 'trajectories',
-                                'recalls', 'shown', 'terms', 'spaces', 'vectors'] LOOP
+                                'recalls', 'shown', 'terms', 'postings', 'spaces', 'vectors'] LOOP
         EXECUTE format('ALTER TABLE lessonbank.%I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('ALTER TABLE lessonbank.%I FORCE ROW LEVEL SECURITY', name);
         -- As a subquery, the function is called once for a statement and not once for a row.

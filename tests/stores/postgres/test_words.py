@@ -1,0 +1,70 @@
+"""Words that many tasks hold are packed, and every answer stays what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from lessonbank.protocols import Store
+from lessonbank.stores.postgres import PostgresStore, _postings
+from lessonbank.testing.store_editing import EditingTests
+from lessonbank.testing.store_purging import PurgingTests
+from lessonbank.testing.store_ranking import RankingTests
+from lessonbank.testing.store_rewinding import RewindingTests
+from lessonbank.testing.store_samples import MINE, added, collected, experience, ranked_by_words
+from lessonbank.types import Rollback
+
+pytestmark = [pytest.mark.full, pytest.mark.anyio]
+
+
+@pytest.fixture
+def packing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tasks are many, and three fill a list."""
+    for name, value in {"_PACK": 2, "_FULL": 3, "_LOOK": 1}.items():
+        monkeypatch.setattr(_postings, name, value)
+
+
+@pytest.mark.usefixtures("packing")
+class TestPackedWords(RankingTests, RewindingTests, PurgingTests, EditingTests):
+    @pytest.fixture(autouse=True)
+    def _place(self, postgres: Callable[[], str]) -> None:
+        self.address = postgres()
+
+    async def make(self) -> Store:
+        return await PostgresStore.open(self.address, partitions=2)
+
+
+@pytest.mark.usefixtures("packing")
+async def test_what_is_added_purged_and_rolled_back_leaves_lists_that_agree_with_the_records(
+    postgres: Callable[[], str],
+) -> None:
+    address = postgres()
+    store = await PostgresStore.open(address, partitions=2)
+    known = [experience(f"Cancel order {n % 3} of {n}", minute=n) for n in range(12)]
+    for n in range(0, 12, 4):
+        await added(store, *known[n : n + 4])
+    await store.purge("lesson", known[5].lessons[0].id, scope=MINE, writer="tests", reason="asked")
+    await agrees(store, "cancel order 1 5")
+    await store.apply([Rollback(to=6, reason="try")], scope=MINE, writer="tests")
+    await agrees(store, "cancel order 1 5")
+    await store.apply([Rollback(to=13, reason="back")], scope=MINE, writer="tests")
+    await agrees(store, "cancel order 2")
+    await store.rebuild()
+    await agrees(store, "cancel order 2")
+    with psycopg.connect(address) as raw:
+        raw.execute("SELECT set_config('lessonbank.scope', %s, true)", (MINE,))
+        held = dict(raw.execute("SELECT word, sum(held) FROM lessonbank.postings GROUP BY word").fetchall())
+        assert held["order"] >= 8
+        raw.execute("UPDATE lessonbank.postings SET places = substr(places, 13) WHERE word = 'order' AND held > 1")
+    assert "rows of terms that disagree" in " ".join(await store.verify())
+    await store.close()
+
+
+async def agrees(store: PostgresStore, query: str, /) -> None:
+    """Searches as one that reads every task does, and finds nothing wrong with itself."""
+    every = ranked_by_words(await collected(store.scan(scope=MINE)), query)
+    found = await store.search(query, scope=MINE, limit=5)
+    assert [(match.experience, match.score) for match in found] == every[:5]
+    assert await store.verify() == []
