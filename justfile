@@ -43,6 +43,10 @@ test-all *args:
     {{bin}}/pytest -m 'full and not models and not release' tests {{args}}
     {{bin}}/pytest -m 'not models and not release' bench/tests {{args}}
 
+# make the pictures of the review pages again (needs Chromium): a test says when they are out of date
+pictures:
+    {{bin}}/python tests/reviewing/pictures.py docs/images
+
 # what takes long: soaks, hundreds of kills, every formerly released format
 release *args:
     {{bin}}/pip install -q -e bench

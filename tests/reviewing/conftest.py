@@ -46,12 +46,18 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def bank_file(filled: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copy(filled, tmp_path / "bank.db"))
+def bank_file(request: pytest.FixtureRequest, filled: Path, tmp_path: Path) -> Path | str:
+    """A file; or for `postgres`, which tests of what people do mostly ask for, the address of a bank."""
+    if getattr(request, "param", "file") == "file":
+        return Path(shutil.copy(filled, tmp_path / "bank.db"))
+    pytest.importorskip("psycopg", reason="pip install 'lessonbank[postgres]'")
+    address: str = request.getfixturevalue("postgres")()
+    seed(address, tasks=20)
+    return address
 
 
 @pytest.fixture
-def site(bank_file: Path) -> Generator[Site]:
+def site(bank_file: Path | str) -> Generator[Site]:
     with serving(bank_file) as found:
         yield found
 

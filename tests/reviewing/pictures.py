@@ -1,12 +1,13 @@
 """The pages one by one, for axe and for their width; and the command that makes the documentation's pictures of them.
 
-python tests/reviewing/pictures.py docs/images
+python tests/reviewing/pictures.py docs/images      (or: just pictures)
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ PAGES: Final = {
     "run": "/runs/run-007",
     "compare": "/compare?a=run-005&b=run-010",
     "inbox": "/inbox",
+    "inbox-proposed": "/inbox?state=proposed",
     "inbox-edit": "/inbox?do=edit",
     "inbox-narrow": "/inbox?do=narrow&state=probation",
     "why": "/why?task=Cancel+pending+order+%23W500",
@@ -29,6 +31,7 @@ PAGES: Final = {
     "rollback": "/history/diff?a=40&back=yes",
     "administration": "/administration",
     "doctor": "/doctor",
+    "queue": "/queue",
     "purge": "/purge?run=run-007",
     "sign-in": "/sign-in",
     "nowhere": "/nowhere",
@@ -40,8 +43,22 @@ SHOWN: Final = (
     ("review-inbox-phone", "/inbox", "light", 360, 740),
 )
 """The pictures: name, page, colours, width and height."""
-MOST: Final = 100_000
+MOST: Final = 150_000
 """Bytes of a picture."""
+MADE_FROM: Final = "review-pictures.sha256"
+"""The file beside the pictures that says what they were made from."""
+_ROOT: Final = Path(__file__).parents[2]
+
+
+def digest() -> str:
+    """Of all that the pictures show: templates, styles, the plots, and the bank that they are made of."""
+    pages = _ROOT / "src" / "lessonbank" / "pages"
+    looks = [*(pages / "templates").iterdir(), *(pages / "static").glob("*.css"), *(pages / "static").glob("*.js")]
+    style = _ROOT / "src" / "lessonbank" / "reports" / "style.py"
+    made = sha256()
+    for file in sorted([*looks, style, Path(__file__), Path(__file__).parent / "seeding.py"]):
+        made.update(file.name.encode() + b"\0" + file.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return made.hexdigest()
 
 
 def draw(folder: Path) -> None:
@@ -70,6 +87,7 @@ def draw(folder: Path) -> None:
                 if (size := (folder / f"{name}.png").stat().st_size) > MOST:
                     raise SystemExit(f"{name}.png has {size:,} bytes, more than {MOST:,}")
         running.close()
+    (folder / MADE_FROM).write_text(f"{digest()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import anyio
 import pytest
-from seeding import opened
+from seeding import SCOPE, opened, run_of
 from serving_pages import Site
 
-from lessonbank import Action, Step
+import lessonbank
+from lessonbank import Action, Learning, Step
 from lessonbank.pages.comparing import first_difference
 from lessonbank.pages.evidence_steps import named_steps
 from lessonbank.pages.rendering import differences
@@ -41,6 +43,8 @@ def test_trying_a_task_shows_the_text_and_keeps_no_receipt(site: Site, bank_file
     assert "Check the order&#39;s status before cancelling" in tried.text
     assert "&lt;&lt;&lt;lessons" in tried.text
     assert "Nothing would be shown" in site.get("/why?task=quantum+chromodynamics").text
+    huge = site.get(f"/why?task=Cancel+pending+order+%23W777&limit=001{'9' * 5000}")
+    assert (huge.status, "Check the order&#39;s status" in huge.text) == (200, True)
     with opened(bank_file) as bank:
         assert bank.admin.counts() == before
         assert len(bank.history.list()) == journal
@@ -93,10 +97,12 @@ def test_the_time_line_is_read_to_its_beginning(site: Site) -> None:
 def test_an_erasure_shows_first_what_goes_and_takes_just_that(site: Site, bank_file: Path) -> None:
     preview = site.enter().get("/purge?run=run-007")
     assert "order #W007" in preview.text
-    seen = re.findall(r'name="seen" value="([^"]+)"', preview.text)[0]
+    other, seen = (
+        re.findall(r'name="seen" value="([^"]+)"', page.text)[0] for page in (site.get("/purge?run=run-008"), preview)
+    )
     fields = {"csrf": preview.csrf, "run": "run-007", "seen": seen}
     assert site.post("/purge", fields).status == 400
-    assert site.post("/purge", {**fields, "reason": "asked", "seen": "9 lessons, 9 runs, 9 recalls"}).status == 409
+    assert site.post("/purge", {**fields, "reason": "asked", "seen": other}).status == 409, "as many, and others"
     assert site.get("/runs/run-007").status == 200
     assert site.post("/purge", {**fields, "reason": "the customer asked"}).status == 303
     assert site.get("/runs/run-007").status == 404
@@ -112,6 +118,35 @@ def test_administration_names_scopes_reviewers_and_what_the_doctor_finds(site: S
     with opened(bank_file) as bank:
         bank.admin.add_reviewer("Ana")
     assert "Reviewers with a key: ana" in site.get("/administration").text
+
+
+def test_runs_that_were_given_up_are_tried_again_after_a_look_at_them(site: Site, bank_file: Path) -> None:
+    async def give_up() -> None:
+        learning = Learning(submit="worker")
+        async with await lessonbank.connect_async(
+            bank_file, scope=SCOPE, embedder="lexical", learning=learning
+        ) as bank:
+            for name, tries in (("stuck", 1), ("fresh", 0)):
+                await bank.submit(run_of(7, 0, good=True, id=f"run-{name}"), outcome="success")
+                for _ in range(tries):
+                    (claim,) = await bank.store.claim(worker="w", limit=1, seconds=60, scope=SCOPE)
+                    why = "the model is <b>down</b>"
+                    await bank.store.release(claim.trajectory.id, scope=SCOPE, worker="w", error=why, wait=None)
+
+    anyio.run(give_up)
+    queue = site.enter().get("/queue")
+    assert "the model is &lt;b&gt;down&lt;/b&gt;" in queue.text
+    assert "1 were given up" in queue.text
+    assert site.get("/queue/retry").status == 400
+    preview = site.get("/queue/retry?run=all")
+    assert "run-stuck" in preview.text
+    assert "run-fresh" not in preview.text
+    with opened(bank_file) as bank:
+        assert bank.runs.get("run-stuck").status == "failed", "a look changes nothing"
+    assert site.post("/queue/retry", {"csrf": preview.csrf, "run": ["run-stuck", "run-fresh"]}).status == 303
+    assert "Learned from 2 of 2 runs: 1 new lessons" in site.get("/queue").text
+    with opened(bank_file) as bank:
+        assert {bank.runs.get(f"run-{name}").status for name in ("stuck", "fresh")} == {"learned"}
 
 
 def test_two_runs_and_the_topics_are_shown(site: Site) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.full
+on_every_store = pytest.mark.parametrize("bank_file", ["file", "postgres"], indirect=True)
 AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
 
@@ -37,6 +38,7 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {node['html'][:150]}" for one in told["violations"] for node in one["nodes"]]
 
 
+@on_every_store
 def test_single_keys_approve_reject_and_undo(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     first = page.locator("#chosen").inner_text()
@@ -73,6 +75,7 @@ def test_keys_do_nothing_while_somebody_types_or_has_switched_them_off(page: Pag
     assert titles(bank_file, "quarantined") == waiting
 
 
+@on_every_store
 def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Page, bank_file: Path) -> None:
     at(page, "/inbox")
     page.locator("#chosen a").click()
@@ -90,6 +93,27 @@ def test_a_lesson_is_edited_narrowed_and_its_versions_show_what_changed(page: Pa
     assert "it was wrong" in page.locator("ol.versions").inner_text()
 
 
+@on_every_store
+def test_two_lessons_become_one_and_are_two_again(page: Page, bank_file: Path) -> None:
+    at(page, "/inbox")
+    joined = page.locator("#chosen").inner_text()
+    page.get_by_role("link", name="Make one lesson of this").first.click()
+    page.get_by_role("heading", name="Make one lesson of two").wait_for()
+    kept = page.get_by_label("Title").input_value()
+    page.get_by_label("What to do").fill("The words of both.")
+    page.get_by_role("button", name="Make them one").click()
+    page.get_by_role("status").get_by_text(f"Joined: “{joined}” into “{kept}”").wait_for()
+    with opened(bank_file) as bank:
+        assert [one.content for one in bank.lessons.list(text="words of both")] == ["The words of both."]
+    assert joined in titles(bank_file, "retired")
+    page.keyboard.press("u")
+    page.get_by_role("status").get_by_text("Undone.").wait_for()
+    assert joined in titles(bank_file, "quarantined")
+    with opened(bank_file) as bank:
+        assert not bank.lessons.list(text="words of both")
+
+
+@on_every_store
 def test_several_are_approved_at_once_and_taken_back_at_once(page: Page, bank_file: Path) -> None:
     waiting = titles(bank_file, "quarantined")
     at(page, "/inbox")
@@ -118,6 +142,7 @@ def test_a_double_click_and_the_back_button_decide_once(page: Page, bank_file: P
     assert len(ids) == len(set(ids))
 
 
+@on_every_store
 def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) -> None:
     at(page, "/runs")
     page.get_by_label("Outcome").select_option("failure")
@@ -134,6 +159,8 @@ def test_a_run_is_read_and_its_verdict_corrected(page: Page, bank_file: Path) ->
     assert page.get_by_text("the customer said so").first.is_visible()
 
 
+@pytest.mark.usefixtures("bank_file")
+@on_every_store
 def test_words_find_lessons_while_they_are_typed_and_the_address_can_be_shared(page: Page) -> None:
     at(page, "/lessons")
     page.keyboard.press("/")

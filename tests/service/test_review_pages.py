@@ -44,7 +44,7 @@ class Site:
     bank: Path
 
     def browser(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.url, timeout=20, headers={"Origin": self.url})
+        return httpx2.Client(base_url=self.url, timeout=60, headers={"Origin": self.url})
 
     @contextmanager
     def entered(self, who: str) -> Generator[httpx2.Client]:
@@ -113,7 +113,7 @@ def test_the_key_of_an_agent_or_a_reader_shows_and_decides_nothing(site: Site) -
 def test_a_reviewer_sees_every_page_of_the_tenant_below_the_prefix_and_decides_in_its_own_name(site: Site) -> None:
     with site.entered("Ana") as browser:
         for address, _ in _ROUTES:
-            if "purge" in address or "why/{id}" in address or address == "/compare":
+            if address in ("/purge", "/compare", "/keys", "/queue/retry", "/join") or "why/{id}" in address:
                 continue
             answer = browser.get(at(address, site.lesson))
             assert answer.status_code == 200, address
@@ -137,13 +137,10 @@ def test_only_an_admin_erases_and_rolls_back_and_only_in_the_tenant(site: Site) 
         with site.entered(who) as browser:
             token = csrf(browser.get("/review/history"))
             last = {"csrf": token, "to": "0", "last": "2"}
-            erased = {
-                "csrf": token,
-                "lesson": site.lesson.id,
-                "reason": "asked to",
-                "seen": "1 lessons, 0 runs, 0 recalls",
-            }
-            assert browser.get(f"/review/purge?lesson={site.lesson.id}").status_code == (200 if status == 303 else 403)
+            preview = browser.get(f"/review/purge?lesson={site.lesson.id}")
+            assert preview.status_code == (200 if status == 303 else 403)
+            seen = "".join(re.findall(r'name="seen" value="([^"]+)"', preview.text))
+            erased = {"csrf": token, "lesson": site.lesson.id, "reason": "asked to", "seen": seen}
             if who == "Ana":
                 assert browser.post("/review/history/rollback", data=last).status_code == status
             assert browser.post("/review/purge?scope=other", data=erased).status_code == 404
@@ -186,3 +183,44 @@ def test_where_people_open_the_pages_is_an_origin(wrong: str) -> None:
         pytest.raises(lessonbank.errors.UsageError, match="not an address"),
     ):
         review(bank.aio, origins=[wrong])
+
+
+def test_an_admin_makes_renews_and_ends_keys_of_the_tenant_alone(site: Site) -> None:
+    def tried(key: str) -> int:
+        with site.browser() as other:
+            return other.get("/v1/lessons", headers={"Authorization": f"Bearer {key}"}).status_code
+
+    with site.entered("Ana") as browser:
+        assert browser.get("/review/keys").status_code == 403
+        assert "/review/keys" not in browser.get("/review/administration").text
+    with site.entered("Ada") as browser:
+        page = browser.get("/review/keys")
+        assert all(name in page.text for name in ("Ann", "Rea", "Ana", "Ada"))
+        assert "Root" not in page.text
+        told = {"csrf": csrf(page), "do": "add", "name": "Bot", "role": "reader", "of": "acme/support", "days": "9"}
+        assert browser.post("/review/keys", data={**told, "of": "other"}).status_code == 403
+        assert browser.post("/review/keys", data={**told, "role": "owner"}).status_code == 400
+        made = browser.post("/review/keys", data=told)
+        (first,) = re.findall(r'id="new-key">([^<]+)<', made.text)
+        assert first not in browser.get("/review/keys").text, "it is shown once"
+        assert tried(first) == 200
+        named = {"csrf": csrf(page), "key": first.split("_")[1]}
+        renewed = browser.post("/review/keys", data={**named, "do": "rotate", "days": "0"})
+        (second,) = re.findall(r'id="new-key">([^<]+)<', renewed.text)
+        assert (tried(first), tried(second)) == (401, 200)
+        assert browser.post("/review/keys", data={**named, "key": site.ids["Root"], "do": "remove"}).status_code == 404
+        assert browser.post("/review/keys", data={**named, "do": "remove"}).status_code == 303
+        assert tried(second) == 401
+        assert browser.post("/review/backup", data={"csrf": csrf(page)}).status_code == 400, "it holds other tenants"
+
+
+def test_the_owner_downloads_a_backup_that_is_a_bank(site: Site, tmp_path: Path) -> None:
+    with site.entered("Ana") as browser:
+        refused = browser.post("/review/backup", data={"csrf": csrf(browser.get("/review/inbox"))})
+        assert refused.status_code == 403
+    with site.entered("Root") as browser:
+        sent = browser.post("/review/backup", data={"csrf": csrf(browser.get("/review/administration"))})
+    assert "attachment" in sent.headers["content-disposition"]
+    (tmp_path / "copy.db").write_bytes(sent.content)
+    with lessonbank.connect(tmp_path / "copy.db", scope="acme/support") as bank:
+        assert bank.lessons.get(site.lesson.id).title == site.lesson.title

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.responses import Response
+from anyio import to_thread
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response
 
 from lessonbank._concurrency import if_there
 from lessonbank.errors import Conflict, UsageError
+from lessonbank.types.ids import digest
 
 from .visit import Visit
 
@@ -28,6 +35,7 @@ async def page(visit: Visit) -> Response:
         "writers": await _writers(visit),
         "settings": {name: str(value) for name, value in (visit.bank.settings or {}).items()},
         "whole": whole,
+        "queue": await visit.bank.runs.queue(),
     }
     return visit.page("administration.html", told)
 
@@ -53,7 +61,7 @@ async def purging(visit: Visit) -> Response:
     visit.check_admin()
     asked = {name: visit.query(name) for name in (*_NAMED, "metadata")}
     what = await _previewed(visit, asked) if any(asked.values()) else None
-    told: dict[str, Any] = {"asked": asked, "what": what, "titles": {}, "tasks": {}}
+    told: dict[str, Any] = {"asked": asked, "what": what, "seen": what and _mark(what), "titles": {}, "tasks": {}}
     if what is not None:
         lessons = {id: await if_there(visit.bank.lessons.get(id)) for id in what.lessons[:_LISTED]}
         runs = {id: await if_there(visit.bank.runs.get(id)) for id in what.runs[:_LISTED]}
@@ -71,12 +79,27 @@ async def purge(visit: Visit) -> Response:
     if not first.get("reason"):
         raise UsageError("say why it is erased: the journal keeps the reason, and nothing else of it")
     what = await _previewed(visit, asked)
-    if first.get("seen") != _size(what):
+    if first.get("seen") != _mark(what):
         raise Conflict("what would be erased changed since it was shown: look again, then decide")
     gone = await visit.bank.admin.purge(**_wanted(asked), reason=first["reason"], by=visit.session.name)
     visit.session.told = f"Erased for good: {_size(gone)}"
     visit.session.done.clear()
     return visit.go(visit.link("administration"))
+
+
+async def backup(visit: Visit) -> Response:
+    """The whole file as it is now, sent to the person: a bank that can be opened."""
+    await visit.form()
+    visit.check_admin()
+    folder = await to_thread.run_sync(lambda: mkdtemp(prefix="lessonbank-"))
+    try:
+        await visit.owned.admin.backup(path := Path(folder) / "backup.db")
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+    named = f"lessonbank-{datetime.now(UTC):%Y%m%d-%H%M%S}.db"
+    gone = BackgroundTask(rmtree, folder, ignore_errors=True)
+    return FileResponse(path, media_type="application/octet-stream", filename=named, background=gone)
 
 
 async def _previewed(visit: Visit, asked: Mapping[str, str | None]) -> Erasing:
@@ -92,6 +115,11 @@ def _wanted(asked: Mapping[str, str | None]) -> dict[str, Any]:
             raise UsageError("metadata are given as key=value, as in user=u-17")
         named["metadata"] = {key.strip(): value.strip()}
     return named
+
+
+def _mark(what: Erasing) -> str:
+    """Stands for exactly these records: others of the same number have another."""
+    return digest(what.model_dump_json())
 
 
 def _size(what: Erasing) -> str:

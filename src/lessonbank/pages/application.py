@@ -18,7 +18,23 @@ from lessonbank.errors import Conflict, LessonbankError, NotAllowed, NotFound, S
 from lessonbank.guard.identity import called_by
 from lessonbank.reports.style import STYLE
 
-from . import administration, comparing, decisions, history, home, inbox, lessons, near, runs, signing, topics, why
+from . import (
+    administration,
+    comparing,
+    decisions,
+    history,
+    home,
+    inbox,
+    joining,
+    lessons,
+    near,
+    queue,
+    runs,
+    signing,
+    topics,
+    why,
+)
+from . import keys as keys_page
 from .rendering import environment
 from .security import Guarded, Refused, form_of
 from .sessions import Door, Guest, Session, Sessions
@@ -26,6 +42,8 @@ from .visit import Site, Visit, visiting
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
+
+    from .keys import KeyRing
 
 Page = Callable[[Visit], Awaitable[Response]]
 _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
@@ -45,6 +63,7 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/topics", topics.page),
     ("/inbox", inbox.page),
     ("/inbox/proposed", inbox.proposed),
+    ("/join", joining.page),
     ("/why", why.listing),
     ("/why/try", why.trying),
     ("/why/{id}", why.one),
@@ -53,6 +72,9 @@ _ROUTES: Final[tuple[tuple[str, Page], ...]] = (
     ("/history/diff", history.comparison),
     ("/administration", administration.page),
     ("/doctor", administration.doctor),
+    ("/queue", queue.page),
+    ("/queue/retry", queue.previewed),
+    ("/keys", keys_page.page),
     ("/purge", administration.purging),
     ("/sign-in", signing.page),
 )
@@ -61,9 +83,13 @@ _FORMS: Final[tuple[tuple[str, Page], ...]] = (
     ("/lessons/{id}/edit", decisions.edit),
     ("/lessons/{id}/narrow", decisions.narrow),
     ("/runs/{id}/correct", decisions.correct),
+    ("/join", joining.join),
     ("/undo", decisions.undo),
     ("/history/rollback", history.rollback),
     ("/purge", administration.purge),
+    ("/queue/retry", queue.retry),
+    ("/keys", keys_page.change),
+    ("/backup", administration.backup),
     ("/sign-in", signing.sign_in),
     ("/sign-out", signing.sign_out),
 )
@@ -86,18 +112,19 @@ def application(
     origins: Collection[str] | None = None,
     prefix: str = "",
     door: Door | None = None,
+    keys: KeyRing | None = None,
 ) -> Starlette:
     """The pages of a bank, for a server that speaks ASGI.
 
     A bank made by `scoped()` shows its own scope alone. `hosts`: the names and ports under which the pages may be
     asked for, such as `127.0.0.1:8790`; `origins`: where their forms come from (`http://` and each host). `sessions`
     lets people in: `Sessions.new_token` for `/open?token=…`, or `Sessions.begin` for who is known already. `prefix`:
-    where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page.
+    where a server mounts the pages, such as `/review`. `door` says whom a key lets in, which people give on a page;
+    `keys`: the server's keys, for its admins.
     """
     where = frozenset(origins if origins is not None else (f"http://{host}" for host in hosts))
-    site = Site(
-        bank, sessions or Sessions(), frozenset(one.lower() for one in where), environment(prefix), prefix, door
-    )
+    lower = frozenset(one.lower() for one in where)
+    site = Site(bank, sessions or Sessions(), lower, environment(prefix), prefix, door, keys)
     pages = [Route(at, _shown(site, page), methods=["GET"]) for at, page in _ROUTES]
     forms = [Route(at, _shown(site, page), methods=["POST"]) for at, page in _FORMS]
     made = Starlette(

@@ -12,7 +12,7 @@ from lessonbank.errors import Conflict, UsageError
 from lessonbank.types import JournalEntry, Lesson, Outcome, target_of
 
 from .signing import local
-from .visit import Visit
+from .visit import Visit, number_of
 
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
@@ -41,58 +41,58 @@ class Done:
 async def decide(visit: Visit) -> Response:
     """Approve, retire, quarantine or restore lessons, in the words that the person saw."""
     fields = await visit.form()
-    do, reason = _first(fields, "do"), _first(fields, "reason")
+    do, reason = first(fields, "do"), first(fields, "reason")
     if do not in _DONE:
         raise UsageError(f"there is no decision {do[:40]!r}")
     seen = [_seen(told) for told in fields.get("lesson", [])[:_MOST]]
     if not seen:
         raise UsageError("choose at least one lesson")
-    lessons = [await _as_seen(visit, id, version) for id, version in seen]
+    lessons = [await as_seen(visit, id, version) for id, version in seen]
     open_ = [lesson for lesson in lessons if not _is_done(do, lesson)]
     if open_:
         back = await _way_back(visit, do, open_)
         entries = await _decided(visit, do, [lesson.id for lesson in open_], reason)
         named = f"“{open_[0].title}”" if len(open_) == 1 else f"{len(open_)} lessons"
         remember(visit, f"{_DONE[do]}: {named}", entries, back)
-    return _back_to(visit, fields)
+    return back_to(visit, fields)
 
 
 async def edit(visit: Visit) -> Response:
     """Put a person's words into the place of a lesson's, if nobody else did since."""
     fields = await visit.form()
-    lesson = await _as_seen(visit, _id(visit), _number(_first(fields, "version")))
-    told = {"title": _first(fields, "title"), "content": _first(fields, "content"), "when": _first(fields, "when")}
+    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    told = {"title": first(fields, "title"), "content": first(fields, "content"), "when": first(fields, "when")}
     before = {"title": lesson.title, "content": lesson.content, "when": lesson.description}
 
     async def back(bank: AsyncReasoningBank) -> object:
         return await bank.lessons.edit(lesson.id, by=visit.session.name, reason=_UNDO, **before)
 
-    await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=_first(fields, "reason"), **told)
+    await visit.bank.lessons.edit(lesson.id, by=visit.session.name, reason=first(fields, "reason"), **told)
     remember(visit, f"Edited: “{lesson.title}”", (), back)
-    return _back_to(visit, fields)
+    return back_to(visit, fields)
 
 
 async def narrow(visit: Visit) -> Response:
     """Keep a lesson for some tasks; without a word, for all."""
     fields = await visit.form()
-    lesson = await _as_seen(visit, _id(visit), _number(_first(fields, "version")))
-    only = [line for line in _first(fields, "only").splitlines() if line.strip()]
+    lesson = await as_seen(visit, visit.id, number_of(first(fields, "version")) or 0)
+    only = [line for line in first(fields, "only").splitlines() if line.strip()]
 
     async def back(bank: AsyncReasoningBank) -> object:
         return await bank.lessons.narrow(lesson.id, to=lesson.only, by=visit.session.name, reason=_UNDO)
 
-    await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=_first(fields, "reason"))
+    await visit.bank.lessons.narrow(lesson.id, to=only, by=visit.session.name, reason=first(fields, "reason"))
     remember(visit, f"Narrowed: “{lesson.title}”", (), back)
-    return _back_to(visit, fields)
+    return back_to(visit, fields)
 
 
 async def correct(visit: Visit) -> Response:
     """Put a person's word into the place of a run's verdict."""
     fields = await visit.form()
-    outcome, reason = _first(fields, "outcome"), _first(fields, "reason")
+    outcome, reason = first(fields, "outcome"), first(fields, "reason")
     if outcome not in get_args(Outcome):
         raise UsageError("say how the run ended: success, failure or unknown")
-    run = await visit.bank.runs.get(_id(visit))
+    run = await visit.bank.runs.get(visit.id)
     by, before = visit.session.name, run.verdict
 
     async def back(bank: AsyncReasoningBank) -> object:
@@ -102,7 +102,7 @@ async def correct(visit: Visit) -> Response:
     if (before.source, before.outcome) != ("human", told):
         await visit.bank.runs.correct(run.trajectory.id, outcome=told, by=by, reason=reason)
         remember(visit, f"The run is a {outcome}", (), back)
-    return _back_to(visit, fields)
+    return back_to(visit, fields)
 
 
 async def undo(visit: Visit) -> Response:
@@ -119,7 +119,7 @@ async def undo(visit: Visit) -> Response:
     else:
         await visit.bank.history.rollback(to=done.sequence - 1, reason=_UNDO, by=visit.session.name)
     del visit.session.done[place]
-    return _back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
+    return back_to(visit, {**fields, "told": [f"Undone. {done.told}"]})
 
 
 def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Back | None, /) -> None:
@@ -129,7 +129,7 @@ def remember(visit: Visit, told: str, entries: Sequence[JournalEntry], back: Bac
     del visit.session.done[_REMEMBERED:]
 
 
-async def _as_seen(visit: Visit, id: str, version: int) -> Lesson:
+async def as_seen(visit: Visit, id: str, version: int, /) -> Lesson:
     """The lesson in the words that the person saw. Raises Conflict."""
     lesson = await visit.bank.lessons.get(id)
     if lesson.version != version:
@@ -173,8 +173,9 @@ async def _way_back(visit: Visit, do: str, lessons: Sequence[Lesson]) -> Back | 
     return None
 
 
-def _back_to(visit: Visit, fields: Mapping[str, Sequence[str]]) -> Response:
-    where = local(_first(fields, "back")) or visit.link("inbox")
+def back_to(visit: Visit, fields: Mapping[str, Sequence[str]], /) -> Response:
+    """The page that a form came from, which says what was done."""
+    where = local(first(fields, "back")) or visit.link("inbox")
     visit.session.told = next(iter(fields.get("told", ())), None) or (
         visit.session.done[0].told if visit.session.done else None
     )
@@ -184,16 +185,9 @@ def _back_to(visit: Visit, fields: Mapping[str, Sequence[str]]) -> Response:
 def _seen(told: str) -> tuple[str, int]:
     """`version:id`, as the forms name a lesson."""
     version, _, id = told.partition(":")
-    return id, _number(version)
+    return id, number_of(version) or 0
 
 
-def _number(told: str) -> int:
-    return int(told) if told.isascii() and told.isdigit() and len(told) < 9 else 0
-
-
-def _first(fields: Mapping[str, Sequence[str]], name: str) -> str:
+def first(fields: Mapping[str, Sequence[str]], name: str, /) -> str:
+    """The value of a field; empty where it is missing."""
     return next(iter(fields.get(name, ())), "").strip().replace("\r\n", "\n")
-
-
-def _id(visit: Visit) -> str:
-    return cast("str", visit.request.path_params["id"])

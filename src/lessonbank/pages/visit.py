@@ -21,6 +21,8 @@ from .sessions import Door, Guest, Session, Sessions
 if TYPE_CHECKING:
     from lessonbank import AsyncReasoningBank
 
+    from .keys import KeyRing
+
 PAGE = 50
 """Records on a page."""
 _LARGE: Final = 2_000
@@ -49,6 +51,7 @@ class Site:
     prefix: str = ""
     """What stands before the address of each page."""
     door: Door | None = None
+    keys: KeyRing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,11 @@ class Visit:
         """The fields of the form that was sent. Raises Refused."""
         return await form_of(self.request, csrf=self.session.csrf, origins=self.site.origins)
 
+    @property
+    def id(self) -> str:
+        """The id in the address of a page of one record."""
+        return self.request.path_params["id"]
+
     def query(self, name: str, /) -> str | None:
         """A part of the address; `None` if it is not there or blank."""
         return self.request.query_params.get(name, "").strip() or None
@@ -134,6 +142,11 @@ class Visit:
     def is_part(self) -> bool:
         """Whether a part of a page was asked for, to be put into the page that is open."""
         return self.request.headers.get("hx-request") == "true"
+
+
+def number_of(told: str | None, /) -> int | None:
+    """The whole number that an address or a form says; `None` if it says none, or one that nothing has."""
+    return int(told) if told and told.isascii() and told.isdigit() and len(told) < 12 else None
 
 
 async def visiting(site: Site, request: Request, session: Session, guest: Guest | None, /) -> Visit:

@@ -111,7 +111,7 @@ class Admission:
         return person
 
     def _spend(self, request: Request, key: Key) -> None:
-        request.state.key = key.id
+        request.state.key, request.state.role = key.id, key.role
         if wait := self._rates.spend(key):
             raise TooOften(f"this key may call {key.rate:,} times a minute: wait {wait:.1f} s", wait=wait)
 

@@ -58,6 +58,7 @@ def review(
         sessions=sessions,
         prefix=PREFIX,
         door=door,
+        keys=keys,
     )
     return signed_in.before(made) if signed_in else made
 

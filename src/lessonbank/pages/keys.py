@@ -1,0 +1,101 @@
+"""The keys of a server: who may call it, as what, until when. An admin makes, renews and ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, Protocol, cast
+
+from starlette.responses import Response
+
+from lessonbank.errors import NotFound, UsageError
+
+from .security import Refused
+from .visit import Visit
+
+ROLES: Final = ("agent", "reader", "reviewer", "admin")
+
+
+class KeyRing(Protocol):
+    """Where a server keeps its keys."""
+
+    async def add(self, name: str, /, *, scope: str, role: Any, days: float | None) -> str:
+        """A new key, which is told this once."""
+        ...
+
+    async def list(self) -> Sequence[tuple[Any, datetime | None]]:
+        """Every key with the time of its last use."""
+        ...
+
+    async def rotate(self, id: str, /, *, days: float) -> str:
+        """A new secret; the earlier one opens for `days` more."""
+        ...
+
+    async def remove(self, id: str, /) -> object:
+        """End a key."""
+        ...
+
+
+async def page(visit: Visit) -> Response:
+    """The keys of the tenant."""
+    return await _shown(visit)
+
+
+async def change(visit: Visit) -> Response:
+    """Make, renew or end a key. A new secret is on the page that answers, and nowhere else."""
+    fields = await visit.form()
+    told = {name: values[0].strip() for name, values in fields.items()}
+    ring, do, id = _ring(visit), told.get("do"), told.get("key", "")
+    if do == "add":
+        role = told.get("role", "")
+        if role not in ROLES:
+            raise UsageError(f"a key has one of the roles {', '.join(ROLES)}")
+        scope = _below(visit, told.get("of", ""))
+        written = await ring.add(told.get("name", ""), scope=scope, role=role, days=_days(told.get("days")))
+        return await _shown(visit, written=written)
+    held = {key.id for key, _ in await _held(visit)}
+    if id not in held:
+        raise NotFound("there is no such key here")
+    if do == "rotate":
+        return await _shown(visit, written=await ring.rotate(id, days=_days(told.get("days")) or 0.0))
+    if do == "remove":
+        await ring.remove(id)
+        visit.session.told = "The key is ended: whoever holds it is out"
+        return visit.go(visit.link("keys"))
+    raise UsageError("add, rotate or remove a key")
+
+
+async def _shown(visit: Visit, *, written: str = "") -> Response:
+    tenant = visit.guest.scope if visit.guest else ""
+    told = {"keys": await _held(visit), "written": written, "roles": ROLES, "tenant": tenant}
+    return visit.page("keys.html", told)
+
+
+async def _held(visit: Visit) -> Sequence[tuple[Any, datetime | None]]:
+    guest = visit.guest
+    return [one for one in await _ring(visit).list() if guest is None or _is_in(one[0].scope, guest.scope)]
+
+
+def _ring(visit: Visit) -> KeyRing:
+    """Raises NotFound, Refused."""
+    if visit.site.keys is None:
+        raise NotFound("these pages belong to no server that has keys")
+    if visit.guest is None or not visit.is_admin:
+        raise Refused("this needs the key of an admin, and yours is a reviewer's")
+    return visit.site.keys
+
+
+def _below(visit: Visit, scope: str) -> str:
+    """The scope of a new key: the tenant of the admin, or one below it. Raises Refused."""
+    tenant = visit.guest.scope if visit.guest else ""
+    if not _is_in(scope := scope or tenant, tenant):
+        raise Refused(f"your key is for {tenant!r} and what is below it")
+    return scope
+
+
+def _is_in(scope: str, tenant: str) -> bool:
+    return not tenant or scope == tenant or scope.startswith(f"{tenant}/")
+
+
+def _days(told: str | None) -> float | None:
+    return cast("float", int(told)) if told and told.isascii() and told.isdigit() and len(told) < 6 else None
